@@ -28,7 +28,8 @@ def keep_applicable(project: Project, report: Report) -> None:
         for section, name, message in faults:
             refused[section].add(name)
             _replace(project, section, name)
-            report.gap("IMPORT", 1, f"{section[:-1]} {name} is refused here: {message}", "Write it by hand.")
+            file, line = report.places.get((section, name), ("IMPORT", 1))
+            report.gap(file, line, f"{section[:-1]} {name} is refused here: {message}", "Write it by hand.")
             report.unmap("tasks" if section == "actions" and "tasks" in report.found else section, name)
     for message in whole:
         report.gap(

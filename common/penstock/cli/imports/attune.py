@@ -167,6 +167,7 @@ class AttunePack:
         gaps_before = open_gaps(self.report)
         self.report.found["triggers"] += 1
         name = self._own(keys)
+        self.report.place("triggers", name, file, 1)
         kind = keys.take("type", "custom")
         schema = keys.take("payload_schema") or keys.take("output") or keys.take("out_schema")
         keys.take("payload_schema")
@@ -254,6 +255,7 @@ class AttunePack:
             self._workflow(str(path.relative_to(self._folder.resolve())), read(path), head, name)
             return
         self.report.found["actions"] += 1
+        self.report.place("actions", name, file, 1)
         self.project.actions[name] = head | self._program(keys, name)
         timeouts = [keys.take(key) for key in ("timeout_seconds", "timeout")]
         self.project.actions[name]["timeout"] = next(
@@ -366,6 +368,7 @@ class AttunePack:
         trigger, action = keys.take_text("trigger_ref"), keys.take_text("action_ref")
         kind = "schedules" if trigger in TIMERS else "rules"
         self.report.found[kind] += 1
+        self.report.place(kind, name, file, 1)
         enabled, description = keys.take("enabled", True), _described(keys)
         mapping = AttuneExpressions(_RULE)
         try:

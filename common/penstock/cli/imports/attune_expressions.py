@@ -15,7 +15,7 @@ from penstock.language import expressions
 
 _PARSER = Environment(autoescape=False)  # it parses alone
 _CALCULATED = {nodes.Sub: "-", nodes.Mul: "*"}
-_OUTCOMES = {
+OUTCOMES = {
     "succeeded": "succeeded()",
     "failed": "(failed() and not timed_out() and not cancelled())",
     "timed_out": "timed_out()",
@@ -174,8 +174,8 @@ class AttuneExpressions:
         return Ours(f"({plain})", "bool")
 
     def _call(self, name: str, args: list[nodes.Expr]) -> Ours:
-        if name in _OUTCOMES and not args and name in self._names:
-            return Ours(_OUTCOMES[name], "bool")
+        if name in OUTCOMES and not args and name in self._names:
+            return Ours(OUTCOMES[name], "bool")
         if name == "result" and not args and name in self._names:
             return self._result("result", [])
         if name == "contains" and len(args) == 2:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.cli.imports.parameters import allow_null
+from penstock.cli.imports.nested_fields import allow_null
 from penstock.cli.imports.taken_keys import TakenKeys
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.cli.imports.attune_expressions import AttuneExpressions
+from penstock.cli.imports.attune_expressions import OUTCOMES, AttuneExpressions
 from penstock.cli.imports.attune_transitions import Order, guard, outcomes
 from penstock.cli.imports.orquesta_graph import FAILURE
 from penstock.cli.imports.report import Report
@@ -23,6 +23,8 @@ _NAMES = {
 }
 _ITEM = {"item": "item", "index": "index"}
 _END = dict.fromkeys(("succeeded", "failed", "timed_out", "result"), "")
+_NOT_SUCCEEDED = "not succeeded() and not cancelled()"
+"""Attune looks at no transition of a task that was cancelled."""
 _OLD = (
     ("on_success", "{{ succeeded() }}"),
     ("on_failure", "{{ failed() }}"),
@@ -82,6 +84,7 @@ class AttuneWorkflow:
         """Return the workflow as an entry of a pack. A part that is not mapped makes its task fail."""
         gaps_before = open_gaps(self.report)
         self.report.found["workflows"] += 1
+        self.report.place("workflows", self.name, self.file, 1)
         keys = self._keys
         tasks = keys.take("tasks", [])
         listed = [task for task in tasks if isinstance(task, Mapping)] if isinstance(tasks, list) else []
@@ -237,7 +240,7 @@ class AttuneWorkflow:
     def _when(
         self, way: _Way, names: AttuneExpressions, is_split: bool, failed: bool, told_reasons: set[str]
     ) -> str:
-        outcome = ("not succeeded()" if failed else "succeeded()") if is_split else ""
+        outcome = (_NOT_SUCCEEDED if failed else "succeeded()") if is_split else ""
         if way.when is None:
             return outcome
         try:
@@ -246,6 +249,8 @@ class AttuneWorkflow:
             hint = "Write the condition; until then it never holds."
             _name_once(way, told_reasons, "when", f"`when` of {way.keys.subject}", error, hint)
             return "false"
+        if failed and not outcome and ours not in OUTCOMES.values():
+            outcome = "not cancelled()"
         return f"{outcome} and {ours}" if outcome else ours
 
     def _published(self, way: _Way, names: AttuneExpressions, told_reasons: set[str]) -> dict[str, Any]:

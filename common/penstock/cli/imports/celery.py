@@ -61,7 +61,7 @@ class CeleryProject:
             )
         self._folder = source if source.is_dir() else source.parent
         self._package = f"{source.name}." if source.is_dir() else ""
-        self._is_package = not source.is_dir() or (source / "__init__.py").exists()
+        self._is_package = not source.is_dir() or _is_package(source)
         whole = sorted(source.rglob("*.py")) if source.is_dir() else [source]
         self._files = [file for file in whole if file == source or not _is_test(file.relative_to(source))]
         self.report = Report()
@@ -148,6 +148,7 @@ class CeleryProject:
             while name in self.project.actions:
                 name += "_2"
         name = bounded(name)
+        self.report.place("actions", name, file, node.lineno)
         self._take(decorator)
         if is_own:
             self._gap(
@@ -212,6 +213,13 @@ class CeleryProject:
             self.report.map("tasks", name)
         self._gap(file, node, f"the code of {node.name}",
                   f"Move it into the function {name}_ of {self.project.module}.py.")  # fmt: skip
+        for other in node.decorator_list:
+            if other is not decorator:
+                self._gap(file, other, f"the decorator {ast.unparse(other)} of {node.name}",
+                          "Move what it does with the code, or write it of the action.")  # fmt: skip
+        if node.args.vararg is not None:
+            self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
+                      "Parameters have names: take a list as one of them.")  # fmt: skip
 
     def _options(self, file: str, theirs: str, name: str, options: Mapping[str, ast.expr]) -> None:
         action = self.project.actions[name]
@@ -453,6 +461,7 @@ class CeleryProject:
         while ours in self.project.schedules:
             ours += "_2"
         self.project.schedules[ours] = schedule
+        self.report.place("schedules", ours, file, node.lineno)
         if len(self.report.gaps) - len(self._apart) == previous:
             self.report.map("schedules", ours)
 
@@ -559,6 +568,7 @@ class CeleryProject:
             try:
                 canvas = Canvas(partial(self._task_named, names), parameters)
                 self.project.workflows[name] = canvas.workflow(node)
+                self.report.place("workflows", name, file, node.lineno)
                 self.report.map("canvases", name)
             except (NotMapped, NotLiteral) as error:
                 self._gap(file, node, f"the canvas {ast.unparse(node)}: {error}", "Write it as a workflow.")
@@ -593,6 +603,13 @@ class CeleryProject:
             text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ...",
             by_hand,
         )
+
+
+def _is_package(folder: Path) -> bool:
+    """Return whether a folder is a package, and not that of a whole repository, from which its packages are imported."""
+    if not folder.name.isidentifier() or not (folder / "__init__.py").exists():
+        return False
+    return not any((folder / name).exists() for name in ("manage.py", "pyproject.toml", "setup.py"))
 
 
 def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, signature: Signature) -> str:

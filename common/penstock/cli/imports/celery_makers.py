@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from penstock.cli.imports.celery_calls import called, imported_names, root_name, walk
 
@@ -73,6 +73,15 @@ def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> 
                 _makes_task(part, apps, imported) for child in node.body for part in ast.walk(child)
             ):
                 places.setdefault(node.name, f"{file}:{node.lineno}")
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and any(
+                _makes_task(part, apps, imported) for part in _kept_decorator(node.value)
+            ):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                places |= {last_name(target): f"{file}:{node.lineno}" for target in targets}
+        for name, path in imported_names(tree):
+            if path.startswith("celery.") and path.rpartition(".")[2] in _DECORATORS - {name}:
+                places.setdefault(name, f"{file}:1")
+    places.pop("", None)
     while further := _made_of(trees, places):
         places |= further
     return places
@@ -104,6 +113,19 @@ def _makes_task(node: ast.AST, apps: Collection[str], imported: Collection[str])
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
         return False
     return node.id in imported and node.id in {"task", *_DECORATORS}
+
+
+def _kept_decorator(value: ast.expr | None) -> Iterator[ast.AST]:
+    """Yield the expressions that make a value a decorator of Celery: `app.task`, `shared_task(acks_late=True)`, one that
+    `partial` completes, and what a lambda calls. A call that is given a function makes a task, and no decorator."""
+    if isinstance(value, ast.Lambda):
+        yield from ast.walk(value.body)
+    elif isinstance(value, ast.Call) and called(value) == "partial":
+        yield from value.args[:1]
+    elif isinstance(value, ast.Call) and not value.args:
+        yield value.func
+    elif isinstance(value, ast.Name | ast.Attribute):
+        yield value
 
 
 def _made_of(trees: Mapping[str, ast.Module], makers: Collection[str]) -> dict[str, str]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.cli.imports.consumed import Node
-from penstock.cli.imports.parameters import Tell, without_required_flags
+from penstock.cli.imports.nested_fields import defaults_within, json_schema
+from penstock.cli.imports.parameters import Tell
 
 _TTL_MINUTES = 1440
 """The default time for an answer, in minutes."""
@@ -29,8 +30,13 @@ def inquiry(
     for key, node in inputs.items():
         value = node.peek()
         is_computed = any(mark in str(value) for mark in ("{{", "{%", "<%"))
-        if key == "schema" and isinstance(value, dict) and not is_computed and not _has_default(value):
-            mapped["schema"] = without_required_flags(value)
+        if (
+            key == "schema"
+            and isinstance(value, dict)
+            and not is_computed
+            and not any(defaults_within(value))
+        ):
+            mapped["schema"] = json_schema(value)
             mapped["prompt"] = _prompt(value) or task
         elif key == "ttl" and isinstance(value, int) and not isinstance(value, bool):
             mapped["timeout"] = value * 60 if value > 0 else None
@@ -45,14 +51,6 @@ def inquiry(
             tell(node.line, f"{key} of the inquiry {task}: {value}", "Write it into `inquiry`.")
         node.drop()
     return {key: value for key, value in mapped.items() if value is not None}
-
-
-def _has_default(schema: Mapping[str, Any]) -> bool:
-    """Return whether the schema has a default that StackStorm would fill into an answer."""
-    fields = schema.get("properties")
-    return isinstance(fields, dict) and any(
-        isinstance(about, dict) and "default" in about for about in fields.values()
-    )
 
 
 def _prompt(schema: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.cli.imports.consumed import Node
+from penstock.cli.imports.nested_fields import allow_null, defaults_within, json_schema, required_fields
 
 Tell = Callable[[int, str, str], None]
 """(line, what, what to do by hand)."""
@@ -46,20 +47,22 @@ def parameter(
     of_runner: frozenset[str] = frozenset(),
     *,
     is_of_workflow: bool = False,
+    is_payload: bool = False,
 ) -> dict[str, Any] | None:
     """Return the schema of one parameter; None for one of the runner that no caller may give, so that the runner's own default
     holds.
 
     In StackStorm one that is required and has a default may be left out, and one that is not required may be null. A
     parameter that is immutable always has its default. A workflow requires one with a default that is not mapped,
-    so that nothing runs with another value."""
+    so that nothing runs with another value. With `is_payload` the schema is that of a trigger: StackStorm adds no
+    default to a payload."""
     schema: dict[str, Any] = {}
     for key, child in source.items():
         value = child.peek()
         if key in _SCHEMA_WORDS:
             child.drop()
             if value is not None:
-                schema[key] = without_required_flags(value)
+                schema[key] = json_schema({key: value})[key]
         elif key in ("required", "secret", "immutable") and isinstance(value, bool):
             child.drop()
         elif key == "position":
@@ -77,6 +80,14 @@ def parameter(
         schema["required"] = True
     elif not is_required:
         allow_null(schema)
+    if needed := required_fields(source.peek()):
+        list_required(schema, needed)
+    for field in () if is_payload else defaults_within(source.peek()):
+        tell(
+            source.line_of("properties"),
+            f"the default of {field}, a field of parameter {name}",
+            "An object that lacks the field stays without it here: give it in the action.",
+        )
     immutable = source.get("immutable")
     if immutable is not None and immutable.peek() is True:
         if "default" in schema:
@@ -90,6 +101,14 @@ def parameter(
                 "Take it out, or give it a value.",
             )
     return schema
+
+
+def list_required(schema: dict[str, Any], names: list[str]) -> None:
+    """List the required fields of a parameter. The word `required` of a parameter tells of the parameter itself."""
+    if schema.get("required") is True:
+        schema["allOf"] = [*schema.get("allOf", []), {"required": names}]
+    else:
+        schema["required"] = names
 
 
 def _settle_type(name: str, source: Node, schema: dict[str, Any], tell: Tell) -> None:
@@ -144,35 +163,3 @@ def _is_of(value: Any, kind: str) -> bool:
         "null": type(None),
     }
     return kind in types and isinstance(value, types[kind])
-
-
-def allow_null(schema: dict[str, Any]) -> None:
-    """Let a parameter be null."""
-    kind = schema.get("type")
-    if isinstance(kind, str) and kind != "null":
-        schema["type"] = [kind, "null"]
-    elif isinstance(kind, list) and "null" not in kind:
-        schema["type"] = [*kind, "null"]
-    if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
-        schema["enum"] = [*schema["enum"], None]
-
-
-def without_required_flags(schema: Any) -> Any:
-    """Return a part of a schema with the `required: true` of its fields as the list of JSON Schema."""
-    if isinstance(schema, list):
-        return [without_required_flags(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    whole = {
-        key: without_required_flags(part)
-        for key, part in schema.items()
-        if not (key in ("required", "immutable", "secret", "position") and isinstance(part, bool | int))
-    }
-    fields = schema.get("properties")
-    if isinstance(fields, dict):
-        needed = [
-            name for name, part in fields.items() if isinstance(part, dict) and part.get("required") is True
-        ]
-        if needed and not isinstance(schema.get("required"), list):
-            whole["required"] = needed
-    return whole

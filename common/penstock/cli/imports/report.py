@@ -30,12 +30,18 @@ class Report:
     """True once `applied` was counted."""
     names: dict[str, set[str]] = field(default_factory=dict)
     """The names of the mapped parts, by kind."""
+    places: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+    """By section and name of a definition: the file and the line that it was made of."""
 
     def gap(self, file: str, line: int, subject: str, by_hand: str) -> None:
         """Add a gap, once."""
         entry = Gap(file, line, subject, by_hand)
         if entry not in self.gaps:
             self.gaps.append(entry)
+
+    def place(self, section: str, name: str, file: str, line: int) -> None:
+        """Note what a definition was made of."""
+        self.places[section, name] = file, line
 
     def map(self, kind: str, name: str) -> None:
         """Count a part of this kind as mapped."""

@@ -124,6 +124,7 @@ class StackStormPack:
     def _entity(self, kind: str, file: str, node: Node, subject: str, name: str) -> Iterator[None]:
         """Count something of a kind, which is mapped where nothing of it became a gap."""
         self.report.found[kind] += 1
+        self.report.place(kind, name, file, node.line)
         previous = self._count()
         for key in IDENTITY:
             if (child := node.get(key)) is not None:
@@ -210,9 +211,8 @@ class StackStormPack:
         if schema is not None:
             value = schema.peek()
             if isinstance(value, dict) and "type" in value:
-                trigger["schema"] = (parameter("payload", schema, self._tell(file)) or {}) | {
-                    "type": value["type"]
-                }
+                mapped = parameter("payload", schema, self._tell(file), is_payload=True) or {}
+                trigger["schema"] = mapped | {"type": value["type"]}
         if name in self.project.triggers:
             self.report.gap(file, node.line, f"two triggers become {name}", "Rename one of them.")
         self.project.triggers[name] = trigger

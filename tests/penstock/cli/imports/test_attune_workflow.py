@@ -92,6 +92,29 @@ def test_transition_after_any_end_handles_a_failure(when: str | None, tmp_path: 
         assert world.final.status == "completed", end
 
 
+@pytest.mark.parametrize(
+    "when",
+    [
+        None,
+        "parameters.go == 'x'",
+        "not succeeded()",
+        "not failed()",
+        "not succeeded() and not failed()",
+        "failed()",
+        "timed_out() or not succeeded()",
+    ],
+)
+def test_cancelled_task_leads_nowhere(when: str | None, tmp_path: Path) -> None:
+    """Attune stops to look at transitions once a task of the workflow was cancelled."""
+    go = {"go": {"type": "string", "required": True}}
+    flow, _ = imported(tmp_path, {"tasks": [task("a", way(when, "b")), task("b")]}, go)
+    world = MemoryWorkflow(flow, {"go": "x"}).begin()
+    world.finish(("a", "cancelled", {"type": "Cancelled", "message": "by hand"}))
+    assert world.final is not None
+    assert world.final.status == "failed"
+    assert world.statuses["b"] == "skipped"
+
+
 def test_transition_that_only_publishes_handles_no_failure(tmp_path: Path) -> None:
     flow, report = imported(tmp_path, {"vars": {"x": 0}, "tasks": [task("a", way("failed()", x=1))]})
     world = MemoryWorkflow(flow, {}).begin()

@@ -42,10 +42,27 @@ def imported(folder: Path, files: dict[str, str]) -> tuple[Project, set[str], in
         "class Further(Maker): ...\nown = Further()\n",
         "def own(**options):\n    def later(registry, function):\n        registry['app'].task(**options)(function)\n"
         "    return later\n",
+        "from celery import shared_task\nown = shared_task(acks_late=True)\n",
+        "own = app.task\n",
+        "from functools import partial\nown: object = partial(app.task, acks_late=True)\n",
+        "own = lambda **options: app.task(acks_late=True, **options)\n",
+        "from celery import shared_task as own\n",
         "from celery import shared_task\nclass own:\n    def __init__(self, **options): self.options = options\n"
         "    def __call__(self, function): return shared_task(acks_late=True, **self.options)(function)\n",
     ],
-    ids=["function", "function of a function", "inner task", "object", "unknown application", "class"],
+    ids=[
+        "function",
+        "function of a function",
+        "inner task",
+        "object",
+        "unknown application",
+        "name of a call",
+        "name",
+        "partial",
+        "lambda",
+        "other name of an import",
+        "class",
+    ],
 )
 def test_task_of_own_decorator_is_named(tmp_path: Path, maker: str) -> None:
     text = APP + maker + "@own(queue='scales')\ndef weigh(crate): ...\n"
@@ -219,3 +236,46 @@ def test_application_with_a_decorator_of_its_own_is_named(tmp_path: Path) -> Non
     )
     _, gaps, _ = imported(tmp_path, {"tasks.py": text + TASK})
     assert "tasks.py:3 the method task of a class of applications, which makes tasks in its own way" in gaps
+
+
+@pytest.mark.parametrize(
+    ("decorators", "line", "named"),
+    [
+        ("@app.task\n@throttled('2/4s')\n", 4, "throttled('2/4s')"),
+        ("@every(crontab='0 2 * * *')\n@app.task\n", 3, "every(crontab='0 2 * * *')"),
+        ("@app.task(bind=True)\n@transaction.atomic\n", 4, "transaction.atomic"),
+    ],
+)
+def test_decorator_beside_that_of_celery_is_named(
+    tmp_path: Path, decorators: str, line: int, named: str
+) -> None:
+    text = APP + decorators + "def weigh(self): ...\n"
+    _, gaps, mapped = imported(tmp_path, {"tasks.py": text})
+    assert f"tasks.py:{line} the decorator {named} of weigh" in gaps
+    assert mapped == 1
+    assert not any("decorator app.task" in gap for gap in gaps)
+
+
+def test_parameters_without_a_name_are_named(tmp_path: Path) -> None:
+    text = APP + "@app.task\ndef weigh(*crates): ...\n"
+    _, gaps, _ = imported(tmp_path, {"tasks.py": text})
+    assert "tasks.py:4 the parameters *crates of weigh" in gaps
+
+
+def test_name_of_a_task_is_no_decorator(tmp_path: Path) -> None:
+    text = APP + "def lift(crate): ...\nregister = app.task(lift)\n@register\ndef weigh(crate): ...\n"
+    project, gaps, _ = imported(tmp_path, {"tasks.py": text})
+    assert "weigh" not in project.actions
+    assert "tasks.py:4 a task that app.task makes" in gaps
+
+
+@pytest.mark.parametrize("marker", ["manage.py", "pyproject.toml", "setup.py"])
+def test_repository_with_a_stray_init_is_no_package(tmp_path: Path, marker: str) -> None:
+    """Its packages are imported from its folder, so that the names of tasks begin with theirs."""
+    schedule = (
+        "app.conf.beat_schedule = {'s': {'task': 'yard.tasks.weigh', 'schedule': 60.0, 'args': (1,)}}\n"
+    )
+    files = {"__init__.py": "", marker: "", "yard/tasks.py": APP + TASK, "yard/celery.py": APP + schedule}
+    project, gaps, _ = imported(tmp_path, files)
+    assert project.schedules["s"]["action"] == "depot.weigh"
+    assert not any("in no file" in gap for gap in gaps)

@@ -1,0 +1,81 @@
+"""The fields of objects in StackStorm's schemas: each says itself whether it is required, and may be null where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+_FLAGS = ("required", "immutable", "secret", "position")
+_DATA = ("default", "enum", "const", "examples")
+"""Words whose values are data, and not parts of a schema."""
+
+
+def json_schema(schema: Any) -> Any:
+    """Return a part of a schema of StackStorm as JSON Schema, in which an object lists its required fields.
+
+    A field with a default is not required, and one that is not required may be null. StackStorm adds defaults before
+    it validates."""
+    if isinstance(schema, list):
+        return [json_schema(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    whole = {
+        key: _mapped(key, part)
+        for key, part in schema.items()
+        if not (key in _FLAGS and isinstance(part, bool | int))
+    }
+    fields, needed = schema.get("properties"), required_fields(schema)
+    if not isinstance(fields, dict) or isinstance(schema.get("required"), list):
+        return whole
+    for name, about in whole["properties"].items():
+        if isinstance(about, dict) and name not in needed:
+            allow_null(about)
+    return whole | ({"required": needed} if needed else {})
+
+
+def _mapped(key: str, part: Any) -> Any:
+    if key in _DATA:
+        return part
+    if key in ("properties", "patternProperties") and isinstance(part, dict):
+        return {name: json_schema(about) for name, about in part.items()}
+    return json_schema(part)
+
+
+def required_fields(schema: Any) -> list[str]:
+    """Return the fields without which StackStorm refuses an object."""
+    fields = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(fields, dict):
+        return []
+    return [
+        name
+        for name, about in fields.items()
+        if isinstance(about, dict) and about.get("required") is True and "default" not in about
+    ]
+
+
+def defaults_within(schema: Any) -> Iterator[str]:
+    """Yield the names of fields, at any depth, whose default StackStorm adds to an object that lacks them."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from defaults_within(part)
+    if not isinstance(schema, dict):
+        return
+    for key, part in schema.items():
+        if key != "properties" or not isinstance(part, dict):
+            yield from () if key in _DATA else defaults_within(part)
+            continue
+        for name, about in part.items():
+            if isinstance(about, dict) and about.get("default") is not None:
+                yield str(name)
+            yield from defaults_within(about)
+
+
+def allow_null(schema: dict[str, Any]) -> None:
+    """Let a parameter or a field be null."""
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind != "null":
+        schema["type"] = [kind, "null"]
+    elif isinstance(kind, list) and "null" not in kind:
+        schema["type"] = [*kind, "null"]
+    if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
