@@ -218,9 +218,9 @@ class TakePermits:
                             ]
                         else:
                             pairs = list(self._new)
-                        unsure = await self._place(pairs)
-                    if unsure:
-                        await self._look(unsure)
+                        taken = await self._place(pairs)
+                    if taken:
+                        await self._look(taken)
                 except Exception as error:
                     log.warning(
                         "gateway.permits_not_placed", reason=str(error), exc_info=not is_transient(error)
@@ -233,7 +233,7 @@ class TakePermits:
             self._woken.clear()
 
     async def _place(self, pairs: Sequence[tuple[Take, str]]) -> list[Take]:
-        """Place or renew these permits. Return the takes of those that were out and are gone: they may have been taken."""
+        """Place or renew these permits. Return the takes of those that were out and are gone: they were taken."""
         if self._lock is None:
             await notifications.ping(self._session)  # opens the session
         lock = self._lock
@@ -249,24 +249,27 @@ class TakePermits:
             self._holder,
             lock,
             self._channel,
-            [self._permit(take, queue) for take, queue in waiting],
+            [self._permit(take, queue, is_new=(take, queue) in new) for take, queue in waiting],
             behind=self._behind,
         )
         self._asked_at = time.monotonic()
-        if (
-            lock != self._lock
-        ):  # the session was opened again, and its former lock makes these permits invalid
+        if lock != self._lock:
+            # The session was opened again, and its former lock makes these permits invalid.
             self._new |= dict.fromkeys(waiting)
             self._woken.set()
-        gone = [pair for pair, was_out in zip(waiting, out, strict=True) if not was_out and pair not in new]
-        for take, _ in gone:
-            take.may_have_more = True
-        return [take for take, _ in gone]
+        taken = []
+        for (take, queue), is_out in zip(waiting, out, strict=True):
+            if not is_out and (take, queue) in new:  # a message of the queue waits: it comes first
+                self._forget(take, {queue})
+            elif not is_out:
+                take.may_have_more = True
+                taken.append(take)
+        return taken
 
-    def _permit(self, take: Take, queue: str) -> TakePermit:
+    def _permit(self, take: Take, queue: str, *, is_new: bool) -> TakePermit:
         worker = take.worker
         runnable = worker.ability(self._definitions).runnable
-        return TakePermit(worker.id, queue, take.claim, worker.actor, runnable)
+        return TakePermit(worker.id, queue, take.claim, worker.actor, runnable, is_new)
 
     async def _opened(self, connection: asyncpg.Connection[Row]) -> None:
         """Listen on a new connection, and take its lock. Notifications to the former one are lost, and its permits invalid: all

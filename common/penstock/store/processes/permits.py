@@ -57,17 +57,18 @@ async def withdraw_all(session: Session, worker: UUID) -> None:
 @dataclass(frozen=True, slots=True)
 class TakePermit:
     """A permit of a take that waits at a gateway: `definitions` may be assigned to its worker on `queue`, under the claim id
-    of the take. The history names `actor`."""
+    of the take. The history names `actor`. One that is not new is only renewed."""
 
     worker: UUID
     queue: str
     claim: UUID
     actor: str
     definitions: Sequence[int]
+    is_new: bool
 
 
 PERMIT_TAKES = """
-select permit_takes($1, $2, $3, $4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9) as out
+select permit_takes($1, $2, $3, $4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::boolean[], $10) as out
 """
 
 
@@ -75,8 +76,8 @@ async def place_for_takes(
     session: Session, holder: UUID, lock: int, channel: str, permits: Sequence[TakePermit], *, behind: bool
 ) -> list[bool]:
     """Place or renew the permits of takes that wait at the gateway `holder`, whose session holds `lock` and listens on
-    `channel`. `behind`: place none while messages of their queue wait in the outbox. Return for each whether it was still
-    out. A permit that was placed before and was not out has been taken, or a submit has locked it."""
+    `channel`. `behind`: place none while messages of their queue wait in the outbox. Return for each whether it is out now.
+    One that was only to be renewed and is not out has been taken."""
     [row] = await session.fetch(
         PERMIT_TAKES,
         holder,
@@ -87,6 +88,7 @@ async def place_for_takes(
         [permit.claim for permit in permits],
         [permit.actor for permit in permits],
         [f"{{{','.join(map(str, permit.definitions))}}}" for permit in permits],
+        [permit.is_new for permit in permits],
         behind,
     )
     return list(row["out"])
