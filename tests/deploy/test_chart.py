@@ -103,7 +103,7 @@ def test_services_take_their_settings(case: list[Document], monkeypatch: pytest.
         ports = {port["name"]: port["containerPort"] for port in container.get("ports", [])}
         if ports:
             assert (ports["health"], settings.host) == (settings.port, "0.0.0.0")
-        assert ("http" in ports) == (container["args"][0] == "api")
+        assert ("http" in ports) == (container["args"][0] in ("api", "gateway"))
         assert ports.get("http", settings.api_port) == settings.api_port
         for probe in ("startupProbe", "livenessProbe", "readinessProbe") if ports else ():
             check = container[probe]["httpGet"]
@@ -148,7 +148,7 @@ def test_selected_scaled_and_scraped_objects_exist(case: list[Document]) -> None
     ]
     assert sorted(budgets, key=str) == sorted(({name} for name in deployments), key=str)
     for service in of_kind(case, "Service"):
-        assert chosen(service["spec"]["selector"]) == {"penstock-api"}
+        assert chosen(service["spec"]["selector"]) == {service["metadata"]["name"]}
         assert service["spec"]["ports"][0]["targetPort"] == "http"
     for monitor in of_kind(case, "PodMonitor"):
         assert chosen(monitor["spec"]["selector"]["matchLabels"]) == set(deployments)
@@ -181,6 +181,23 @@ def test_only_given_values_make_a_secret() -> None:
     secrets = of_kind(rendered("--values", str(CHART / "ci/everything.yaml")), "Secret")
     whole = {secret["metadata"]["name"]: set(secret["stringData"]) for secret in secrets}
     assert whole == {"shop": set(SECRETS), "penstock-migrate": {"database-url"}}
+
+
+def test_gateway_serves_workers_alone_with_their_role() -> None:
+    assert "gateway" not in {pod["containers"][0]["args"][0] for pod in pods(rendered())}
+    documents = rendered("--set", "gateway.enabled=true", "--set", "secret.services.gateway=penstock-worker")
+    [container] = [
+        pod["containers"][0] for pod in pods(documents) if pod["containers"][0]["name"] == "gateway"
+    ]
+    assert container["args"] == ["gateway", "--wait", "60s"]
+    environment = {entry["name"]: entry for entry in container["env"]}
+    secret = environment["PENSTOCK_DATABASE_URL"]["valueFrom"]["secretKeyRef"]
+    assert (secret["name"], environment["PENSTOCK_API_HOST"]["value"]) == ("penstock-worker", "0.0.0.0")
+    assert {"penstock-api", "penstock-gateway"} == {
+        service["metadata"]["name"] for service in of_kind(documents, "Service")
+    }
+    policies = {policy["metadata"]["name"] for policy in of_kind(documents, "NetworkPolicy")}
+    assert policies == {"penstock", "penstock-api", "penstock-gateway"}
 
 
 def test_alerts_and_dashboard_are_the_ones_of_deploy() -> None:
@@ -217,7 +234,7 @@ def unset(schema: Any, values: Any, path: str = "") -> Iterator[str]:
         schema = SCHEMA["definitions"][schema["$ref"].rpartition("/")[2]]
     for name, inner in schema.get("properties", {}).items():
         where = f"{path}.{name}"
-        if where in (".global", ".executor.pods", ".api.pods", ".worker.pods"):
+        if where in (".global", ".executor.pods", ".api.pods", ".gateway.pods", ".worker.pods"):
             continue
         if name not in values:
             yield where

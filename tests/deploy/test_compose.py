@@ -15,7 +15,7 @@ from penstock.settings import Settings
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = ("migrate", "roles", "executor", "worker", "api")
+OURS = ("migrate", "roles", "executor", "worker", "api", "gateway")
 # The environment that the images document.
 POSTGRES = {"POSTGRES_USER", "POSTGRES_PASSWORD", "POSTGRES_DB"}
 RABBITMQ = {"RABBITMQ_DEFAULT_USER", "RABBITMQ_DEFAULT_PASS", "RABBITMQ_DEFAULT_VHOST"}
@@ -54,7 +54,7 @@ def test_the_addresses_name_users_databases_and_vhosts_that_the_servers_make() -
     )
 
 
-@pytest.mark.parametrize("name", ["postgres", "rabbitmq", "executor", "worker", "api"])
+@pytest.mark.parametrize("name", ["postgres", "rabbitmq", "executor", "worker", "api", "gateway"])
 def test_each_lasting_service_has_a_health_check(name: str) -> None:
     check = SERVICES[name]["healthcheck"]
     assert check["test"][0] in ("CMD", "CMD-SHELL")
@@ -74,15 +74,19 @@ def test_services_wait_for_their_dependencies() -> None:
         set(SERVICES["worker"]["depends_on"])
         == set(SERVICES["executor"]["depends_on"])
         == set(SERVICES["api"]["depends_on"])
+        == set(SERVICES["gateway"]["depends_on"])
         == {"roles", "rabbitmq"}
     )
     assert set(SERVICES["roles"]["depends_on"]) == {"migrate"}
 
 
-@pytest.mark.parametrize("service", ["executor", "worker", "api"])
-def test_each_service_has_a_role_with_the_password_it_was_made_with(service: str) -> None:
-    role = named("penstock")[service]
-    password = SERVICES["roles"]["environment"][f"ROLE_PASSWORD_{service.upper()}"]
+@pytest.mark.parametrize(
+    ("service", "account"),
+    [("executor", "executor"), ("worker", "worker"), ("api", "api"), ("gateway", "worker")],
+)
+def test_each_service_has_a_role_with_the_password_it_was_made_with(service: str, account: str) -> None:
+    role = named("penstock")[account]
+    password = SERVICES["roles"]["environment"][f"ROLE_PASSWORD_{account.upper()}"]
     address = SERVICES[service]["environment"]["PENSTOCK_DATABASE_URL"]
     assert address == f"postgresql://{role}:{password}@postgres:5432/penstock"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```$", re.M | re.S)
 _NAMED = re.compile(r"# (?P<path>[\w/.-]+\.(?:py|yaml))( \(.*\))?$")
-_ELSEWHERE = re.compile(r'(?:python|yaml|toml|text) title="[^"]+"')
-"""What has a title is another system's, or of another machine: it is shown, and not run."""
+_ELSEWHERE = re.compile(r'(?:python|typescript|yaml|toml|text) title="[^"]+"')
+"""What has a title is another system's, or of another machine: it is shown, and not run. TypeScript is run in tests/sdk."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""The command `penstock types`, which writes a Python module with typed references to every action and workflow."""
+"""The command `penstock types`, which writes a module with the types of every action and workflow."""
 
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,15 +11,30 @@ import typer
 
 from penstock.cli.output import Json, json_line, out
 from penstock.cli.server import read
-from penstock.client.generated_types.module import digest_of, module_of
+from penstock.client.generated_types import module as python_module
+from penstock.client.generated_types import typescript
+from penstock.client.generated_types.module import digest_of
 from penstock.errors import InvalidInput
 from penstock.language.terms.visible_text import visible
 from penstock.operate import definitions
 
 
+class Language(StrEnum):
+    """The languages of modules with types."""
+
+    PYTHON = "python"
+    TYPESCRIPT = "typescript"
+
+
+MODULE_OF = {Language.PYTHON: python_module.module_of, Language.TYPESCRIPT: typescript.module_of}
+SUFFIXES = (".ts", ".mts", ".cts")
+
+
 def types(
-    file: Annotated[
-        Path | None, typer.Argument(help="The Python file to write; without one it is printed.")
+    file: Annotated[Path | None, typer.Argument(help="The file to write; without one it is printed.")] = None,
+    language: Annotated[
+        Language | None,
+        typer.Option(help="The language of the module. Default: typescript for a file *.ts, else python."),
     ] = None,
     check: Annotated[
         bool,
@@ -28,11 +44,14 @@ def types(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write a Python module with typed references to all actions and workflows, a class for each pack: `await
-    client.run(shop.charge.call(order=7))`."""
+    """Write a module with the types of all actions and workflows. In Python it has a class for each pack: `await
+    client.run(shop.charge.call(order=7))`. In TypeScript it types a client: `new Client<Actions>()`."""
     if file is None and check:
         raise typer.BadParameter("Name the file, too.")
-    module = module_of(
+    if language is None:
+        is_typescript = file is not None and file.suffix in SUFFIXES
+        language = Language.TYPESCRIPT if is_typescript else Language.PYTHON
+    module = MODULE_OF[language](
         read(
             lambda session: definitions.listed(session, ("action", "workflow")),
             lambda client: client.get_json("/actions"),
@@ -52,11 +71,17 @@ def types(
         sentences = {
             "current": "is of the current definitions.",
             "written": "is written.",
-            "stale": f"is not of the current definitions. Write it: penstock types {file}",
+            "stale": f"is not of the current definitions. Write it: penstock types {file}{_option(file, language)}",
         }
         out.print(f"{file} {sentences[state]}", markup=False, highlight=False)
     if state == "stale":
         raise typer.Exit(1)
+
+
+def _option(file: Path, language: Language) -> str:
+    """Return the option for a language that the name of the file does not say."""
+    is_said = (file.suffix in SUFFIXES) == (language is Language.TYPESCRIPT)
+    return "" if is_said else f" --language {language}"
 
 
 def _text_of(file: Path) -> str:

@@ -35,11 +35,13 @@ begin
             delete from permit where ctid = any (array(
                 select p.ctid from permit p join process w on w.id = p.worker
                 where p.queue = p_queue and p.at > clock_timestamp() - interval '5 seconds'
-                    and r.definition_id = any (p.definitions) and w.state = 'active' and not pg_try_advisory_xact_lock_shared(w.lock_key)
+                    and r.definition_id = any (p.definitions) and w.state = 'active'
+                    and not pg_try_advisory_xact_lock_shared(coalesce(p.lock_key, w.lock_key))
                 order by p.at limit cardinality(r.ids) for update of p skip locked))
-            returning worker, channel, actor
+            returning worker, channel, actor, claim, holder
         ), takers as materialized (
-            select worker, channel, actor, gen_random_uuid() as claim from taken group by worker, channel, actor
+            select worker, channel, actor, coalesce(claim, gen_random_uuid()) as claim, coalesce(holder, worker) as listener
+            from taken group by worker, channel, actor, claim, holder
         ), placed as materialized (
             select d.id, t.worker from unnest(r.ids) with ordinality d (id, place)
             join (select worker, row_number() over (order by worker) as place from taken) t on t.place = d.place
@@ -56,17 +58,18 @@ begin
             insert into claim (id, worker, executions, assigned)
             select t.claim, t.worker, array_agg(m.id order by m.id), true
             from moved m join takers t on t.worker = m.worker group by t.claim, t.worker
+            on conflict (id) do update set executions = claim.executions || excluded.executions
         )
-        select array_agg((x.worker, x.channel, x.claim, x.attempts)::assignment), (select coalesce(array_agg(id), '{}') from moved)
+        select array_agg((x.listener, x.channel, x.claim, x.attempts)::assignment), (select coalesce(array_agg(id), '{}') from moved)
         into v_assigned, v_moved
         from (
-            select t.worker, t.channel, t.claim, json_agg(json_build_array(
+            select t.listener, t.channel, t.claim, json_agg(json_build_array(
                 m.id, m.attempt, m.failures, n.name, r.definition_id, m.waited, p.params::text, p.options::text,
                 case when m.attempt > 1 then carried_over(m.id) end, m.parent, root_of(m.parent), m.task,
                 (p.origin -> 'trace')::text)) as attempts
             from moved m join takers t on t.worker = m.worker
             join namespace n on n.id = m.namespace_id join payload p on p.execution_id = m.id
-            group by t.worker, t.channel, t.claim) x;
+            group by t.listener, t.channel, t.claim) x;
         v_all := v_all || v_assigned;
         assigned := assigned || v_moved;
     end loop;

@@ -5,8 +5,9 @@
 -- no limit and no hold covers the namespace, that no worker lacks the action, that the definition is current and has neither
 -- times nor labels, and that no status is announced or subscribed to. All other submits go to submit_executions before anything is
 -- written. An id that exists was submitted before, and its answer was lost: it is left alone.
--- A permit is valid for 5 s. Its worker must be active, and the session of the worker's heartbeats, which also listens,
--- must hold its lock. (If this transaction gets that lock, the session has ended.) `p_assigns` is false if the transaction
+-- A permit is valid for 5 s. Its worker must be active, and the session that listens for it must hold its lock: that of the
+-- worker's heartbeats, or of the gateway where the worker waits. (If this transaction gets that lock, the session has ended.)
+-- An assignment to a waiting take has the claim id of the take. `p_assigns` is false if the transaction
 -- may stay open. Nothing is assigned on an ordered route where other work waits. The origin of an execution that a client's
 -- role submits has that role.
 -- planner: indexes_planned_once
@@ -50,11 +51,13 @@ begin
         delete from permit where ctid = any (array(
             select p.ctid from permit p join process w on w.id = p.worker
             where p_assigns and p.queue = v_queue and p.at > clock_timestamp() - interval '5 seconds'
-                and p_definition = any (p.definitions) and w.state = 'active' and not pg_try_advisory_xact_lock_shared(w.lock_key)
+                and p_definition = any (p.definitions) and w.state = 'active'
+                and not pg_try_advisory_xact_lock_shared(coalesce(p.lock_key, w.lock_key))
             order by p.at limit v_size for update of p skip locked))
-        returning worker, channel, actor
+        returning worker, channel, actor, claim, holder
     ), takers as materialized (
-        select worker, channel, actor, gen_random_uuid() as claim from taken group by worker, channel, actor
+        select worker, channel, actor, coalesce(claim, gen_random_uuid()) as claim, coalesce(holder, worker) as listener
+        from taken group by worker, channel, actor, claim, holder
     ), placed as materialized (
         select d.id, d.params::jsonb as params,
             case when v_role is null then d.origin::jsonb else coalesce(d.origin::jsonb, '{}') || v_role end as origin, d.place, t.worker
@@ -82,6 +85,7 @@ begin
     ), claims as (
         insert into claim (id, worker, executions, assigned)
         select t.claim, t.worker, array_agg(w.id order by w.id), true from written w join takers t on t.worker = w.worker group by t.claim, t.worker
+        on conflict (id) do update set executions = claim.executions || excluded.executions
     ), staged as (
         insert into outbox (queue, ids)
         select v_queue, array_agg(x.id order by x.place) from (
@@ -91,10 +95,10 @@ begin
         returning id, queue, ids
     )
     select coalesce((select array_agg((id, queue, ids)::message) from staged), '{}'),
-        (select array_agg((x.worker, x.channel, x.claim, x.attempts)::assignment) from (
-            select t.worker, t.channel, t.claim, json_agg(json_build_array(d.id, 1, 0, v_name, p_definition, 0, d.params::text,
+        (select array_agg((x.listener, x.channel, x.claim, x.attempts)::assignment) from (
+            select t.listener, t.channel, t.claim, json_agg(json_build_array(d.id, 1, 0, v_name, p_definition, 0, d.params::text,
                 null, null, null, null, null, (d.origin -> 'trace')::text)) as attempts
-            from written w join placed d on d.id = w.id join takers t on t.worker = w.worker group by t.worker, t.channel, t.claim) x)
+            from written w join placed d on d.id = w.id join takers t on t.worker = w.worker group by t.listener, t.channel, t.claim) x)
     into messages, v_assigned;
     perform set_config('penstock.moves', '', true);
     if v_assigned is not null then

@@ -11,6 +11,19 @@ export interface StartOptions {
   delay?: number;
 }
 
+/** The parameters and results of actions and workflows, by ref. `penstock types actions.ts` writes such a type, `Actions`. */
+export type ActionTypes = Record<string, { parameters: { [name: string]: unknown }; result: unknown }>;
+/** The types of a client that knows no actions. */
+export type AnyActions = Record<string, { parameters: { [name: string]: unknown }; result: Json }>;
+/** A ref of these actions. */
+export type Ref<A extends ActionTypes> = keyof A & string;
+/** What a start is given: parameters, which may be left out where none is required, and options. */
+export type StartArguments<P> = Record<string, never> extends P
+  ? [parameters?: P, options?: StartOptions]
+  : {} extends P
+    ? [parameters?: P, options?: StartOptions]
+    : [parameters: P, options?: StartOptions];
+
 /** An execution that ended, and not as `completed`. */
 export class ExecutionFailed extends Error {
   override name = "ExecutionFailed";
@@ -26,8 +39,8 @@ export class ExecutionFailed extends Error {
   }
 }
 
-/** A client of the HTTP API. */
-export class Client {
+/** A client of the HTTP API. `Client<Actions>` checks refs, parameters and results. */
+export class Client<A extends ActionTypes = AnyActions> {
   private readonly calls: Calls;
 
   /** Default: PENSTOCK_SERVER and PENSTOCK_TOKEN. */
@@ -37,7 +50,8 @@ export class Client {
   }
 
   /** Starts an action or a workflow. Returns the id of its execution once it is stored. */
-  async start(action: string, parameters: { [name: string]: unknown } = {}, options: StartOptions = {}): Promise<string> {
+  async start<R extends Ref<A>>(action: R, ...given: StartArguments<A[R]["parameters"]>): Promise<string> {
+    const [parameters = {}, options = {}] = given;
     const { key = crypto.randomUUID(), ...more } = options;
     const body = { action, parameters, ...more };
     const answer = await this.calls.call<{ id: string }>("executions", body, { headers: { "idempotency-key": key } });
@@ -69,9 +83,15 @@ export class Client {
     }
   }
 
-  /** Starts an action, and returns its result. */
-  async run<T = Json>(action: string, parameters: { [name: string]: unknown } = {}, options: StartOptions = {}): Promise<T> {
-    return this.result<T>(await this.start(action, parameters, options));
+  /** Starts an action, and returns its result. A client without types of actions takes the type of the result. */
+  async run<T = Json>(
+    action: string extends keyof A ? string : never,
+    parameters?: { [name: string]: unknown },
+    options?: StartOptions,
+  ): Promise<T>;
+  async run<R extends Ref<A>>(action: R, ...given: StartArguments<A[R]["parameters"]>): Promise<A[R]["result"]>;
+  async run(action: Ref<A>, ...given: StartArguments<A[Ref<A>]["parameters"]>): Promise<unknown> {
+    return this.result<unknown>(await this.start(action, ...given));
   }
 
   /** Cancels an execution. Nothing happens if it has ended. */

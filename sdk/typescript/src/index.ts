@@ -1,5 +1,13 @@
-export { Client, ExecutionFailed, type StartOptions } from "./client.js";
+export {
+  Client,
+  ExecutionFailed,
+  type ActionTypes,
+  type AnyActions,
+  type Ref,
+  type StartArguments,
+  type StartOptions,
+} from "./client.js";
 export { Defer, NonRetryable, Refused, Retry } from "./errors.js";
 export type { Json } from "./protocol.js";
 export type { Run } from "./run.js";
-export { VERSION, Worker, action, type Action, type WorkerOptions } from "./worker.js";
+export { VERSION, Worker, action, actionsOf, type Action, type WorkerOptions } from "./worker.js";

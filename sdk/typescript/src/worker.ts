@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Calls, type CallOptions } from "./calls.js";
+import type { ActionTypes, Ref } from "./client.js";
 import { Defer, Refused, described } from "./errors.js";
 import type { BeatAnswer, End, Json, Taken, TakenAttempt, Welcome } from "./protocol.js";
 import { Run } from "./run.js";
@@ -19,6 +20,14 @@ export interface Action {
 /** Returns an action for a worker. Its result is JSON, or a promise of it. */
 export function action<P>(ref: string, run: (parameters: P, run: Run) => unknown): Action {
   return { ref, run };
+}
+
+/** Returns `action` for the actions of an installation: it checks refs, parameters and results. */
+export function actionsOf<A extends ActionTypes>() {
+  return <R extends Ref<A>>(
+    ref: R,
+    run: (parameters: A[R]["parameters"], run: Run) => A[R]["result"] | Promise<A[R]["result"]>,
+  ): Action => ({ ref, run: run as Action["run"] });
 }
 
 export interface WorkerOptions {

@@ -19,6 +19,7 @@ from penstock_api.work.beats import Beats
 from penstock_api.work.definitions import Definitions
 from penstock_api.work.held_attempts import HeldAttempts
 from penstock_api.work.sessions import CACHED_S, Sessions, patience
+from penstock_api.work.take_permits import TakePermits
 from penstock_api.work.takes import Takes
 
 log = structlog.get_logger()
@@ -38,7 +39,15 @@ class Gateway:
         self.definitions = Definitions()
         self.sessions = Sessions(settings, self.definitions)
         self.held = HeldAttempts(database, self.pool, publisher, self.definitions)
-        self.takes = Takes(self.pool, publisher, self.definitions, self.held, self._start)
+        self.permits = TakePermits(
+            database,
+            self.pool,
+            self.definitions,
+            self.held,
+            self._start,
+            behind=publisher.transport.outbox_is_queue,
+        )
+        self.takes = Takes(self.pool, publisher, self.definitions, self.held, self.permits, self._start)
         self.beats = Beats(self.pool, self.held, settings.silence)
         self._tasks: set[asyncio.Task[None]] = set()
         self._begun = False
@@ -49,6 +58,7 @@ class Gateway:
             self._begun = True
             self._start(self._hear(), "gateway broadcasts")
             self._start(self._beat(), "gateway heartbeats")
+            self._start(self.permits.run(), "gateway permits")
             self._start(self.takes.look_for_parked(self._settings.poll_interval), "gateway parked work")
 
     def stop(self) -> None:

@@ -34,6 +34,7 @@ from penstock.store.session.database import Database, retried
 from penstock_api.session_pool import SessionPool
 from penstock_api.work.definitions import Definitions
 from penstock_api.work.remote_worker import RemoteWorker
+from penstock_api.work.take import Take
 
 log = structlog.get_logger()
 
@@ -116,16 +117,19 @@ class HeldAttempts:
             await self.finish(worker, failed)
         return ready
 
-    async def hand_back(self, worker: RemoteWorker, owned: Sequence[OwnedAttempt]) -> None:
-        """Return attempts to their routes that never reached their worker."""
-        await self.finish(
-            worker,
-            [ReportedEnd(entry.event.execution_id, entry.event.attempt, NOT_BEGUN) for entry in owned],
-        )
+    async def hand_back(
+        self, worker: RemoteWorker, owned: Sequence[OwnedAttempt], *, of: Take | None = None
+    ) -> None:
+        """Return attempts to their routes that never reached their worker; with `of`, unless that take was sent again: then the
+        later call may have been given them."""
+        ends = [ReportedEnd(entry.event.execution_id, entry.event.attempt, NOT_BEGUN) for entry in owned]
+        await self.finish(worker, ends, of=of)
 
-    async def finish(self, worker: RemoteWorker, ends: Sequence[ReportedEnd]) -> set[UUID]:
+    async def finish(
+        self, worker: RemoteWorker, ends: Sequence[ReportedEnd], *, of: Take | None = None
+    ) -> set[UUID]:
         """Record the ends of attempts. Return the executions of which the worker owned the attempt, or had ended it before.
-        It has lost the others."""
+        It has lost the others. With `of`, nothing is recorded if a later call of that take has looked them up."""
         by_id = {end.execution: end for end in ends}
         held = await self._held(worker, {(end.execution, end.attempt) for end in by_id.values()})
         stored: list[AttemptEnd] = []
@@ -139,6 +143,9 @@ class HeldAttempts:
 
         async def write() -> set[UUID]:
             async with self._pool.session() as session, session.transaction() as tx:
+                ids = [end.execution_id for end in stored]
+                if of is not None and not await remote_attempts.is_last_call(tx, of.claim, of.calls, ids):
+                    return set()
                 settled = await remote_attempts.finish(tx, worker.actor, worker.id, stored)
             self._publisher.publish(tx.staged)
             return settled

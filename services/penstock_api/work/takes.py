@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import math
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -26,12 +24,14 @@ from penstock.messaging.outbox import Publisher
 from penstock.messaging.relay import offer_again
 from penstock.messaging.transports import Delivery, Subscription
 from penstock.store.executions import attempts, remote_attempts
-from penstock.store.executions.attempts import ClaimAnswer, ClaimedAttempt
+from penstock.store.executions.attempts import ClaimAnswer
 from penstock.store.session.database import Session, is_transient, retried
 from penstock_api.session_pool import SessionPool
 from penstock_api.work.definitions import Definitions
 from penstock_api.work.held_attempts import HeldAttempts
 from penstock_api.work.remote_worker import RemoteWorker
+from penstock_api.work.take import Take, claim_of
+from penstock_api.work.take_permits import TakePermits
 
 log = structlog.get_logger()
 
@@ -45,30 +45,11 @@ IDLE_S = 30.0
 """Seconds without a take after which the consumer of a route is closed."""
 PAUSE_S = 1.0
 """Seconds between two tries to consume a route, while the broker or the database is away."""
+QUIET_S = 0.002
+"""Seconds without a message after which takes get permits. A broker delivers what waits sooner than that."""
 
 Claiming = Callable[[Session, UUID, int], Awaitable[ClaimAnswer]]
 """A function that claims at most so many executions under a claim id."""
-
-
-def claim_of(worker: UUID, request: UUID) -> UUID:
-    """Return the claim id of a take. A take that is sent again has the same, and no other worker can have it."""
-    return UUID(bytes=hashlib.sha256(worker.bytes + request.bytes).digest()[:16], version=5)
-
-
-@dataclass(slots=True, eq=False)
-class Take:
-    """A take that waits for at most `slots` attempts. `turn` is held while something is claimed for it."""
-
-    worker: RemoteWorker
-    claim: UUID
-    slots: int
-    attempts: list[OwnedAttempt] = field(default_factory=list)
-    closed: asyncio.Event = field(default_factory=asyncio.Event)
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-
-    @property
-    def waits(self) -> bool:
-        return not self.closed.is_set()
 
 
 class Claims:
@@ -115,10 +96,6 @@ class Claims:
             if not answer.unknown_definitions:
                 return answer.parked
 
-    async def look_up(self, session: Session, rows: Sequence[ClaimedAttempt]) -> None:
-        """Look up the definitions of these attempts."""
-        await self._definitions.look_up(session, [row.definition_id for row in rows])
-
     async def hand_back(self, worker: RemoteWorker, queue: str, ids: Sequence[UUID]) -> None:
         """Return executions to their route that no take waits for."""
         take = Take(worker, new_id(), 0)
@@ -160,10 +137,13 @@ class RouteTakes:
     """The takes that wait for work of one queue, and its consumer. `parked` says that work may be parked there that one of
     them can take."""
 
-    def __init__(self, queue: str, claims: Claims, publisher: Publisher, pool: SessionPool) -> None:
+    def __init__(
+        self, queue: str, claims: Claims, permits: TakePermits, publisher: Publisher, pool: SessionPool
+    ) -> None:
         self.queue = queue
         self.parked = False
         self._claims = claims
+        self._permits = permits
         self._publisher = publisher
         self._pool = pool
         self._takes: dict[Take, None] = {}
@@ -242,12 +222,16 @@ class RouteTakes:
         return any(take.waits for take in self._takes)
 
     async def _receive(self, subscription: Subscription, limit: int) -> Sequence[Delivery]:
-        """Return what has arrived; nothing as soon as the takes have changed."""
+        """Return what has arrived; nothing as soon as the takes have changed. Where nothing arrives, takes get permits."""
         self._changed.clear()
         receiving = asyncio.ensure_future(subscription.receive(limit))
         changed = asyncio.ensure_future(self._changed.wait())
+        either = {receiving, changed}
         try:
-            await asyncio.wait({receiving, changed}, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(either, timeout=QUIET_S, return_when=asyncio.FIRST_COMPLETED)
+            while not done:
+                wait = QUIET_S if self._permits.offer(self.queue, self._takes) else None
+                done, _ = await asyncio.wait(either, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
             if not receiving.done():
                 receiving.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -266,8 +250,10 @@ class RouteTakes:
                 continue
             async with take.turn:
                 if take.waits:
-                    part, remaining = remaining[: take.slots], remaining[take.slots :]
-                    self.parked = await self._claims.claim(take, self.queue, part) or self.parked
+                    await self._permits.settle(take)
+                    if not take.attempts:
+                        part, remaining = remaining[: take.slots], remaining[take.slots :]
+                        self.parked = await self._claims.claim(take, self.queue, part) or self.parked
                     if take.attempts:
                         take.closed.set()
                         self.remove(take)
@@ -313,7 +299,9 @@ class RouteTakes:
         for take in list(self._takes):
             if take.waits and not take.turn.locked():
                 async with take.turn:
-                    if take.waits and await self._claims.claim_parked(take, self.queue):
+                    if take.waits:
+                        await self._permits.settle(take)
+                    if take.waits and not take.attempts and await self._claims.claim_parked(take, self.queue):
                         self.parked = True
                     if take.attempts:
                         take.closed.set()
@@ -329,10 +317,12 @@ class Takes:
         publisher: Publisher,
         definitions: Definitions,
         held: HeldAttempts,
+        permits: TakePermits,
         start: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
         """`start` runs something beside the calls, under a name."""
         self._pool = pool
+        self._permits = permits
         self._publisher = publisher
         self._held = held
         self._claims = Claims(pool, publisher, definitions, held)
@@ -342,6 +332,8 @@ class Takes:
         """Set when parked work should be looked for."""
         self._stopping = asyncio.Event()
         self.waiting: dict[Take, None] = {}
+        self._latest: dict[UUID, Take] = {}
+        """The last call of each take, by claim id, until it is answered."""
 
     async def take(
         self, worker: RemoteWorker, request: UUID, slots: int, seconds: float, *, again: bool
@@ -349,10 +341,10 @@ class Takes:
         """Wait at most `seconds` for attempts of the worker, at most `slots`. `again`: this take was sent before, and may
         have been answered. If the caller is cancelled, what was claimed for it goes back on its route."""
         take = Take(worker, claim_of(worker.id, request), slots)
+        await self._replace(take)
         if again and await self._before(take):
-            return await self._held.complete(worker, take.attempts)
-        for other in [other for other in self.waiting if other.claim == take.claim]:
-            self._close(other)  # its caller has gone, or it would not have asked again
+            return await self._given(take)
+        self._latest[take.claim] = take
         self.waiting[take] = None
         for queue in worker.queues:
             route = self._route(queue)
@@ -369,10 +361,14 @@ class Takes:
                 closing.cancel()
                 self._close(take)
             async with take.turn:  # a claim for it may be under way
-                pass
-            return await self._held.complete(worker, take.attempts)
+                await self._permits.settle(take)
+                self._answer(take)
+            return await self._given(take)
         except asyncio.CancelledError:
             self._start(self._return(take), "return a take")
+            raise
+        except Exception:
+            self._answer(take)
             raise
 
     def parked_on(self, queue: str) -> None:
@@ -412,7 +408,9 @@ class Takes:
     def _route(self, queue: str) -> RouteTakes:
         route = self._routes.get(queue)
         if route is None:
-            route = self._routes[queue] = RouteTakes(queue, self._claims, self._publisher, self._pool)
+            route = self._routes[queue] = RouteTakes(
+                queue, self._claims, self._permits, self._publisher, self._pool
+            )
             route.parked = True  # until it was looked for
             self._start(self._serve(route), f"takes of {queue}")
         return route
@@ -433,19 +431,37 @@ class Takes:
 
     async def _before(self, take: Take) -> bool:
         """Find what an earlier call of this take was given. Return whether it was given anything."""
-
-        async def read() -> list[OwnedAttempt]:
-            async with self._pool.session() as session:
-                rows = await attempts.claimed(session, take.claim)
-                await self._claims.look_up(session, rows)
-            return self._held.begin(take.worker, take.claim, rows)
-
-        take.attempts = await retried(read, deadline=10.0)
+        self._permits.add(take, await self._permits.look_up(take))
         return bool(take.attempts)
 
+    async def _given(self, take: Take) -> list[OwnedAttempt]:
+        """Return the attempts of a take that may begin. Two gateways may have claimed for calls of the same take: what is
+        too much goes back on its route."""
+        excess = take.attempts[take.slots :]
+        if excess:
+            take.attempts = take.attempts[: take.slots]
+            await self._held.hand_back(take.worker, excess)
+        return await self._held.complete(take.worker, take.attempts)
+
+    async def _replace(self, take: Take) -> None:
+        """Close an earlier call of this take. Its caller has gone, or it would not have asked again."""
+        earlier = self._latest.get(take.claim)
+        if earlier is not None:
+            self._close(earlier)
+            async with earlier.turn:
+                earlier.is_replaced = True
+                await self._permits.settle(earlier)
+
+    def _answer(self, take: Take) -> None:
+        """Note that a take is over."""
+        if self._latest.get(take.claim) is take:
+            del self._latest[take.claim]
+
     async def _return(self, take: Take) -> None:
-        """Hand back what was claimed for a take after its caller has gone."""
+        """Hand back what was claimed for a take after its caller has gone, unless the worker has sent it again."""
         async with take.turn:
-            pass
-        if take.attempts:
-            await self._held.hand_back(take.worker, take.attempts)
+            if not take.is_replaced:
+                await self._permits.settle(take)
+                self._answer(take)
+                if take.attempts and not take.is_shared:
+                    await self._held.hand_back(take.worker, take.attempts, of=take)

@@ -14,14 +14,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
 from uuid import UUID
 
-import orjson
 import structlog
 
 from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
-from penstock.store.executions import attempts
-from penstock.store.executions.attempts import ClaimAnswer, ClaimedAttempt
-from penstock.store.session import sealed_marks
+from penstock.store.executions import assignment, attempts
+from penstock.store.executions.attempts import ClaimAnswer
 from penstock.store.session.database import Session, is_transient
 from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.claiming.claims import Claimed
@@ -80,18 +78,11 @@ class Assignments:
     def _read(self, text: str, tries: int) -> None:
         if self._closed:
             return
-        message = orjson.loads(text)
-        is_sealed = sealed_marks.KEY in text  # what the session reads, it opens
-        if (
-            "claimed" not in message
-            or is_sealed
-            or time.monotonic() > self._asked_at + self._fresh
-            or not tries
-        ):
+        message = assignment.read(text)
+        if message is None or time.monotonic() > self._asked_at + self._fresh or not tries:
             self.look_soon(0.0)
             return
-        claim = UUID(message["claim"])
-        rows = [_attempt_of(*values) for values in message["claimed"]]
+        claim, rows = message.claim, message.attempts
         held = self._slots.held()
         if self._has_arrived(claim) or any(held.get(row.execution_id) == row.attempt for row in rows):
             return
@@ -99,8 +90,8 @@ class Assignments:
             # The transaction that ended the attempt before has committed. The answer to its report frees the slot.
             asyncio.get_running_loop().call_later(SETTLED_S, self._read, text, tries - 1)
             return
-        queue = message["queue"]
-        self._accept(queue, claim, self._claiming.claims.claimed(claim, queue, ClaimAnswer(rows)))
+        answer = ClaimAnswer(list(rows))
+        self._accept(message.queue, claim, self._claiming.claims.claimed(claim, message.queue, answer))
 
     def look_soon(self, older: float = UNDER_WAY_S) -> None:
         """Start a look for claims that were made more than `older` seconds ago and have not arrived. One that is under way will
@@ -167,36 +158,3 @@ class Assignments:
         self._permits.use(queue, len(claimed.attempts))
         for attempt in self._claiming.accept_assigned(queue, claimed, self._slots.unheld):
             self._report(attempt, NOT_BEGUN)
-
-
-def _attempt_of(
-    id: str,
-    attempt: int,
-    failures: int,
-    namespace: str,
-    definition: int,
-    waited: float,
-    params: str,
-    options: str | None,
-    carry: str | None,
-    workflow: str | None,
-    root: str | None,
-    task: str | None,
-    trace: str | None,
-) -> ClaimedAttempt:
-    """Return the attempt that a notification describes, in the order of the type `claimed_attempt`."""
-    return ClaimedAttempt(
-        execution_id=UUID(id),
-        attempt=attempt,
-        failures=failures,
-        namespace=namespace,
-        definition_id=definition,
-        waited=waited,
-        params=params,
-        options=options,
-        carry=carry,
-        workflow=None if workflow is None else UUID(workflow),
-        root=None if root is None else UUID(root),
-        task=task,
-        trace=trace,
-    )

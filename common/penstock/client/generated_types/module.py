@@ -29,7 +29,7 @@ from penstock.client.generated_types.python_types import (
 from penstock.language.terms.redaction import MASK
 
 WIDEST = 110
-DIGEST = re.compile(r"^Digest: ([0-9a-f]{32})$", re.MULTILINE)
+DIGEST = re.compile(r"^(?:// )?Digest: ([0-9a-f]{32})$", re.MULTILINE)
 HEAD = '''"""Actions and workflows of an installation of Penstock, typed. Written by `penstock types`: not to be edited.
 
 Digest: {digest}

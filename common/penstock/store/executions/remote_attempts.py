@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from penstock.store.executions import plain_executions
+from penstock.store.executions import attempts, plain_executions
 from penstock.store.executions.attempts import (
     AttemptEnd,
     ClaimAnswer,
@@ -99,6 +99,28 @@ join namespace n on n.id = e.namespace_id join payload p on p.execution_id = e.i
 async def owned(session: Session, worker: UUID, ids: Sequence[UUID]) -> list[ClaimedAttempt]:
     """Return the attempts of executions among `ids` that this worker owns."""
     return claimed_attempts((await session.fetch(OWNED, worker, list(ids)))[0]["claimed"] or ())
+
+
+LOOK_UP = "update claim set calls = calls + 1 where id = $1 returning calls"
+
+
+async def look_up(session: Session, claim: UUID) -> tuple[int, list[ClaimedAttempt]]:
+    """Return the attempts of a claim that its worker still owns, for a call that was not told of them, and the number of
+    such calls. Earlier calls must not return them to their route any more (`is_last_call`)."""
+    rows = await session.fetch(LOOK_UP, claim)
+    return (rows[0]["calls"], await attempts.claimed(session, claim)) if rows else (0, [])
+
+
+LOCK = "select from execution where id = any($1::uuid[]) order by id for no key update"
+LOCK_CLAIM = "select calls from claim where id = $1 for update"
+
+
+async def is_last_call(tx: Transaction, claim: UUID, calls: int, ids: Sequence[UUID]) -> bool:
+    """Return whether no call has looked this claim up since `calls` had. The rows of `ids` and of the claim are locked, in the
+    order of an end of attempts."""
+    await tx.fetch(LOCK, list(ids))
+    rows = await tx.fetch(LOCK_CLAIM, claim)
+    return bool(rows) and rows[0]["calls"] == calls
 
 
 FINISH = """

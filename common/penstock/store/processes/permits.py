@@ -1,12 +1,14 @@
 """Permits: a row for each execution that a worker may be assigned by the submit that creates it.
 
 A permit is valid for a few seconds, and the worker renews its permits. So a worker that does nothing any more is soon assigned
-nothing. Commits are relaxed: a permit does not outlive a crash of the server.
+nothing. A gateway places permits for the workers that wait there. Commits are relaxed: a permit does not outlive a crash of the
+server.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from penstock.store.session.database import Session
@@ -50,3 +52,61 @@ WITHDRAW_ALL = "delete from permit where worker = $1"
 async def withdraw_all(session: Session, worker: UUID) -> None:
     """Delete all permits of a worker. This waits for submits that have taken one: the claims of all are seen afterwards."""
     await session.fetch(WITHDRAW_ALL, worker)
+
+
+@dataclass(frozen=True, slots=True)
+class TakePermit:
+    """A permit of a take that waits at a gateway: `definitions` may be assigned to its worker on `queue`, under the claim id
+    of the take. The history names `actor`. One that is not new is only renewed."""
+
+    worker: UUID
+    queue: str
+    claim: UUID
+    actor: str
+    definitions: Sequence[int]
+    is_new: bool
+
+
+PERMIT_TAKES = """
+select permit_takes($1, $2, $3, $4::text[], $5::uuid[], $6::uuid[], $7::text[], $8::text[], $9::boolean[], $10) as out
+"""
+
+
+async def place_for_takes(
+    session: Session, holder: UUID, lock: int, channel: str, permits: Sequence[TakePermit], *, behind: bool
+) -> list[bool]:
+    """Place or renew the permits of takes that wait at the gateway `holder`, whose session holds `lock` and listens on
+    `channel`. `behind`: place none while messages of their queue wait in the outbox. Return for each whether it is out now.
+    One that was only to be renewed and is not out has been taken."""
+    [row] = await session.fetch(
+        PERMIT_TAKES,
+        holder,
+        lock,
+        channel,
+        [permit.queue for permit in permits],
+        [permit.worker for permit in permits],
+        [permit.claim for permit in permits],
+        [permit.actor for permit in permits],
+        [f"{{{','.join(map(str, permit.definitions))}}}" for permit in permits],
+        [permit.is_new for permit in permits],
+        behind,
+    )
+    return list(row["out"])
+
+
+WITHDRAW_TAKE = "select withdrawn, locked from withdraw_take($1, $2)"
+
+
+async def withdraw_take(session: Session, worker: UUID, claim: UUID) -> tuple[set[str], set[str]]:
+    """Delete the permits of a take. Return the queues of those that were deleted, and the queues of those that a submit has
+    locked. The others were taken."""
+    [row] = await session.fetch(WITHDRAW_TAKE, worker, claim)
+    return set(row["withdrawn"]), set(row["locked"]) - set(row["withdrawn"])
+
+
+MADE = "select id from claim where id = any($1::uuid[])"
+
+
+async def claims_made(session: Session, claims: Sequence[UUID]) -> set[UUID]:
+    """Return those of these claim ids under which executions are claimed."""
+    return {row["id"] for row in await session.fetch(MADE, list(claims))}

@@ -156,6 +156,8 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "claim_executions": ("worker", "api"),
     "claim_named": ("worker", "api"),
     "finish_completed": ("worker", "api"),
+    "permit_takes": ("worker", "api"),
+    "withdraw_take": ("worker", "api"),
     "settle_costs": ("worker",),
     "sign_attempt": ("worker",),
     "mark_holds": ("executor", "worker", "api", "client"),

@@ -20,7 +20,7 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{- /* The deployment `name` of a `component` (executor, worker, api), with its budget and what scales it by CPU. `env`: variables
+{{- /* The deployment `name` of a `component` (executor, worker, api, gateway), with its budget and what scales it by CPU. `env`: variables
        by name; `pods`: what differs from .Values.pods. */}}
 {{- define "penstock.deployment" -}}
 {{- $root := .root }}
@@ -120,10 +120,10 @@ spec:
             {{- end }}
           ports:
             - {name: health, containerPort: 8080}
-            {{- if eq .component "api" }}
+            {{- if has .component (list "api" "gateway") }}
             - {name: http, containerPort: 8000}
             {{- end }}
-          {{- if eq .component "api" }}
+          {{- if has .component (list "api" "gateway") }}
           # Until every proxy has heard that this pod takes no more requests.
           lifecycle: {preStop: {exec: {command: [sleep, "5"]}}}
           {{- end }}
@@ -184,5 +184,36 @@ spec:
   metrics:
     - type: Resource
       resource: {name: cpu, target: {type: Utilization, averageUtilization: {{ .scale.cpu }}}}
+{{- end }}
+{{- end }}
+
+{{- /* The deployment of a component that serves HTTP, and its service. `of`: its values. */}}
+{{- define "penstock.http" -}}
+{{- $root := .root }}
+{{- $name := .name }}
+{{- with .of }}
+{{- if .enabled }}
+{{- include "penstock.deployment" (dict "root" $root "component" $name "name" $name
+  "replicas" .replicas "scale" .scale "pods" .pods "env" (dict "PENSTOCK_API_HOST" "0.0.0.0")) }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ include "penstock.name" $root }}-{{ $name }}
+  labels:
+    {{- include "penstock.labels" $root | nindent 4 }}
+    app.kubernetes.io/component: {{ $name }}
+  {{- with .service.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  type: {{ .service.type }}
+  selector:
+    {{- include "penstock.selector" $root | nindent 4 }}
+    app.kubernetes.io/component: {{ $name }}
+  ports:
+    - {name: http, port: {{ .service.port }}, targetPort: http}
+{{- end }}
 {{- end }}
 {{- end }}

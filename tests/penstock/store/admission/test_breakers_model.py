@@ -34,7 +34,7 @@ LIMIT = Limit(
     ref="shop.bank",
     scope="shop",
     by="customer",
-    breaker={"failures": 3, "of": 5, "within": "1h", "probe": "20m"},
+    breaker={"failures": 2, "of": 4, "within": "1h", "probe": "20m"},
 )
 CLEAR = "delete from breaker returning 1"
 CLEAR_ATTEMPTS = "delete from breaker_attempt returning 1"
@@ -75,7 +75,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.model = Breakers(failures=3, of=5, within=3600, probe=1200)
+        self.model = Breakers(failures=2, of=4, within=3600, probe=1200)
         self.run(self._open())
 
     def run(self, work: Any) -> Any:
@@ -133,7 +133,21 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.those("running"))
     @rule(data=st.data(), how=st.sampled_from([*ENDS, "failed", "failed", "completed", "completed"]))
     def finish(self, data: st.DataObject, how: str) -> None:
-        calls = self.some(data, "running")
+        self.end(self.some(data, "running"), how)
+
+    @precondition(lambda self: self.model.those("scheduled", "running"))
+    @rule(how=st.sampled_from(["failed", "failed", "completed"]), data=st.data())
+    def all_end(self, how: str, data: st.DataObject) -> None:
+        """All that is under way for one customer ends alike, as while a service is down: thresholds are reached."""
+        under_way = self.model.those("scheduled", "running")
+        customer = data.draw(st.sampled_from(sorted({call.customer for call in under_way})))
+        own = [call for call in under_way if call.customer == customer]
+        if scheduled := [call.id for call in own if call.status == "scheduled"]:
+            for id in self.run(self.desk.claim(scheduled)):
+                self.model.all[id].status = "running"
+        self.end([call for call in own if call.status == "running"], how)
+
+    def end(self, calls: Sequence[Call], how: str) -> None:
         status, error, failed = ENDS[how]
 
         async def work() -> None:
@@ -155,7 +169,8 @@ class Machine(RuleBasedStateMachine):
                 call.ready_at = ready[call.id]
             self.model.end([(call, failed) for call in calls])
 
-        self.run(work())
+        if calls:
+            self.run(work())
 
     @precondition(lambda self: self.model.those("running"))
     @rule(data=st.data())

@@ -27,6 +27,7 @@ claim = Table(
     Column("executions", ARRAY(UUID), nullable=False),
     Column("claimed_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Column("assigned", Boolean, nullable=False, server_default=text("false")),
+    Column("calls", Integer, nullable=False, server_default=text("0")),
     Index("claim_worker", "worker"),
 )
 
@@ -40,7 +41,11 @@ permit = Table(
     Column("channel", Text, nullable=False),
     Column("actor", Text, nullable=False),
     Column("definitions", ARRAY(Integer), nullable=False),
+    Column("claim", UUID),
+    Column("lock_key", BigInteger),
+    Column("holder", UUID),
     Index("permit_queue", "queue", "at"),
+    Index("permit_take", "worker", "queue", unique=True, postgresql_where=text("claim IS NOT NULL")),
     Index("permit_worker", "worker"),
     prefixes=["unlogged"],
 )

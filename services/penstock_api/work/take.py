@@ -1,0 +1,45 @@
+"""A call of a worker that waits for work."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from penstock.attempts.owned_attempt import OwnedAttempt
+from penstock_api.work.remote_worker import RemoteWorker
+
+
+def claim_of(worker: UUID, request: UUID) -> UUID:
+    """Return the claim id of a take. A take that is sent again has the same, and no other worker can have it."""
+    return UUID(bytes=hashlib.sha256(worker.bytes + request.bytes).digest()[:16], version=5)
+
+
+@dataclass(slots=True, eq=False)
+class Take:
+    """A take that waits for at most `slots` attempts. `turn` is held while something is claimed for it. A permit of it may be
+    out on the queues `permitted`. `may_have_more`: a permit of it was gone when it was renewed, so something may be assigned
+    to it that it does not have. `calls` counts the calls that had looked its claim up, this one included. `is_shared`: others
+    had. `is_replaced`: its worker has sent it again to this gateway, and the later call answers."""
+
+    worker: RemoteWorker
+    claim: UUID
+    slots: int
+    attempts: list[OwnedAttempt] = field(default_factory=list)
+    closed: asyncio.Event = field(default_factory=asyncio.Event)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    permitted: set[str] = field(default_factory=set)
+    calls: int = 0
+    is_shared: bool = False
+    is_replaced: bool = False
+    may_have_more: bool = False
+
+    @property
+    def waits(self) -> bool:
+        return not self.closed.is_set()
+
+    def has_looked_up(self, calls: int) -> None:
+        """Note that this call has looked up its claim, as the number `calls` of all that have."""
+        self.is_shared = self.is_shared or calls > self.calls + 1
+        self.calls = calls
