@@ -135,9 +135,7 @@ def curves(title: str, along: str, all_curves: Sequence[Curve]) -> str:
         parts.append(
             f'<line x1="{end_x:.1f}" y1="{end_y:.1f}" x2="{right + 8}" y2="{below:.1f}" stroke="{GRID}"/>'
         )
-        parts.append(
-            _text(right + 12, below + 4, curve.label, weight="bold" if curve.ours else "normal")
-        )
+        parts.append(_text(right + 12, below + 4, curve.label, weight="bold" if curve.ours else "normal"))
     return "\n".join([*parts, "</svg>", ""])
 
 

@@ -65,8 +65,8 @@ METHOD = """## How it was measured
   each other, and not with those of another day.
 * Where Penstock's own time goes, and what would have to be given up for more, is
   [written down](decisions/0036-where-speed-stops.md).
-* The clock of Node has whole milliseconds, so the times of Graphile Worker may be one too short, and are below zero where it begins at
-  once.
+* The clock of Node has whole milliseconds, so the times of Graphile Worker may be one too short, and are below zero where it
+  begins at once.
 * Durable everywhere: synchronous commits, persistent messages, confirms, acknowledged after the work. Temporal is its
   development server on a SQLite file (`synchronous=FULL`), since its packages bring no server on PostgreSQL; Restate
   syncs its own log. Dramatiq, Procrastinate, PgQueuer and Graphile Worker keep no results.
