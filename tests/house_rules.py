@@ -24,7 +24,7 @@ BARE = {"common/__init__.py", "services/__init__.py"}
 # Written in two pieces, so that this file does not break its own rules.
 # The routes of the worker protocol are no paths of a machine.
 PROTOCOL = r"(?!(?:NAME|hello|take|beat|log|progress|finish|bye)\b)"
-MACHINE_PATH = re.compile(r"/(?:work|home|Us" rf"ers)/{PROTOCOL}[\w.-]+|/ro" r"ot/[\w.-]+")
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home|Us" rf"ers)/{PROTOCOL}[\w.-]+|/ro" r"ot/[\w.-]+")
 INDEX = re.compile(r"pypi\.o" r"rg|pythonhos" r"ted|--(?:extra-)?index-u" r"rl[ =]|--find-li" r"nks[ =]")
 
 FUNCTIONS = PurePosixPath("migrations/functions")

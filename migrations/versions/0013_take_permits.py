@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from alembic import op
+from sqlalchemy import text
 
 revision = "0013"
 down_revision = "0012"
@@ -19,13 +20,19 @@ alter table permit add column if not exists claim uuid, add column if not exists
 # `calls`: how many calls have looked up what is claimed here. A gateway returns the work of a caller that has gone only if no
 # other call of the same take was given it.
 CALLS = "alter table claim add column if not exists calls integer not null default 0"
+WORKS = text("select exists (select from process)")
 # A worker waits with one take: that of another gateway, which it has left, gives way.
-TAKE = "create unique index if not exists permit_take on permit (worker, queue) where claim is not null"
+TAKE = "create unique index concurrently if not exists permit_take on permit (worker, queue) where claim is not null"
 
 
 def upgrade() -> None:
-    for statement in (PERMIT, CALLS, TAKE):
-        op.execute(statement)
+    op.execute(PERMIT)
+    op.execute(CALLS)
+    if op.get_bind().execute(WORKS).scalar():
+        with op.get_context().autocommit_block():
+            op.execute(TAKE)
+    else:  # an empty database gets all versions in one transaction
+        op.execute(TAKE.replace(" concurrently", ""))
 
 
 def downgrade() -> None:

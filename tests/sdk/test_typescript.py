@@ -183,7 +183,7 @@ def built_program(built: Path, page: Path, folder: Path, definitions: list[dict[
     return programs
 
 
-async def test_page_does_what_it_says(built: Path, house: Installation, tmp_path: Path) -> None:
+async def test_page_keeps_its_promises(built: Path, house: Installation, tmp_path: Path) -> None:
     [pack] = re.findall(r"^```yaml\n# (billing/pack.yaml\n.*?)^```$", PAGE.read_text(), re.M | re.S)
     (tmp_path / "billing").mkdir()
     (tmp_path / "billing/pack.yaml").write_text(pack.partition("\n")[2])

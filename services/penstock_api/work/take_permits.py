@@ -157,8 +157,8 @@ class TakePermits:
 
     def add(self, take: Take, rows: Sequence[ClaimedAttempt]) -> None:
         """Add attempts to a take that it does not have."""
-        known = {owned.event.execution_id for owned in take.attempts}
-        new = [row for row in rows if row.execution_id not in known]
+        ids = {owned.event.execution_id for owned in take.attempts}
+        new = [row for row in rows if row.execution_id not in ids]
         take.attempts += self._held.begin(take.worker, take.claim, new)
 
     # -- notifications ---------------------------------------------------------------------------------------------
@@ -185,9 +185,9 @@ class TakePermits:
         """Answer those of these takes to which something was assigned."""
         try:
             async with self._pool.session() as session:
-                made = await permits.claims_made(session, [take.claim for take in takes])
+                claims = await permits.claims_made(session, [take.claim for take in takes])
             for take in takes:
-                if take.claim in made and take.waits:
+                if take.claim in claims and take.waits:
                     await self._give(take, set(), await self.look_up(take))
         except Exception as error:
             if not is_transient(error):
@@ -218,9 +218,9 @@ class TakePermits:
                             ]
                         else:
                             pairs = list(self._new)
-                        taken = await self._place(pairs)
-                    if taken:
-                        await self._look(taken)
+                        assigned = await self._place(pairs)
+                    if assigned:
+                        await self._look(assigned)
                 except Exception as error:
                     log.warning(
                         "gateway.permits_not_placed", reason=str(error), exc_info=not is_transient(error)
@@ -257,14 +257,14 @@ class TakePermits:
             # The session was opened again, and its former lock makes these permits invalid.
             self._new |= dict.fromkeys(waiting)
             self._woken.set()
-        taken = []
+        assigned = []
         for (take, queue), is_out in zip(waiting, out, strict=True):
             if not is_out and (take, queue) in new:  # a message of the queue waits: it comes first
                 self._forget(take, {queue})
             elif not is_out:
                 take.may_have_more = True
-                taken.append(take)
-        return taken
+                assigned.append(take)
+        return assigned
 
     def _permit(self, take: Take, queue: str, *, is_new: bool) -> TakePermit:
         worker = take.worker

@@ -199,7 +199,7 @@ async def test_assignment_to_a_caller_that_has_gone_is_handed_back(
         assert await api.house.client.result(id, timeout=20) is None
 
 
-async def test_take_sent_again_finds_what_was_assigned(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_take_sent_again_finds_its_assignment(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first gateway never hears of it: the second one finds it by the claim id of the take."""
     monkeypatch.setattr(TakePermits, "_heard", lambda *_: None)
     ref, request = await remote(api), uuid4()
@@ -213,7 +213,7 @@ async def test_take_sent_again_finds_what_was_assigned(api: Api, monkeypatch: py
         take.cancel()
 
 
-async def test_take_sent_again_to_its_gateway_keeps_what_was_assigned(
+async def test_take_sent_again_to_its_gateway_keeps_its_assignment(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gateway notices only later that the first caller has gone, and does not take the attempt back from the second."""

@@ -54,7 +54,7 @@ def required_fields(schema: Any) -> list[str]:
 
 
 def defaults_within(schema: Any) -> Iterator[str]:
-    """Yield the names of fields, at any depth, whose default StackStorm adds to an object that lacks them."""
+    """Yield the names of fields, at any depth, with a default that StackStorm adds to an object that lacks them."""
     if isinstance(schema, list):
         for part in schema:
             yield from defaults_within(part)

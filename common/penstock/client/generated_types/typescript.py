@@ -106,16 +106,16 @@ class _Types:
     def _object(self, schema: Mapping[str, Any]) -> str:
         declared: Mapping[str, Any] = schema.get("properties") or {}
         required = schema.get("required", ())
-        others = schema.get("additionalProperties", "unevaluatedProperties" not in schema)
+        additional = schema.get("additionalProperties", "unevaluatedProperties" not in schema)
         fields = [
             f"{_quoted(name)}{'' if name in required else '?'}: {self.of(part)}"
             for name, part in sorted(declared.items())
         ]
         if any(word in schema for word in OPENING):
-            others = True
-        if not declared and isinstance(others, Mapping):
-            fields.append(f"[name: string]: {self.of(others)}")
-        elif others is not False:
+            additional = True
+        if not declared and isinstance(additional, Mapping):
+            fields.append(f"[name: string]: {self.of(additional)}")
+        elif additional is not False:
             fields.append(f"[name: string]: {UNKNOWN}")
         return f"{{ {'; '.join(fields)} }}" if fields else "Record<string, never>"
 

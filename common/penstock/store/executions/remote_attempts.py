@@ -105,8 +105,8 @@ LOOK_UP = "update claim set calls = calls + 1 where id = $1 returning calls"
 
 
 async def look_up(session: Session, claim: UUID) -> tuple[int, list[ClaimedAttempt]]:
-    """Return the attempts of a claim that its worker still owns, for a call that was not told of them, and the number of
-    such calls. Earlier calls must not return them to their route any more (`is_last_call`)."""
+    """Return the attempts of a claim that its worker still owns, and the number of calls that have looked them up. Earlier
+    calls must not return them to their route any more (`is_last_call`)."""
     rows = await session.fetch(LOOK_UP, claim)
     return (rows[0]["calls"], await attempts.claimed(session, claim)) if rows else (0, [])
 
@@ -116,8 +116,8 @@ LOCK_CLAIM = "select calls from claim where id = $1 for update"
 
 
 async def is_last_call(tx: Transaction, claim: UUID, calls: int, ids: Sequence[UUID]) -> bool:
-    """Return whether no call has looked this claim up since `calls` had. The rows of `ids` and of the claim are locked, in the
-    order of an end of attempts."""
+    """Return whether no call has looked this claim up since `calls` had. Lock the rows of `ids` and then that of the claim, as
+    an end of attempts does."""
     await tx.fetch(LOCK, list(ids))
     rows = await tx.fetch(LOCK_CLAIM, claim)
     return bool(rows) and rows[0]["calls"] == calls

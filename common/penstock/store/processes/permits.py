@@ -75,8 +75,8 @@ select permit_takes($1, $2, $3, $4::text[], $5::uuid[], $6::uuid[], $7::text[], 
 async def place_for_takes(
     session: Session, holder: UUID, lock: int, channel: str, permits: Sequence[TakePermit], *, behind: bool
 ) -> list[bool]:
-    """Place or renew the permits of takes that wait at the gateway `holder`, whose session holds `lock` and listens on
-    `channel`. `behind`: place none while messages of their queue wait in the outbox. Return for each whether it is out now.
+    """Place or renew the permits of takes that wait at the gateway `holder`. Its session holds `lock` and listens on `channel`.
+    `behind`: place none while messages of their queue wait in the outbox. Return for each whether it is out now.
     One that was only to be renewed and is not out has been taken."""
     [row] = await session.fetch(
         PERMIT_TAKES,

@@ -66,7 +66,7 @@ def test_schema_has_its_type(schema: dict[str, Any], expected: str) -> None:
     assert type_of(schema) == expected
 
 
-def test_module_names_what_is_current_and_has_a_digest() -> None:
+def test_module_names_current_actions_and_has_a_digest() -> None:
     definitions = [
         entry("shop.gone", enabled=False),
         entry("shop.charge", description="Charge */ a card.\nAt once.", parameters={"type": "object"}),
