@@ -1,5 +1,5 @@
 -- Raise `penstock.worker.lost` for each tenant of the executions that were taken back from a worker. The key of an event is the worker,
--- whose id is never used again: claims that are found later raise no second event.
+-- with an id that is never used again: claims that are found later raise no second event.
 -- planner: lookups
 create or replace function raise_lost_worker(p_worker uuid, p_name text, p_reason text, p_moved uuid[]) returns message[]
 language plpgsql

@@ -1,5 +1,5 @@
 -- Raise PN001 for moves of executions that `legal_move` does not have; write the history of the others, announce them, and
--- record them for subscriptions. The history also has a requested execution whose place in line changes. One join of the transition tables finds the moves. The trigger does nothing for a statement
+-- record them for subscriptions. The history also has a requested execution with a change of its place in line. One join of the transition tables finds the moves. The trigger does nothing for a statement
 -- that writes its moves itself, as execution_inserted does. The function has the owner's rights for the same reason.
 -- planner: moves
 create or replace function execution_moved() returns trigger

@@ -7,7 +7,7 @@ from typing import Any
 
 _FLAGS = ("required", "immutable", "secret", "position")
 _DATA = ("default", "enum", "const", "examples")
-"""Words whose values are data, and not parts of a schema."""
+"""Words with data as their values, and not parts of a schema."""
 
 
 def json_schema(schema: Any) -> Any:
