@@ -262,7 +262,7 @@ class Deliveries(OpenCalls):
 
     def end_as(self, status: str) -> None:
         """End the run: deliver the request to the function once, at its present place."""
-        if self._end_at is None:
+        if self._end_at is None and not self.end_reason:
             self.ends_as = status
             self.wake()
 

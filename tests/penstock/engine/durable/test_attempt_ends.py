@@ -90,6 +90,32 @@ async def test_run_that_is_asked_to_end_waits_while_it_cleans_up() -> None:
     assert memory.records[CLEAN].status == COMPLETED
 
 
+async def test_run_is_told_of_its_end_once() -> None:
+    """The end is recorded before the attempt begins, and the worker hears of it once more while the run cleans up."""
+    begun, free = asyncio.Event(), asyncio.Event()
+
+    async def tidy() -> str:
+        begun.set()
+        await free.wait()
+        return "clean"
+
+    async def cleans_up(ctx: DurableContext) -> None:
+        try:
+            await ctx.step("long", _hang)
+        finally:
+            await ctx.step("clean", tidy)
+
+    memory = memory_of_run()
+    memory.ends_as = "cancelled"
+    task = asyncio.create_task(attempt_of(Outside(memory, asked=True), cleans_up, grace=10.0).run({}))
+    await asyncio.wait_for(begun.wait(), 60)
+    task.cancel()
+    await asyncio.sleep(0.05)
+    free.set()
+    await asyncio.wait({task}, timeout=60)
+    assert memory.records[CLEAN].status == COMPLETED
+
+
 async def _speaks(ctx: DurableContext) -> None:
     try:
         await ctx.sleep("9d")
