@@ -192,7 +192,12 @@ async def _played(house: Installation, id: UUID, program: Program) -> tuple[Any,
     try:
         return ("completed", await house.client.result(id, timeout=PATIENCE))
     except ExecutionFailed as error:
-        return failed_with(str(error))
+        # The sentence that people get names the first cause. The stored error is what the function raised.
+        rows = await house.rows("select error from result where execution_id = $1 and error is not null", id)
+        stored = orjson.loads(rows[0]["error"]) if rows else None
+        return failed_with(
+            f"p.program failed: {stored['type']}: {stored['message']}" if stored else str(error)
+        )
     except TimeoutError:
         return ("stuck",)
     finally:

@@ -204,7 +204,7 @@ async def test_a_cancelled_function_cleans_up_and_undoes(house: Installation, se
 
 async def test_steps_of_a_final_failure_are_undone(house: Installation) -> None:
     await house.start(failing)
-    with pytest.raises(ExecutionFailed, match="step break failed: ConnectionError: away"):
+    with pytest.raises(ExecutionFailed, match="break: ConnectionError: away"):
         await run(house, "dur.failing")
     assert CALLS == {"book": 1, "fail": 1, "undone": 1}
 

@@ -35,6 +35,7 @@ async def test_the_result_of_an_ended_execution_is_answered_at_once(call: httpx.
         "finished": True,
         "result": 2,
         "error": None,
+        "failure": None,
     }
     assert (await call.get(f"{started.headers['location']}/result")).json() == found.json()
 

@@ -156,8 +156,8 @@ def test_generated_types_take_every_valid_value(built: Path) -> None:
         if values:
             definitions.append({"ref": ref, "enabled": True, "definition": {"result": schema}})
             lines += [
-                f'export const v{len(lines)}: Actions["{ref}"]["result"] = {json.dumps(value)};'
-                for value in values
+                f'export const v{len(definitions)}_{n}: Actions["{ref}"]["result"] = {json.dumps(value)};'
+                for n, value in enumerate(values)
             ]
     assert compiled(built, generated=module_of(definitions), values="\n".join(lines)) == ""
 
@@ -203,8 +203,8 @@ async def test_page_keeps_its_promises(built: Path, house: Installation, tmp_pat
         async with asyncio.timeout(60):
             printed, _ = await start.communicate()
         assert json.loads(printed) == json.loads(promised)
-        [line] = await house.rows("select line from log_line")
-        assert line["line"] == "an invoice for Ada"
+        lines = await house.rows("select line from log_line")
+        assert {row["line"] for row in lines} == {"an invoice for Ada"}
     finally:
         worker.terminate()
         await worker.wait()
