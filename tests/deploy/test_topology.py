@@ -24,7 +24,11 @@ from tests.flows.reading import get
 from tests.servers.process import free_port
 
 ROOT = Path(__file__).parents[2]
-SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+SERVICES: dict[str, dict[str, Any]] = {
+    name: service
+    for name, service in yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"].items()
+    if "profiles" not in service  # which Compose starts only when asked
+}
 PAGE = (ROOT / "docs/deploying.md").read_text()
 TILL = """
 from penstock import Pack, action

@@ -34,7 +34,7 @@ from penstock import Item
 
 @dataclass
 class Work:
-    customer: str
+    customer: str = "acme"
 
 def work(**options):
     return options

@@ -204,7 +204,7 @@ async def test_page_keeps_its_promises(built: Path, house: Installation, tmp_pat
             printed, _ = await start.communicate()
         assert json.loads(printed) == json.loads(promised)
         lines = await house.rows("select line from log_line")
-        assert {row["line"] for row in lines} == {"an invoice for Ada"}
+        assert "an invoice for Ada" in {row["line"] for row in lines}
     finally:
         worker.terminate()
         await worker.wait()

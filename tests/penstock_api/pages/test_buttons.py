@@ -39,6 +39,7 @@ MORE = {
     "paused": "/executions/{paused}",
     "theirs": "/executions/{theirs}",
     "steps": "/executions/{packs}",
+    "later": "/executions/{later}",
     "many": "/executions/many?does=cancel&action=depot.check",
     "letters": "/dead-letters/many?does=replay",
     "schedule-off": "/schedules/depot.hourly",
@@ -115,6 +116,7 @@ async def more(house: Installation) -> dict[str, UUID]:
         "paused": await client.start("depot.tour"),
         "theirs": await client.start("depot.confirm", tenant=THEIRS),
         "packs": await client.start("depot.pack_up", {"parcels": 2, "fail": True}),
+        "later": await client.start("depot.pack_up", {"parcels": 2, "fail": False}, delay=3600),
     }
     await client.command(found["paused"], "pause", by="test")
     await house.until("select 1 from paused_workflow where execution_id = $1", found["paused"])
