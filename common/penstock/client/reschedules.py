@@ -32,7 +32,7 @@ REFUSALS = {
         "Give an earlier instant, or start it again with a later expires_at.",
     ),
 }
-"""For each outcome that changes nothing: the error, its message and its hint."""
+"""The error, its message and its hint for each outcome that changes nothing."""
 
 
 async def reschedule(

@@ -244,14 +244,21 @@ class TakePermits:
         )
         if lock is None or not waiting:
             return []
-        out = await permits.place_for_takes(
-            self._session,
-            self._holder,
-            lock,
-            self._channel,
-            [self._permit(take, queue, is_new=(take, queue) in new) for take, queue in waiting],
-            behind=self._behind,
-        )
+        try:
+            out = await permits.place_for_takes(
+                self._session,
+                self._holder,
+                lock,
+                self._channel,
+                [self._permit(take, queue, is_new=(take, queue) in new) for take, queue in waiting],
+                behind=self._behind,
+            )
+        except Exception:
+            # It may have been committed, and a permit taken: what is placed again is looked up, too.
+            for take, _ in new:
+                take.may_have_more = True
+            self._new = new | self._new
+            raise
         self._asked_at = time.monotonic()
         if lock != self._lock:
             # The session was opened again, and its former lock makes these permits invalid.
