@@ -283,6 +283,7 @@ async def test_worker_that_stood_still_asks_before_it_begins(
     async with assignments._turn:
         assignments._arrived.clear()
         assignments._asked_at -= 3600
+        assignments._horizon = 0.0
         hear(assignments, text)
     await assignments.look(0.0)
     await asyncio.sleep(0.1)

@@ -112,7 +112,7 @@ async def submit_and_withdrawal(scene: Scene) -> Sequence[Work]:
                 await permits.withdraw_all(session, worker)
         async for attempt in soon():
             with attempt:
-                claims = await attempts.assigned(session, worker, -1.0)
+                claims, _ = await attempts.assigned(session, worker, -1.0)
         SEEN[scene.address] = {id for ids in claims.values() for id in ids}
 
     return [submits(scene), drains, submits(scene)]

@@ -39,9 +39,9 @@ MOST = 8
 another was used."""
 RENEWAL_S = 2.0
 """Seconds between two renewals. Permits are valid for 5 s (place_alike.sql)."""
-FRESH_S = 5.0
-"""Seconds after an answer of the database for which a notification is believed. After a longer time this process may have stood
-still, and its workers may have lost their work."""
+FRESH_S = 3.0
+"""Seconds after a question to the database for which a notification is believed. After a longer time this process may have stood
+still, and its workers may have lost their work. Notifications come with the answers on one session, in order."""
 LOCKED_S = 0.005
 """Seconds between two tries to withdraw a permit that a submit has locked."""
 WITHDRAWAL_S = 5.0
@@ -244,6 +244,7 @@ class TakePermits:
         )
         if lock is None or not waiting:
             return []
+        asked_at = time.monotonic()
         try:
             out = await permits.place_for_takes(
                 self._session,
@@ -259,7 +260,7 @@ class TakePermits:
                 take.may_have_more = True
             self._new = new | self._new
             raise
-        self._asked_at = time.monotonic()
+        self._asked_at = asked_at
         if lock != self._lock:
             # The session was opened again, and its former lock makes these permits invalid.
             self._new |= dict.fromkeys(waiting)

@@ -23,16 +23,16 @@ from penstock.store.executions.attempts import ClaimAnswer
 from penstock.store.session.database import Session, is_transient
 from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.claiming.claims import Claimed
-from penstock_worker.claiming.permits import RENEWAL_S, WITHDRAWAL_S, Permits
+from penstock_worker.claiming.permits import WITHDRAWAL_S, Permits
 from penstock_worker.records.slots import Slots
 
 log = structlog.get_logger()
 
 UNDER_WAY_S = 0.5
 """Seconds for which the notification of a claim may be on its way. Claims that are older and have not arrived are looked up."""
-FRESH_S = RENEWAL_S + 3.0
-"""Seconds after an answer of the database for which a notification is believed, at most. After a longer time this process may
-have stood still, and the executors may have taken its work away: that needs 3 s at the least, or the stale threshold."""
+FRESH_S = 3.0
+"""Seconds after a look for which a notification is believed, at most. After a longer time this process may have stood still since
+the look, and the executors may have taken its work away: that needs 3 s at the least, or the stale threshold."""
 LOOKED_UP = 1000
 """Claims that were looked up and are remembered, in case that their notifications come late."""
 SETTLED_S = 0.005
@@ -64,6 +64,8 @@ class Assignments:
         self._report = report
         self._fresh = fresh
         self._asked_at = -math.inf
+        self._horizon = 0.0
+        """The last look saw all claims made before this time of the database, unless their transactions were still open."""
         self._closed = False
         self._arrived: set[UUID] = set()
         """Claims that have arrived since the last look began."""
@@ -79,12 +81,16 @@ class Assignments:
         if self._closed:
             return
         message = assignment.read(text)
-        if message is None or time.monotonic() > self._asked_at + self._fresh or not tries:
+        if message is None or not tries:
             self.look_soon(0.0)
             return
         claim, rows = message.claim, message.attempts
         held = self._slots.held()
         if self._has_arrived(claim) or any(held.get(row.execution_id) == row.attempt for row in rows):
+            return
+        if message.at < self._horizon or time.monotonic() > self._asked_at + self._fresh:
+            # This process may have stood still, and its work may have been taken away meanwhile.
+            self.look_soon(0.0)
             return
         if any(row.execution_id in held for row in rows):
             # The transaction that ended the attempt before has committed. The answer to its report frees the slot.
@@ -126,7 +132,7 @@ class Assignments:
             self._arrived.clear()
             # An attempt that arrived before is held, or has ended for the database, too.
             held = self._slots.held()
-            claims = await attempts.assigned(self._session, self._worker, older)
+            claims, horizon = await attempts.assigned(self._session, self._worker, older)
             for claim, ids in claims.items():
                 if self._is_known(claim, ids, held):
                     continue
@@ -141,7 +147,7 @@ class Assignments:
                 while len(self._looked_up) > LOOKED_UP:
                     self._looked_up.popitem(last=False)
                 self._accept(queue, claim, claimed)
-            self._asked_at = asked_at
+            self._asked_at, self._horizon = asked_at, horizon
 
     def _has_arrived(self, claim: UUID) -> bool:
         return claim in self._arrived or claim in self._looked_up

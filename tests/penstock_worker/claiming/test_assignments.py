@@ -20,7 +20,7 @@ House = tuple[Installation, list[UUID]]
 
 
 async def notification(house: Installation, backend: DirectBackend, id: UUID, attempt: int) -> str:
-    """Have the worker know the action, and return the text that a transaction would send."""
+    """Have the worker know the action, and return the text that a transaction would send now."""
     await backend.claiming.claims.look_up_current(["claims.known"])
     [row] = await house.rows("select id from definition where ref = 'claims.known'")
     backend.assignments._asked_at = time.monotonic()
@@ -39,7 +39,8 @@ async def notification(house: Installation, backend: DirectBackend, id: UUID, at
         None,
         None,
     ]
-    return orjson.dumps({"claim": new_id(), "queue": QUEUE, "claimed": [values]}).decode()
+    message = {"claim": new_id(), "queue": QUEUE, "claimed": [values], "at": time.time()}
+    return orjson.dumps(message).decode()
 
 
 async def test_next_attempt_waits_until_the_last_one_is_settled(house_of_two: House) -> None:
@@ -68,3 +69,17 @@ async def test_same_notification_arrives_once(house_of_two: House) -> None:
         backend.assignments.heard(text)
         assert len(runner._inbox.take_all()) == 1
         assert not runner.slots.held()
+
+
+async def test_notification_from_before_a_look_that_did_not_find_its_claim_begins_nothing(
+    house_of_two: House,
+) -> None:
+    """The worker stood still, and its work was taken from it. What it is told of is read after its first look."""
+    house, [id, _] = house_of_two
+    async with worker_of(house, 2) as (runner, backend):
+        text = await notification(house, backend, id, 1)
+        await backend.assignments.look(older=0.0)
+        backend.assignments.heard(text)
+        assert not runner.slots.held()
+        backend.assignments.heard(await notification(house, backend, id, 1))
+        assert runner.slots.held() == {id: 1}

@@ -14,11 +14,13 @@ from penstock.store.session import sealed_marks
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Attempts that were assigned under `claim`. Their `queue`, and all that is needed to begin them."""
+    """Attempts that were assigned under `claim`, at the time `at` of the database in seconds. Their `queue`, and all that is
+    needed to begin them."""
 
     claim: UUID
     queue: str
     attempts: Sequence[ClaimedAttempt]
+    at: float
 
 
 def read(text: str) -> Assignment | None:
@@ -28,7 +30,7 @@ def read(text: str) -> Assignment | None:
     if "claimed" not in message or sealed_marks.KEY in text:
         return None
     attempts = [_attempt(*values) for values in message["claimed"]]
-    return Assignment(UUID(message["claim"]), message["queue"], attempts)
+    return Assignment(UUID(message["claim"]), message["queue"], attempts, message["at"])
 
 
 def claim_in(text: str) -> UUID:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from penstock.language.policies.after_attempt import Ending
@@ -116,15 +116,25 @@ async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
 
 
 ASSIGNED = """
-select id, executions from claim
-where worker = $1 and assigned and claimed_at < clock_timestamp() - make_interval(secs => $2)
+select extract(epoch from h.at)::float8 as horizon, c.id, c.executions
+from (select clock_timestamp() - make_interval(secs => $2) as at) h
+left join claim c on c.worker = $1 and c.assigned and c.claimed_at < h.at
 """
 
 
-async def assigned(session: Session, worker: UUID, older: float) -> dict[UUID, list[UUID]]:
-    """Return the claims that submits have made for this worker more than `older` seconds ago, with their executions."""
+class AssignedClaims(NamedTuple):
+    """The executions of the claims that submits have made for a worker before `horizon`, a time of the database in seconds. What
+    was committed before the look and is not there has been taken away, or has ended."""
+
+    claims: dict[UUID, list[UUID]]
+    horizon: float
+
+
+async def assigned(session: Session, worker: UUID, older: float) -> AssignedClaims:
+    """Return the claims that submits have made for this worker more than `older` seconds ago."""
     rows = await session.fetch(ASSIGNED, worker, older)
-    return {row["id"]: list(row["executions"]) for row in rows}
+    claims = {row["id"]: list(row["executions"]) for row in rows if row["id"] is not None}
+    return AssignedClaims(claims, rows[0]["horizon"])
 
 
 CLAIMED_OF = """

@@ -93,7 +93,8 @@ async def test_permit_gives_execution_to_its_worker(scene: Scene, alive: Any) ->
     assert message["claimed"] == [
         [str(id), 1, 0, "public::a::b", scene.definition, 0, '{"n": 1}', *[None] * 6]
     ]
-    claims = await attempts.assigned(scene.one, WORKER, 0.0)
+    claims, horizon = await attempts.assigned(scene.one, WORKER, 0.0)
+    assert message["at"] < horizon
     assert claims == {UUID(message["claim"]): [id]}
     assert message["queue"] == QUEUE
     assert await count(scene) == 0
@@ -237,7 +238,7 @@ async def test_withdrawal_waits_for_submit_that_took_a_permit(scene: Scene, aliv
         withdrawal = asyncio.create_task(permits.withdraw_all(scene.other, WORKER))
         await scene.blocked()
     await withdrawal
-    assert list((await attempts.assigned(scene.one, WORKER, 0.0)).values()) == [[id]]
+    assert list((await attempts.assigned(scene.one, WORKER, 0.0)).claims.values()) == [[id]]
     assert await count(scene) == 0
 
 
