@@ -21,7 +21,7 @@ EXTRAS = {
         "typer",
         "yaml",
     ),
-    "services": ("uvloop",),
+    "services": ("aiohttp", "uvloop"),
     "embedded": ("psutil", "watchfiles"),
     "api": ("argon2", "authlib", "fastapi", "httptools", "joserfc", "uvicorn"),
     "notify": ("apprise",),

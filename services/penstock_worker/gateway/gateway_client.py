@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import httpx
+import aiohttp
 import orjson
 import structlog
 
@@ -41,19 +40,15 @@ def gateway_addresses(servers: str) -> list[str]:
     return [checked_address(server.strip()).rstrip("/") for server in servers.split(",")]
 
 
-def is_logged(record: logging.LogRecord) -> bool:
-    """Return whether a log line of httpx is not about a call of this protocol. It has one for each request."""
-    return not any(PREFIX in str(argument) for argument in record.args or ())
-
-
 class GatewayClient:
     """The connections of one event loop. A call without an answer is sent again, to the next gateway."""
 
     def __init__(self, servers: Sequence[str], token: str) -> None:
-        logging.getLogger("httpx").addFilter(is_logged)
         self._servers = list(servers)
-        self._http = httpx.AsyncClient(
-            headers={"authorization": f"Bearer {token}", "content-type": "application/json"}
+        self._http = aiohttp.ClientSession(
+            headers={"authorization": f"Bearer {token}", "content-type": "application/json"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=True,  # a worker behind a firewall may have to go through a proxy
         )
         self._is_answered = True
 
@@ -73,20 +68,22 @@ class GatewayClient:
         while True:
             server = self._servers[0]
             try:
-                answer = await self._http.post(
+                async with self._http.post(
                     f"{server}{PREFIX}/{name}",
-                    content=orjson.dumps(message),
+                    data=orjson.dumps(message),
                     headers=headers,
-                    timeout=httpx.Timeout(PATIENCE_S, read=PATIENCE_S + wait),
-                )
-                if answer.status_code < 400:
-                    document = orjson.loads(answer.content) if answer.content else {}
+                    timeout=aiohttp.ClientTimeout(connect=PATIENCE_S, sock_read=PATIENCE_S + wait),
+                    allow_redirects=False,
+                ) as answer:
+                    content = await answer.read()
+                if answer.status < 400:
+                    document = orjson.loads(content) if content else {}
                     self._note_answer(server)
                     return dict(document)
-                if answer.status_code != 429 and answer.status_code < 500:
-                    raise _refusal(answer)
-                reason = f"{answer.status_code} {answer.reason_phrase}"
-            except (httpx.HTTPError, httpx.StreamError, ValueError, TypeError) as error:
+                if answer.status != 429 and answer.status < 500:
+                    raise _refusal(answer.status, answer.reason, content)
+                reason = f"{answer.status} {answer.reason}"
+            except (aiohttp.ClientError, TimeoutError, ValueError, TypeError) as error:
                 reason = f"{type(error).__name__}: {error}".rstrip(": ")
             if self._is_answered:
                 self._is_answered = False
@@ -102,7 +99,7 @@ class GatewayClient:
         return self._is_answered
 
     async def close(self) -> None:
-        await self._http.aclose()
+        await self._http.close()
 
     def _note_answer(self, server: str) -> None:
         if not self._is_answered:
@@ -110,13 +107,13 @@ class GatewayClient:
         self._is_answered = True
 
 
-def _refusal(answer: httpx.Response) -> Refused:
+def _refusal(status: int, reason: str | None, content: bytes) -> Refused:
     try:
-        document = orjson.loads(answer.content)
+        document = orjson.loads(content)
     except ValueError:
         document = None
     problem = document if isinstance(document, dict) else {}
-    message = problem.get("detail") or problem.get("title") or f"{answer.status_code} {answer.reason_phrase}"
+    message = problem.get("detail") or problem.get("title") or f"{status} {reason}"
     hint = problem.get("hint") or "Check the address of the gateway and the token (--server, PENSTOCK_TOKEN)."
     kind = str(problem.get("type", "")).rpartition(":")[2]
-    return Refused(f"the gateway refused: {message}", hint=hint, status=answer.status_code, kind=kind)
+    return Refused(f"the gateway refused: {message}", hint=hint, status=status, kind=kind)
