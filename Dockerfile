@@ -9,7 +9,8 @@ COPY pyproject.toml setup.py README.md LICENSE /source/
 COPY common /source/common
 COPY services /source/services
 COPY migrations /source/migrations
-RUN /opt/penstock/bin/pip install --no-cache-dir --no-deps --no-build-isolation /source
+COPY extras/penstock-import /source/extras/penstock-import
+RUN /opt/penstock/bin/pip install --no-cache-dir --no-deps --no-build-isolation /source /source/extras/penstock-import
 
 FROM ${PYTHON_IMAGE}
 # Numeric, so that Kubernetes can see for itself that it is not root.

@@ -10,6 +10,7 @@ ARGS ?=
 # Processes that share the tests; each starts a PostgreSQL of its own, and they share a RabbitMQ.
 JOBS ?= $(shell expr $$(nproc) + 3)
 PART ?= test
+EXTRAS = $(wildcard extras/*/pyproject.toml extras/*/setup.py)
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
 help: ## Show this list
@@ -55,21 +56,21 @@ chaos: .venv/.dev ## Kill processes under load and check that every promise was 
 mutate: .venv/.dev ## Plant a fault at a time and see whether a test finds it; ARGS="sql admission" for a part
 	@TMPDIR=$$(.ci/scratch) $(BIN)/python -u -m tests.mutation $(ARGS)
 
-release: .venv/.dev ## Make the archive, the wheel and the list of their contents of this commit, in dist/
+release: .venv/.dev ## Make the archive, the wheels and the list of their contents of this commit, in dist/
 	@.ci/release
 
 lock: .venv/.dev ## Write requirements*.txt anew from pyproject.toml
 	@.ci/lock
 
 clean: ## Remove .venv and everything else that was made here
-	@rm -rf .venv .venv-bench .venv-compute .test-results build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find common services tests bench migrations -name __pycache__ -prune -exec rm -rf {} +
+	@rm -rf .venv .venv-bench .venv-compute .test-results build dist site *.egg-info extras/*/*.egg-info extras/*/build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find common services extras tests bench migrations -name __pycache__ -prune -exec rm -rf {} +
 
-.venv/.runtime: requirements.txt pyproject.toml setup.py .ci/setup
+.venv/.runtime: requirements.txt pyproject.toml setup.py $(EXTRAS) .ci/setup
 	@.ci/setup runtime
 
-.venv-compute/.compute: requirements-dev.txt requirements-compute.txt pyproject.toml setup.py .ci/setup
+.venv-compute/.compute: requirements-dev.txt requirements-compute.txt pyproject.toml setup.py $(EXTRAS) .ci/setup
 	@.ci/setup compute
 
-.venv/.dev: requirements-dev.txt pyproject.toml setup.py .ci/setup
+.venv/.dev: requirements-dev.txt pyproject.toml setup.py $(EXTRAS) .ci/setup
 	@.ci/setup dev

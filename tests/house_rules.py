@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 
 from tests.mirror import broken_limit
@@ -83,6 +84,14 @@ SQL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+PUBLIC_PAGE = Path(__file__).parents[1] / "docs/extending.md"
+PUBLIC_ROW = re.compile(r"^\| `(penstock[\w.]*)` \| (all|(?:`\w+`(?:, )?)+) \|", re.MULTILINE)
+PUBLIC = {
+    module: frozenset(re.findall(r"\w+", names))
+    for module, names in PUBLIC_ROW.findall(PUBLIC_PAGE.read_text())
+}
+"""The names of the product that a package may import, by module, as its page lists them: `{"all"}` for all of a module."""
+
 Rule = Callable[[PurePosixPath, str], Iterator[tuple[int, str]]]
 
 
@@ -103,6 +112,19 @@ def imports_stay_in_their_layer(path: PurePosixPath, text: str) -> Iterator[tupl
             yield line, f"{path.parts[1]} imports another service, {package}"
         if path.parts[0] == "migrations" and (service or package == "penstock"):
             yield line, f"a migration imports live code, {package}, and so would change with it"
+
+
+def extras_use_the_public_interface(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """A package in extras/ imports of the product only what docs/extending.md lists, each name from its module."""
+    if path.suffix != ".py" or path.parts[0] != "extras":
+        return
+    for line, module, name in _imported_names(text):
+        root = module.partition(".")[0]
+        if not re.fullmatch(r"penstock(_\w+)?", root) or root in path.parts:
+            continue
+        if name is None or not _is_public(module, name):
+            shown = module if name is None else f"{module}.{name}"
+            yield line, f"{shown} is not public; use the names of {PUBLIC_PAGE.name}, or make it public there"
 
 
 def versions_lock_briefly(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
@@ -207,6 +229,7 @@ def decisions_have_heads(path: PurePosixPath, text: str) -> Iterator[tuple[int, 
 RULES: tuple[Rule, ...] = (
     no_bare_packages,
     imports_stay_in_their_layer,
+    extras_use_the_public_interface,
     versions_lock_briefly,
     no_machine_paths,
     no_package_index,
@@ -262,6 +285,23 @@ def _imported(text: str) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, alias.name.partition(".")[0]) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.lineno, node.module.partition(".")[0]
+
+
+def _imported_names(text: str) -> Iterator[tuple[int, str, str | None]]:
+    """Yield line, module and name of each import. A module that is imported as a whole has no name."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name, None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((node.lineno, node.module, alias.name) for alias in node.names)
+
+
+def _is_public(module: str, name: str) -> bool:
+    names = PUBLIC.get(module, frozenset())
+    if names != {"all"}:
+        return name in names
+    loaded = import_module(module)
+    return name in getattr(loaded, "__all__", [n for n in vars(loaded) if not n.startswith("_")])
 
 
 def _matches(pattern: re.Pattern[str], text: str, what: str) -> Iterator[tuple[int, str]]:

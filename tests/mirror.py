@@ -13,22 +13,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIMIT = Path(__file__).with_name("mirror_limit.toml")
-PRODUCT = ("common", "services")
+PRODUCT = ("common", "services", "extras/penstock-dask", "extras/penstock-import", "extras/penstock-ray")
 
 
 def modules(root: Path) -> dict[str, bool]:
     """Return, for each product module, whether it has a test of its name."""
     return {
-        path.relative_to(root).as_posix(): (root / expected_test(path.relative_to(root))).exists()
+        path.relative_to(root).as_posix(): expected_test(root, path.relative_to(root / part)).exists()
         for part in PRODUCT
         for path in sorted((root / part).rglob("*.py"))
-        if path.name != "__init__.py"
+        if path.name not in ("__init__.py", "setup.py")
     }
 
 
-def expected_test(module: Path) -> Path:
-    """Return the path of the test of a module, both relative to the root."""
-    return Path("tests", *module.parts[1:-1], f"test_{module.name}")
+def expected_test(root: Path, module: Path) -> Path:
+    """Return the path of the test of a module, whose own path begins with its package."""
+    return root / "tests" / module.parent / f"test_{module.name}"
 
 
 def percent(root: Path) -> int:

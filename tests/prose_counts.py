@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 LIMITS = Path(__file__).with_name("prose_limits.toml")
-CODE = ("common", "services", "migrations")
+CODE = ("common", "services", "extras", "migrations")
 SENTENCE_WORDS = 25
 SUBJECT_CHARACTERS = 72
 # Commits up to this one have subjects of another form.

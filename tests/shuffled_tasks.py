@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-OUR_CODE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("common", "services", "tests"))
+OUR_CODE = tuple(f"{Path(__file__).parents[1] / part}/" for part in ("common", "services", "extras", "tests"))
 DELIVERY = "_on_message"
 """The coroutine of one delivery: aiormq makes a task of each, in the order in which the broker sent them."""
 LATER = 0.2

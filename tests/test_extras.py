@@ -41,7 +41,13 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _installed(folder: Path, *extras: str) -> Path:
     """Link the libraries that Penstock needs with these extras, those that they need, and Penstock itself into a folder."""
-    for name in _needed([*PROJECT["dependencies"], *_of_extras(*extras)]) | {"penstock"}:
+    return link(folder, needed([*PROJECT["dependencies"], *_of_extras(*extras)]) | {"penstock"})
+
+
+def link(folder: Path, names: set[str]) -> Path:
+    """Link what these distributions have installed into a folder."""
+    folder.mkdir(exist_ok=True)
+    for name in names:
         installed = distribution(name)
         for file in installed.files or ():
             top = file.parts[0]
@@ -60,22 +66,27 @@ def _of_extras(*extras: str) -> list[str]:
     return wanted
 
 
-def _needed(requirements: list[str]) -> set[str]:
-    """These distributions, and those that they need here."""
-    found: set[str] = set()
+def needed(requirements: list[str]) -> set[str]:
+    """Return the names of these distributions, and of those that they need here."""
+    asked: set[tuple[str, str]] = set()
     waiting = [Requirement(text) for text in requirements]
     while waiting:
-        one = waiting.pop()
-        if one.name.lower() in found:
-            continue
-        found.add(one.name.lower())
-        for text in distribution(one.name).requires or []:
-            needed = Requirement(text)
-            if needed.marker is None or any(
-                needed.marker.evaluate({"extra": extra}) for extra in ("", *one.extras)
-            ):
-                waiting.append(needed)
-    return found
+        requirement = waiting.pop()
+        name = requirement.name.lower()
+        new = {(name, extra) for extra in ("", *requirement.extras)} - asked
+        asked |= new
+        for text in distribution(name).requires or []:
+            further = Requirement(text)
+            if any(_is_for(further, extra) for _, extra in new):
+                waiting.append(further)
+    return {name for name, _ in asked}
+
+
+def _is_for(requirement: Requirement, extra: str) -> bool:
+    """Return whether a distribution needs this for one of its extras, or without an extra for `""`."""
+    if requirement.marker is None:
+        return not extra
+    return requirement.marker.evaluate({"extra": extra})
 
 
 def _run(lean: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -191,6 +202,20 @@ def test_a_missing_part_names_the_package_to_install(
     ran = _run(servers, "-m", "penstock", *command.split(), PENSTOCK_HOME=str(tmp_path))
     said = f"error: this needs what is not installed: pip install 'penstock[{extras}]'\n"
     assert (ran.returncode, ran.stderr) == (2, said)
+
+
+@pytest.mark.parametrize("words", ["import", "import --help", "import celery tasks.py --into shop --json"])
+def test_command_of_a_missing_package_names_the_package(servers: Path, words: str) -> None:
+    ran = _run(servers, "-m", "penstock", *words.split())
+    missing = "error: this needs what is not installed: pip install penstock-import\n"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", missing)
+    assert "Not installed: pip install penstock-import" in _run(servers, "-m", "penstock", "--help").stdout
+
+
+@pytest.mark.parametrize("name", ["dask", "ray"])
+def test_executor_of_a_missing_package_names_the_package(servers: Path, name: str) -> None:
+    ran = _run(servers, "-c", f"from penstock_worker.executors import build; build(1, {{'{name}': {{}}}})")
+    assert f"MissingExtra: this needs what is not installed: pip install penstock-{name}\n" in ran.stderr
 
 
 def test_all_are_all() -> None:

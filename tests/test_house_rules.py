@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from tests.house_rules import ADVICE, LONGEST, LONGEST_FUNCTION, SQL_ROOMS, broken
+from tests.house_rules import ADVICE, LONGEST, LONGEST_FUNCTION, PUBLIC, PUBLIC_PAGE, SQL_ROOMS, broken
 
 # Put together, so that this file does not break the rules that it tests.
 HOME = "/".join(["", "home", "someone", "penstock"])
@@ -73,6 +74,21 @@ SENTENCES = (
         ("common/__init__.py", "", "shadow"),
         ("common/penstock/a.py", "import penstock_worker.main", "common imports the service"),
         ("services/penstock_worker/a.py", "from penstock_executor import x", "imports another service"),
+        *(
+            ("extras/penstock-import/penstock_import/a.py", text, "is not public")
+            for text in (
+                "import penstock.errors",
+                "from penstock import language",
+                "from penstock.language import expressions",
+                "from penstock.language.expressions import equality",
+                "from penstock.cli.output import table",
+                "from penstock.run.task_executors import asyncio",
+                "from penstock.store.session import database",
+                "def f():\n    from penstock.extras import require",
+                "from penstock_worker.executors.cluster_attempt import frames",
+                "from penstock_dask.executor import DaskExecutor",
+            )
+        ),
         (
             "services/penstock_worker/a.py",
             "def f():\n    import penstock_executor",
@@ -152,6 +168,17 @@ def test_a_long_file_is_advice_and_breaks_no_rule(
     ("path", "text"),
     [
         ("common/penstock/__init__.py", ""),
+        *(
+            ("extras/penstock-import/penstock_import/a.py", text)
+            for text in (
+                "from penstock import action",
+                "from penstock.errors import NotFound",
+                "from penstock.language.expressions import condition as compile_condition",
+                "from penstock.run.task_executors import Outcome",
+                "from penstock_import.report import Report",
+                "import typer",
+            )
+        ),
         ("services/penstock_worker/a.py", "from penstock_worker import x\nimport penstock"),
         ("tests/a.py", "import penstock_worker, penstock_executor"),
         ("migrations/versions/a.py", "import sqlalchemy"),
@@ -181,3 +208,16 @@ def _broken(root: Path, path: str, text: str) -> list[str]:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     return list(broken(root, [path]))
+
+
+def test_each_public_name_of_a_package_is_there() -> None:
+    assert len(PUBLIC) > 10
+    rows = [line for line in PUBLIC_PAGE.read_text().splitlines() if line.startswith("| `penstock")]
+    assert len(rows) == len(PUBLIC), "a row that the rule does not read"
+    missing = [
+        f"{module}.{name}"
+        for module, names in PUBLIC.items()
+        for name in names - {"all"}
+        if not hasattr(import_module(module), name)
+    ]
+    assert missing == []

@@ -28,6 +28,12 @@ def test_share_counts_tests_in_the_mirrored_folder_alone(tmp_path: Path) -> None
     write(tmp_path, "tests/penstock_worker/test_c.py")
     assert mirror.percent(tmp_path) == 100
 
+    write(tmp_path, "extras/penstock-import/setup.py", "extras/penstock-import/penstock_import/d.py")
+    assert mirror.percent(tmp_path) == 66
+
+    write(tmp_path, "tests/penstock_import/test_d.py")
+    assert mirror.percent(tmp_path) == 100
+
 
 def test_limit_is_broken_below_and_only_rises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = tmp_path / "limit.toml"

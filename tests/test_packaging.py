@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
 import zipfile
-from importlib.metadata import metadata
+from importlib.metadata import metadata, requires
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from tests.test_extras import link, needed
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -27,19 +30,22 @@ INSTALLED: list[str] = PROJECT["dependencies"] + [
 """By `make demo`, `make setup` and the image."""
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel made of this checkout."""
-    return _make_wheel(tmp_path_factory.mktemp("wheel"))
+PACKAGES = ("penstock-dask", "penstock-import", "penstock-ray")
 
 
 @pytest.fixture(scope="module")
-def wheel(made: Path) -> set[str]:
-    """The names of the files in it."""
-    return set(zipfile.ZipFile(made).namelist())
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The wheels made of this checkout, by distribution."""
+    return _make_wheels(tmp_path_factory.mktemp("wheels"))
 
 
-def _make_wheel(target: Path) -> Path:
+@pytest.fixture(scope="module")
+def wheel(made: dict[str, Path]) -> set[str]:
+    """The names of the files in Penstock's own wheel."""
+    return set(zipfile.ZipFile(made["penstock"]).namelist())
+
+
+def _make_wheels(target: Path) -> dict[str, Path]:
     # setuptools leaves its `build` folder beside the source, so it works on a copy.
     source = target / "source"
     for name in _tracked():
@@ -48,17 +54,126 @@ def _make_wheel(target: Path) -> Path:
         file.write_bytes((ROOT / name).read_bytes())
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run(
-        [*pip, "--wheel-dir", str(target), str(source)],
+        [
+            *pip,
+            "--wheel-dir",
+            str(target),
+            str(source),
+            *(str(source / "extras" / name) for name in PACKAGES),
+        ],
         check=True,
         stdin=subprocess.DEVNULL,
         env={**os.environ, "SOURCE_DATE_EPOCH": "1893456000"},
     )
-    (made,) = target.glob("penstock-*.whl")
-    return made
+    return {path.name.partition("-")[0].replace("_", "-"): path for path in target.glob("*.whl")}
 
 
-def test_the_same_files_make_the_same_wheel(made: Path, tmp_path: Path) -> None:
-    assert _make_wheel(tmp_path).read_bytes() == made.read_bytes()
+def test_the_same_files_make_the_same_wheels(made: dict[str, Path], tmp_path: Path) -> None:
+    again = _make_wheels(tmp_path)
+    assert made.keys() == {"penstock", *PACKAGES}
+    assert {name: path.read_bytes() for name, path in again.items()} == {
+        name: path.read_bytes() for name, path in made.items()
+    }
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_wheel_of_a_package_is_whole_and_needs_this_version(made: dict[str, Path], name: str) -> None:
+    files = zipfile.ZipFile(made[name])
+    top = f"extras/{name}/"
+    modules = {path.removeprefix(top) for path in _tracked() if path.startswith(top + name.replace("-", "_"))}
+    about = f"{name.replace('-', '_')}-{PROJECT['version']}.dist-info"
+    assert len(modules) > 2
+    assert modules == {path for path in files.namelist() if not path.startswith(about)}
+    text = files.read(f"{about}/METADATA").decode()
+    assert re.search(rf"^Version: {re.escape(PROJECT['version'])}$", text, re.MULTILINE)
+    assert re.search(
+        rf"^Requires-Dist: penstock\[\w+\]=={re.escape(PROJECT['version'])}$", text, re.MULTILINE
+    )
+    assert f"{about}/licenses/LICENSE" in files.namelist()
+    assert [name] == EXTRAS[name.removeprefix("penstock-")]
+
+
+CELERY = """
+from celery import Celery
+
+app = Celery("shop")
+
+@app.task(queue="heavy")
+def pack(order: int) -> str:
+    return f"packed {order}"
+"""
+
+
+def test_packages_join_penstock_in_a_bare_environment(made: dict[str, Path], tmp_path: Path) -> None:
+    """The libraries are those that the wheel of `penstock-import` requires, and nothing else is there."""
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
+    libraries = link(tmp_path / "libraries", needed(requires("penstock-import") or []) - {"penstock"})
+    [site] = bare.glob("lib/python*/site-packages")
+    (site / "libraries.pth").write_text(f"{libraries}\n")
+    (tmp_path / "tasks.py").write_text(CELERY)
+
+    _install(bare, made["penstock"])
+    imported = _run_in(bare, "import", "celery", "tasks.py", "--json")
+    missing = "error: this needs what is not installed: pip install penstock-import\n"
+    assert (imported.returncode, imported.stderr) == (2, missing)
+
+    _install(bare, made["penstock-import"])
+    imported = _run_in(bare, "import", "celery", "tasks.py", "--json")
+    assert (imported.returncode, imported.stderr) == (0, "")
+    document = json.loads(imported.stdout)
+    assert document["applied"] == {"tasks": 1}
+    assert _run_in(bare, "lint", document["folder"]).returncode == 0
+
+    _install(bare, made["penstock-dask"], made["penstock-ray"])
+    listed = subprocess.run(
+        [bare / "bin/python", "-c", ENTRIES],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=_bare_environment(),
+    )
+    assert json.loads(listed.stdout) == {
+        "dask": "penstock_dask.executor:DaskExecutor",
+        "ray": "penstock_ray.executor:RayExecutor",
+    }
+
+
+ENTRIES = """
+import importlib.metadata as m, importlib.util as u, json
+entries = m.entry_points(group="penstock.executors")
+assert all(u.find_spec(entry.module) for entry in entries)
+print(json.dumps({entry.name: entry.value for entry in entries}))
+"""
+
+
+def _install(bare: Path, *wheels: Path) -> None:
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(bare / "bin/python"),
+        "install",
+        "--quiet",
+        "--no-deps",
+    ]
+    subprocess.run([*pip, "--no-index", *map(str, wheels)], check=True, stdin=subprocess.DEVNULL)
+
+
+def _run_in(bare: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [bare / "bin/penstock", *words],
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        cwd=bare.parent,
+        env=_bare_environment(),
+    )
+
+
+def _bare_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PENSTOCK", "PYTHON"))}
 
 
 ALLOWED = re.compile(
@@ -111,7 +226,7 @@ def test_each_locked_requirement_has_a_version_and_hashes_and_no_address(name: s
     [
         ("requirements.txt", INSTALLED),
         ("requirements-dev.txt", INSTALLED + EXTRAS["dev"]),
-        ("requirements-compute.txt", INSTALLED + EXTRAS["dask"] + EXTRAS["ray"]),
+        ("requirements-compute.txt", [*(requires("penstock-dask") or ()), *(requires("penstock-ray") or ())]),
         ("requirements-release.txt", INSTALLED + EXTRAS["release"]),
     ],
 )

@@ -1,5 +1,5 @@
 """The parts of Penstock that need more than `pip install penstock`, which installs the client and the language of
-definitions."""
+definitions. Packages that use Penstock, such as `penstock-import`, are not among them: entry points name their parts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ EXTRAS = {
     "notify": ("apprise",),
     "store": ("fsspec",),
     "parquet": ("pyarrow",),
-    "dask": ("distributed",),
-    "ray": ("ray",),
 }
 """For each extra of pyproject.toml, the modules of its libraries that Penstock imports. PostgreSQL's own programs are
 not among them, since this machine's may serve as well. Every worker has the libraries of the task executor for
@@ -60,5 +58,10 @@ def missing_extra(error: ModuleNotFoundError) -> MissingExtra | None:
     return _missing(extras) if extras else None
 
 
+def missing_package(name: str) -> MissingExtra:
+    """Return the error for a package that is not installed, such as `penstock-import`."""
+    return MissingExtra(f"this needs what is not installed: pip install {name}")
+
+
 def _missing(extras: list[str]) -> MissingExtra:
-    return MissingExtra(f"this needs what is not installed: pip install 'penstock[{','.join(extras)}]'")
+    return missing_package(f"'penstock[{','.join(extras)}]'")

@@ -45,8 +45,8 @@ class Logged:
 
 
 def logged() -> Iterator[Logged]:
-    """Every one of the services."""
-    for folder in ("common/penstock", "services"):
+    """Yield each call of a logger in the services, and in the packages that use Penstock."""
+    for folder in ("common/penstock", "services", "extras"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             text = path.read_text()
             if "log = structlog.get_logger(" in text:

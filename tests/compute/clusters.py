@@ -68,6 +68,8 @@ class RayCluster:
         command = [
             str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--node-ip-address", "127.0.0.2",
             "--port", str(port), "--ray-client-server-port", str(outside), "--num-cpus", "4", "--include-dashboard", "false",
+            # Ports that the kernel chooses. Ray's own range for workers holds many ports that `free_port` returns.
+            "--min-worker-port", "0", "--max-worker-port", "0",
             "--object-store-memory", "80000000", "--temp-dir", str(folder), "--disable-usage-stats",
         ]  # fmt: skip
         self._node = Process(command, log=folder / "log", env=environment(), spawn={})

@@ -13,7 +13,7 @@ from penstock.run.task_executors import RunnableAction, TaskExecutor
 from penstock.testing import scenarios
 from penstock.testing.executor_conformance import LoggingExecutorConformance
 from penstock.testing.scenarios import coroutine_action, function_action
-from penstock_worker.executors.clusters.dask import DaskExecutor
+from penstock_dask.executor import DaskExecutor
 from tests.compute.clusters import DaskCluster, dask_cluster
 
 

@@ -13,7 +13,7 @@ from penstock.run.task_executors import RunnableAction, TaskExecutor
 from penstock.testing import scenarios
 from penstock.testing.executor_conformance import LoggingExecutorConformance
 from penstock.testing.scenarios import coroutine_action, function_action
-from penstock_worker.executors.clusters.ray import RayExecutor
+from penstock_ray.executor import RayExecutor
 from tests.compute.clusters import RayCluster, ray_cluster
 
 

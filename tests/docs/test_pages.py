@@ -17,6 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [
     DOCS / "tutorial.md",
     DOCS / "api.md",
+    DOCS / "extending.md",
     *sorted((DOCS / "how-to").glob("*.md")),
     *sorted((DOCS / "coming-from").glob("*.md")),
     DOCS / "reference/actions.md",

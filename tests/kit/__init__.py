@@ -1,1 +1,1 @@
-"""The tools with which tests of several folders break things."""
+"""The tools that tests of several folders share."""

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
 
     app: typer.Typer
 
-# The commands that `penstock --help` shows, in this order: the files of commands, and the commands and groups that
-# each file adds. Only the file of the requested command is imported, since imports take most of the time of a short
-# command.
+# Our commands, in the order of `penstock --help`: the files of commands, and the commands and groups that each file
+# adds. Other packages add groups of their own (`added_commands.py`). Only the file of the requested command is
+# imported, since imports take most of the time of a short command.
 PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "Run Penstock": {
         "demo": ("demo",),
         "new_project": ("new",),
-        "import_project": ("import",),
         "services": ("dev", "executor", "worker", "api", "gateway", "migrate"),
     },
     "Say what is to be done": {
@@ -82,7 +81,8 @@ COMPLETING = "_PENSTOCK_COMPLETE"
 
 
 def build(only: Iterable[str] | None = None) -> typer.Typer:
-    """Return the command line with the commands of these files, by default of all files."""
+    """Return the command line with the commands of these files. By default it has those of all files and packages. With
+    no file at all it has those of other packages."""
     import typer
 
     app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
@@ -95,6 +95,11 @@ def build(only: Iterable[str] | None = None) -> typer.Typer:
             command.rich_help_panel = panel
         for group in app.registered_groups[groups:]:
             group.rich_help_panel = panel
+    if not only:
+        from penstock.cli import added_commands
+
+        ours = {command for parts in PARTS.values() for commands in parts.values() for command in commands}
+        added_commands.add_to(app, ours)
 
     from penstock.cli.global_options import common
 
@@ -107,12 +112,16 @@ def print_version() -> None:
 
 
 def _parts_of(words: Sequence[str]) -> list[str] | None:
-    """Return the file of the requested command. Return None if all files are needed: for help, or for an unknown
-    command."""
+    """Return the file of the requested command, and no file for a command of another package. Return None if all files
+    are needed: for help, or for an unknown command."""
     remaining = iter(words)
     command = next((word for word in remaining if not _is_option(word, remaining)), "")
     matching = [part for parts in PARTS.values() for part, commands in parts.items() if command in commands]
-    return matching or None
+    if matching or not command:
+        return matching or None
+    from penstock.cli import added_commands
+
+    return [] if command in added_commands.names() else None
 
 
 def _words_before_the_last() -> list[str]:

@@ -1,5 +1,5 @@
-"""The task executors of a worker, by name. To add one, write a class, and name it in one line here, in the worker's
-settings, or in code (`register_executor`)."""
+"""The task executors of a worker, by name. To add one, write a class, and name it in one line here or in the worker's
+settings. Code can register it (`register_executor`), and a package has an entry point (`penstock.executors`)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import importlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigurationError, NoExecutor
+from penstock.extras import missing_package
+from penstock.language.terms.executor_names import PACKAGES
 from penstock.language.terms.redaction import LIVE
 from penstock.run import capture
 from penstock.run.executor_registry import REGISTERED
@@ -26,14 +29,16 @@ EXECUTORS = (
     ("command", "penstock_worker.executors.processes.command:CommandExecutor"),
     ("http", "penstock_worker.executors.http.http:HttpExecutor"),
     ("kubernetes", "penstock_worker.executors.kubernetes.kubernetes:KubernetesExecutor"),
-    ("dask", "penstock_worker.executors.clusters.dask:DaskExecutor"),
-    ("ray", "penstock_worker.executors.clusters.ray:RayExecutor"),
 )
 """The built-in executors. They are imported by name when used, since a child process that runs one function needs none
 of them."""
 
-ON_REQUEST = frozenset({"kubernetes", "dask", "ray"})
-"""The executors that exist only if the worker's settings name them, since they need a cluster."""
+ON_REQUEST = frozenset({"kubernetes"})
+"""The built-in executors that exist only if the worker's settings name them, since they need a cluster."""
+
+ENTRY_POINTS = "penstock.executors"
+"""The group of entry points that name the executors of other packages. These exist only if the worker's settings name
+them."""
 
 
 @asynccontextmanager
@@ -43,8 +48,9 @@ async def executors(
     """Open the task executors of a worker, and capture what actions print and log.
 
     `configured` holds options by executor name: `{"process": {"memory_limit": 2**30}, "kubernetes": {}}`. `None`
-    disables one. Your own executors have a `class` (`{"gpu": {"class": "acme.gpu:GpuExecutor"}}`), or were registered
-    by the worker's modules. The default capacity is the worker's concurrency. Raises ConfigurationError.
+    disables one. Your own executors have a `class` (`{"gpu": {"class": "acme.gpu:GpuExecutor"}}`), were registered by
+    the worker's modules, or have an entry point. The default capacity is the worker's concurrency. Raises
+    ConfigurationError.
     """
     built = build(settings.concurrency, configured or {})
     for route, name in settings.route_executors.items():
@@ -68,7 +74,7 @@ def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) 
     classes: dict[str, str | Callable[..., TaskExecutor]] = dict(EXECUTORS)
     defaults: dict[str, Mapping[str, Any] | None] = {name: {} for name in classes if name not in ON_REQUEST}
     for name, registered in REGISTERED.items():
-        if name in classes:
+        if name in classes or name in PACKAGES:
             raise ConfigurationError(
                 f"the task executor {name!r} is ours", hint="Register it by another name."
             )
@@ -78,11 +84,12 @@ def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) 
         if options is None:
             continue
         own_options = {"capacity": concurrency, **(defaults.get(name) or {}), **options}
-        make = own_options.pop("class", classes.get(name))
+        make = own_options.pop("class", classes.get(name)) or _installed(name)
         if make is None:
             raise ConfigurationError(
                 f"there is no task executor {name!r}",
-                hint=f"Known: {', '.join(classes)}. One of your own needs its class, as module:Class, or registers itself.",
+                hint=f"Known: {', '.join([*classes, *PACKAGES])}. One of your own needs its class, as module:Class, "
+                "registers itself, or has an entry point.",
             )
         built[name] = _made(name, _loaded(name, make) if isinstance(make, str) else make, own_options)
     return built
@@ -101,6 +108,16 @@ def chosen(
             f"{action.ref} asks for the task executor {name!r}, which this worker does not have",
             hint="Configure it on this worker, or route the action to a worker that has it.",
         ) from None
+
+
+def _installed(name: str) -> str | None:
+    """Return the place of a task executor of an installed package, or None. Raises MissingExtra for one of ours whose
+    package is not installed."""
+    for entry in entry_points(group=ENTRY_POINTS, name=name):
+        return str(entry.value)
+    if name in PACKAGES:
+        raise missing_package(PACKAGES[name])
+    return None
 
 
 def _loaded(name: str, where: str) -> Callable[..., TaskExecutor]:

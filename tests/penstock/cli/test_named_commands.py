@@ -32,7 +32,7 @@ def texts(tree: ast.AST) -> Iterator[str]:
 
 def named() -> Iterator[tuple[str, str]]:
     """Return the place of each named command, and its words."""
-    for folder in ("common", "services"):
+    for folder in ("common", "services", "extras"):
         for path in sorted((HOME / folder).rglob("*.py")):
             for text in texts(ast.parse(path.read_text())):
                 for line in IN_TEXT.findall(text):

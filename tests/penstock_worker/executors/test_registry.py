@@ -3,22 +3,25 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from penstock.errors import ConfigurationError, DefinitionError, NoExecutor
+from penstock.errors import ConfigurationError, DefinitionError, MissingExtra, NoExecutor
 from penstock.language.definitions import action
 from penstock.language.loading import Definitions
-from penstock.language.terms.executor_names import BUILT_IN, refuse_unknown_executors
-from penstock.run.executor_registry import REGISTERED
+from penstock.language.terms.executor_names import BUILT_IN, PACKAGES, refuse_unknown_executors
+from penstock.run.executor_registry import REGISTERED, register_executor
 from penstock.run.task_executors import attempt
 from penstock.service.assembly import Stop
 from penstock.settings import Settings
 from penstock.testing.scenarios import ScenarioAction
+from penstock_worker import executors as registry
 from penstock_worker import main as worker
 from penstock_worker.executors import EXECUTORS, build, chosen, executors
 from penstock_worker.executors.python.thread import ThreadExecutor
 from tests.flows.installation import Installation
+from tests.kit.packages import write_package
 from tests.penstock_worker.executors.runs import run_of
 from tests.penstock_worker.executors.victims import own_pid
 
@@ -85,8 +88,34 @@ def test_a_wrong_configuration_is_refused_at_the_start(
 def test_names_are_given_once() -> None:
     names = [name for name, _ in EXECUTORS]
     assert len(set(names)) == len(names)
-    on_request = {"kubernetes": {}, "dask": {"address": "tcp://one:8786"}, "ray": {"address": "auto"}}
-    assert [executor.name for executor in build(1, on_request).values()] == names
+    assert [executor.name for executor in build(1, {"kubernetes": {}}).values()] == names
+
+
+def test_a_package_brings_an_executor_for_workers_that_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "from penstock_worker.executors.python.thread import ThreadExecutor\n\nclass Slurm(ThreadExecutor): ..."
+    write_package(tmp_path, "acme_slurm", code, "penstock.executors", "slurm = acme_slurm:Slurm")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "slurm" not in build(3, {})
+    configured = build(3, {"slurm": {"capacity": 2}})["slurm"]
+    assert (type(configured).__name__, configured.metrics().available) == ("Slurm", 2)
+    own = "penstock_worker.executors.python.process:ProcessExecutor"
+    assert type(build(3, {"slurm": {"class": own}})["slurm"]).__name__ == "ProcessExecutor"
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_an_executor_without_its_package_names_the_package(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "ENTRY_POINTS", "penstock.nothing")
+    with pytest.raises(MissingExtra, match=f"pip install penstock-{name}$"):
+        build(3, {name: {"address": "auto"}})
+    assert name not in build(3, {})
+    refuse_unknown_executors([ScenarioAction("a.b", executor=name)], ())
+    register_executor(name, ThreadExecutor)
+    with pytest.raises(ConfigurationError, match=f"the task executor '{name}' is ours"):
+        build(3, {})
 
 
 async def test_a_worker_may_replace_the_default_executor() -> None:

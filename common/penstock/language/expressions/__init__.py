@@ -12,6 +12,8 @@ from penstock.errors import ExpressionError
 from penstock.language.expressions.comparison import ABSENT, OPERATORS, holds, look_up
 from penstock.language.expressions.equality import Equality, equality, key_of, value_at
 from penstock.language.expressions.expression import Condition, Expression, condition, expression
+from penstock.language.expressions.functions import TESTS
+from penstock.language.expressions.lookup import MAPPING_METHODS, STR_METHODS
 from penstock.language.expressions.missing import Unreadable
 from penstock.language.expressions.names import NamesUsed, Path
 from penstock.language.expressions.secret_text import SECRETS, SecretName, SecretText
@@ -19,8 +21,11 @@ from penstock.language.expressions.template import Render, compile_template, nam
 
 __all__ = [
     "ABSENT",
+    "MAPPING_METHODS",
     "OPERATORS",
     "SECRETS",
+    "STR_METHODS",
+    "TESTS",
     "Condition",
     "Equality",
     "Expression",

@@ -1,4 +1,4 @@
-"""The names of the built-in task executors, and the check for actions that ask for an unknown one."""
+"""The names of our task executors, and the check for actions that ask for an unknown one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from penstock.errors import ConfigurationError, as_one
 from penstock.language.terms.options import did_you_mean
 from penstock.run.executor_registry import REGISTERED
 
-BUILT_IN = ("async", "thread", "process", "command", "http", "kubernetes", "dask", "ray")
+BUILT_IN = ("async", "thread", "process", "command", "http", "kubernetes")
+"""The task executors that every worker can have."""
+PACKAGES: Mapping[str, str] = {"dask": "penstock-dask", "ray": "penstock-ray"}
+"""The packages of our other task executors, by executor. Definitions may name these executors on every machine."""
 BATCHING = ("async", "thread", "process")
 """The task executors that call a function with a batch."""
 REMOTE = "remote"
@@ -19,10 +22,10 @@ REMOTE = "remote"
 def refuse_unknown_executors(actions: Iterable[Any], configured: Collection[str]) -> None:
     """Raise one DefinitionError for all actions with an unknown task executor.
 
-    A task executor is known if it is built in, registered by a loaded module, or named in PENSTOCK_EXECUTORS
+    A task executor is known if it is ours, registered by a loaded module, or named in PENSTOCK_EXECUTORS
     (`configured`). In that setting null names an executor that this worker does not have.
     """
-    names = {*BUILT_IN, REMOTE, *REGISTERED, *configured}
+    names = {*BUILT_IN, *PACKAGES, REMOTE, *REGISTERED, *configured}
     wrong = [action for action in actions if action.executor is not None and action.executor not in names]
     if wrong:
         raise as_one(

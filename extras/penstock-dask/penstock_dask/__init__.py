@@ -1,0 +1,1 @@
+"""The task executor of Penstock that runs functions on a Dask cluster."""

@@ -1,0 +1,1 @@
+"""The commands `penstock import`, which turn the definitions of another system into a project."""

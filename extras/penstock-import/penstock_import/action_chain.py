@@ -1,0 +1,261 @@
+"""The conversion of a StackStorm action chain to a workflow: one task after another, depending on how each ended."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from penstock_import.consumed import Node
+from penstock_import.orquesta import KnownAction
+from penstock_import.orquesta_expressions import as_expression, template
+from penstock_import.orquesta_graph import cycle_edges
+from penstock_import.orquesta_names import NOWHERE, PLAIN, Surroundings, key_of_store
+from penstock_import.parameters import Tell
+from penstock_import.wanted_text import NotMapped, Ours, member
+
+_TO_DO = "{{ none.to_do }}"
+
+
+class ActionChain:
+    """A converter of one chain. `types_of` returns the types of an action's parameters, to which StackStorm converts
+    the texts that Jinja renders."""
+
+    def __init__(
+        self,
+        tell: Tell,
+        action_of: Callable[[str, int], KnownAction],
+        types_of: Callable[[str], Mapping[str, Any]],
+        surroundings: Surroundings = NOWHERE,
+    ) -> None:
+        self._tell, self._action_of, self._types_of = tell, action_of, types_of
+        self._surroundings = surroundings
+
+    def workflow(self, root: Node, parameters: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        """Return the body of the workflow, without its name."""
+        chain = {self._text(node, "name"): node for node in (root.get("chain") or Node(1)).parts()}
+        body: dict[str, Any] = {"parameters": {name: dict(about) for name, about in parameters.items()}}
+        for about in body["parameters"].values():
+            if not about.get("required") and "default" not in about:
+                about["default"] = None
+        variables = root.get("vars")
+        own: dict[str, Any] = {}
+        for name, child in variables.items() if variables is not None else []:
+            own[name] = self._value(child.value(), child.line, _Names("start", parameters, (), {}), None)
+        successors = {
+            name: [self._text(node, key) for key in ("on-success", "on-failure") if node.has(key)]
+            for name, node in chain.items()
+        }
+        start = self._start(root, chain, successors)
+        closing = cycle_edges(
+            {name: [target for target in targets if target in chain] for name, targets in successors.items()}
+        )
+        published = {name for node in chain.values() for name, _ in (node.get("publish") or Node(1)).items()}
+        previous = _before(successors, chain)
+        reached = {start} | {name for name in chain if start in previous[name]}
+        shapes: dict[str, str] = {}
+        target_action: dict[str, KnownAction] = {}
+        for name, node in chain.items():
+            target_action[name] = self._action_of(self._text(node, "ref"), node.line_of("ref"))
+            shapes[name] = target_action[name].shape
+        tasks: dict[str, Any] = {}
+        for name, node in chain.items():
+            if name in reached and _task_name(name) in tasks:
+                self._tell(node.line, f"two tasks become {_task_name(name)}", "Rename one of them.")
+            if name not in reached:
+                self._tell(
+                    node.line, f"{name}, to which nothing of the chain leads", "Take it out, or lead to it."
+                )
+            else:
+                visible = {task: shapes[task] for task in previous[name]}
+                names = _Names("task", parameters, {*own, *published}, visible)
+                names.surroundings = self._surroundings
+                tasks[_task_name(name)] = self._task(name, node, target_action[name], names, chain, closing)
+        body |= {"vars": own, "tasks": tasks}
+        return {name: part for name, part in body.items() if part or name == "tasks"}
+
+    def _start(self, root: Node, chain: Mapping[str, Node], successors: Mapping[str, list[str]]) -> str:
+        """Return the first task of a chain: its `default`, or else the first task that follows no success."""
+        default = root.get("default")
+        if default is not None and default.peek():
+            return str(default.value())
+        led_to = {self._text(node, "on-success") for node in chain.values()} | {
+            self._text(node, "on-failure") for node in chain.values()
+        }
+        return next((name for name in chain if name not in led_to), next(iter(chain), ""))
+
+    def _task(
+        self,
+        name: str,
+        node: Node,
+        target_action: KnownAction,
+        names: _Names,
+        chain: Mapping[str, Node],
+        closing: set[tuple[str, str]],
+    ) -> dict[str, Any]:
+        for key in ("name", "ref", "description"):  # StackStorm ignores a description
+            if (child := node.get(key)) is not None:
+                child.drop()
+        task: dict[str, Any] = {"workflow" if target_action.is_workflow else "action": target_action.ref}
+        supplied = node.get("parameters") or node.get("params")
+        inputs = {}
+        types = self._types_of(target_action.ref)
+        for key, child in supplied.items() if supplied is not None else []:
+            value = child.value()
+            if value is None and key in target_action.defaults:
+                continue
+            inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
+        if "timeout" in inputs and "timeout" not in types and isinstance(inputs["timeout"], int):
+            task["timeout"] = inputs.pop("timeout")
+        if inputs:
+            task["input"] = inputs
+        steps: list[dict[str, Any]] = []
+        names_at_end = _Names(
+            "end", names.parameters, names.variables, {**names.shapes, name: target_action.shape}, name
+        )
+        published = {}
+        publish = node.get("publish")
+        for key, child in publish.items() if publish is not None else []:
+            published[key] = self._value(child.value(), child.line, names_at_end, None, "string")
+        success = self._target(node, "on-success", name, chain, closing)
+        if success or published:
+            step: dict[str, Any] = {"when": "succeeded()"}
+            if published:
+                step["publish"] = published
+            if success:
+                step["do"] = [_task_name(success)]
+            steps.append(step)
+        if failure := self._target(node, "on-failure", name, chain, closing):
+            steps.append({"when": "failed() and not cancelled()", "do": [_task_name(failure)]})
+        if steps:
+            task["next"] = steps
+        return task
+
+    def _target(
+        self, node: Node, key: str, name: str, chain: Mapping[str, Node], closing: set[tuple[str, str]]
+    ) -> str | None:
+        child = node.get(key)
+        target = str(child.value() or "") if child is not None else ""
+        if not target:
+            return None
+        assert child is not None
+        if target not in chain:
+            self._tell(child.line, f"{name} goes to {target}, which is no task", "Correct the name.")
+        elif (name, target) in closing:
+            self._tell(
+                child.line, f"{name} goes back to {target}", "A task cannot come after itself: use `retry`."
+            )
+        else:
+            return target
+        return None
+
+    def _value(self, value: Any, line: int, names: _Names, otherwise: Any, kind: Any = None) -> Any:
+        try:
+            if isinstance(value, dict | list):
+                return texts_within(value, names)
+            mapped = template(value, names)
+            if isinstance(mapped, str) and isinstance(value, str) and "{{" in value:
+                return cast(mapped, as_expression(value, names), kind)
+            return mapped
+        except NotMapped as reason:
+            subject = " ".join(f"the expression {value}: {reason}".split())
+            self._tell(line, subject, f"Write it as an expression; it is `{otherwise}` until then.")
+            return otherwise
+
+    def _text(self, node: Node, key: str) -> str:
+        child = node.get(key)
+        return str(child.peek()) if child is not None and child.peek() is not None else ""
+
+
+def _task_name(theirs: str) -> str:
+    """Return a valid task name for a StackStorm task, whose name may contain spaces."""
+    return re.sub(r"\W", "_", theirs, flags=re.ASCII)
+
+
+def cast(mapped: str, value: Ours, kind: Any) -> str:
+    """Return a template whose value has the parameter's type. StackStorm renders texts, and converts them to that
+    type."""
+    kinds = kind if isinstance(kind, list) else [kind]
+    if value.kind == "secret":
+        if kind is not None and "string" not in kinds:
+            raise NotMapped("a key of the store for what is no text")
+        return mapped
+    if "string" in kinds and value.kind != "str":
+        return f"{{{{ {value.text} | string }}}}"
+    if "integer" in kinds and value.kind != "int":
+        return f"{{{{ {value.text} | int }}}}"
+    if "number" in kinds and value.kind not in ("int", "number"):
+        return f"{{{{ {value.text} | float }}}}"
+    if "boolean" in kinds and value.kind != "bool":
+        return f"{{{{ {value.text} | bool }}}}"
+    return mapped
+
+
+def texts_within(value: Any, names: Any) -> Any:
+    """Return a list or a mapping of parameters. StackStorm renders it as one JSON text, so each expression in it
+    becomes text. Raises NotMapped."""
+    if isinstance(value, dict):
+        keys = template(dict.fromkeys(value), names)
+        return {key: texts_within(item, names) for key, item in zip(keys, value.values(), strict=True)}
+    if isinstance(value, list):
+        return [texts_within(item, names) for item in value]
+    mapped = template(value, names)
+    if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
+        return cast(mapped, as_expression(value, names), "string")
+    return mapped
+
+
+class _Names:
+    """The names in a chain: parameters, variables, and the preceding tasks, each by its bare name."""
+
+    takes_several_lines = True
+
+    def __init__(
+        self,
+        place: str,
+        parameters: Mapping[str, Any],
+        variables: Any,
+        shapes: Mapping[str, str],
+        task: str | None = None,
+    ) -> None:
+        self.place, self.parameters, self.variables, self.shapes, self.task = (
+            place,
+            parameters,
+            variables,
+            shapes,
+            task,
+        )
+        self.surroundings = NOWHERE
+
+    def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
+        """Return the Penstock expression for a bare name, and the number of steps that it covers. Raises NotMapped."""
+        if function in self.variables:
+            return Ours(member("context", function)), 0
+        if function in self.shapes and self.place != "start":
+            value = Ours("result" if function == self.task else member("tasks", function) + ".result")
+            if self.shapes[function] == PLAIN:
+                return value, 0
+            raise NotMapped(f"the result of the workflow {function}")
+        if function in self.parameters:
+            return Ours(member("parameters" if self.place == "start" else "context", function)), 0
+        if function == "st2kv" and argument is None and len(steps) >= 2:
+            return key_of_store(self.surroundings, ".".join(steps)), len(steps)
+        if self.place == "task" and [function, *steps] == ["action_context", "parent", "execution_id"]:
+            return Ours("system.id", "str"), len(steps)
+        raise NotMapped(f"`{function}` has no equal here")
+
+
+def _before(successors: Mapping[str, list[str]], chain: Mapping[str, Node]) -> dict[str, set[str]]:
+    """Return, for each task, the tasks from which it can be reached."""
+    previous: dict[str, set[str]] = {name: set() for name in chain}
+    for name in chain:
+        waiting = [name]
+        reached: set[str] = set()
+        while waiting:
+            for target in successors.get(waiting.pop(), ()):
+                if target in chain and target not in reached:
+                    reached.add(target)
+                    waiting.append(target)
+        for target in reached - {name}:
+            previous[target].add(name)
+    return previous

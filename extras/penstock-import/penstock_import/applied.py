@@ -1,0 +1,83 @@
+"""A check that an imported project is accepted: a definition that lint refuses is replaced by one that fails, and named."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from penstock.language.loading.lint import Fault, check, lint
+from penstock_import.project import Project, stub
+from penstock_import.report import Report
+
+_ROUNDS = 6
+_SECTIONS = ("triggers", "actions", "workflows", "rules", "schedules")
+
+
+def keep_applicable(project: Project, report: Report) -> None:
+    """Take out of a project what lint refuses, with a gap for each, and count what is left by kind. Nothing applies of a
+    project that is refused as a whole."""
+    refused: dict[str, set[str]] = {section: set() for section in _SECTIONS}
+    whole: list[str] = []
+    for _ in range(_ROUNDS):
+        faults, whole = _faults(project, report)
+        if not faults:
+            break
+        for section, name, message in faults:
+            refused[section].add(name)
+            _replace(project, section, name)
+            file, line = report.places.get((section, name), ("IMPORT", 1))
+            report.gap(file, line, f"{section[:-1]} {name} is refused here: {message}", "Write it by hand.")
+            report.unmap("tasks" if section == "actions" and "tasks" in report.found else section, name)
+    for message in whole:
+        report.gap(
+            "IMPORT", 1, f"the project is refused here: {message}", "Correct it: nothing applies before."
+        )
+    for section in _SECTIONS:
+        kind = "tasks" if section == "actions" and "tasks" in report.found else section
+        if kind in report.found:
+            own = set() if whole else set(getattr(project, section)) - refused[section]
+            report.applied[kind] = min(len(own), report.found[kind])
+    report.is_checked = True
+
+
+def _faults(project: Project, report: Report) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """Return section, name and message of each fault that has a place, and the messages of those that have none."""
+    with tempfile.TemporaryDirectory(prefix="penstock-import-") as scratch:
+        folder = Path(scratch) / project.name
+        project.write(folder, "", report)
+        definitions, faults = lint(str(folder))
+        if not faults:
+            faults = check(definitions, ())
+        errors = [fault for fault in faults if not fault.is_warning]
+        placed = {fault.message: _placed(folder, fault, project) for fault in errors}
+    with_place = [place for place in dict.fromkeys(placed.values()) if place is not None]
+    return with_place, [message for message, place in placed.items() if place is None]
+
+
+def _placed(folder: Path, fault: Fault, project: Project) -> tuple[str, str, str] | None:
+    file = Path(fault.file).name if fault.file else ""
+    section = file.removesuffix(".yaml")
+    message = fault.message.replace(str(folder.parent), "").replace(project.name + "/", "")
+    if section in _SECTIONS and fault.line is not None:
+        root = yaml.compose((folder / file).read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        entries = root.value if isinstance(root, yaml.MappingNode) else []
+        names = [key.value for key, _ in entries if key.start_mark.line < fault.line]
+        return (section, names[-1], message) if names else None
+    for section in ("rules", "schedules", "workflows", "actions", "triggers"):
+        for name in getattr(project, section):
+            if f"{project.name}.{name}" in fault.message or f" {name} " in fault.message:
+                return section, name, message
+    return None
+
+
+def _replace(project: Project, section: str, name: str) -> None:
+    """Put something that does nothing else than fail in the place of an action or a workflow; take the rest out."""
+    if section in ("actions", "workflows"):
+        getattr(project, section).pop(name, None)
+        project.actions[name] = project.function(name, stub(name, f"{name}, which was refused"))
+    elif section == "triggers" and project.triggers.get(name):
+        project.triggers[name] = {}
+    else:
+        getattr(project, section).pop(name, None)

@@ -1,0 +1,579 @@
+"""A pack of Attune as a pack of ours: actions, workflows, triggers, sensors, rules and policies.
+
+Each file is taken apart key by key. What is not mapped is a gap with its line, and so is each file that nothing has read.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from penstock.errors import NotFound
+from penstock_import.attune_expressions import AttuneExpressions, constant
+from penstock_import.attune_parameters import parameters_of
+from penstock_import.attune_timers import TIMERS, timing
+from penstock_import.attune_workflow import AttuneWorkflow
+from penstock_import.marked_yaml import Marked, read
+from penstock_import.project import Project, stub
+from penstock_import.report import Report
+from penstock_import.taken_keys import TakenKeys, open_gaps
+from penstock_import.wanted_text import NotMapped, member
+
+_RUN = {
+    "python": "python3",
+    "shell": "sh",
+    "bash": "bash",
+    "node": "node",
+    "nodejs": "node",
+    "ruby": "ruby",
+    "perl": "perl",
+}
+"""The program that runs the entry point of a runner."""
+_RULE = {
+    "event.payload": "payload",
+    "event.id": "event.id",
+    "event.created": "event.created_at",
+    "event.trigger": "event.trigger",
+    "event.trigger_ref": "event.trigger",
+}
+_ECHO = '''
+def core_echo(message: str = "", **more) -> str:
+    """Return the message, as Attune's core.echo prints it."""
+    return message
+'''
+_ELSEWHERE = {
+    "queues": "Events and a limit do it: `penstock publish` for each item, a rule, and Limit(...) of its action.",
+    "caches": "Keep the data where it comes from; an action reads it.",
+    "permission_sets": "Write roles of people: `penstock users`, `penstock tokens`.",
+    "dashboards": "deploy/grafana has one, and the pages show the rest.",
+    "runtimes": "A worker has the programs that its machine has.",
+}
+_ENVIRONMENT = re.compile(r"ATTUNE_[A-Z]|\bimport attune\b|\bfrom attune\b|attune-sdk")
+"""Traces of Attune in a program: variables that only its workers set, and its libraries."""
+_IGNORED = ("README*", "CHANGELOG*", "LICENSE*", "icon.*", "tests/*", "tests/**/*", ".*")
+_TIMEOUT_S = 600
+"""The time that an action has in Attune where neither it nor a task of a workflow names one."""
+_PLACES = {"worker_tolerations", "worker_affinity", "required_worker_runtimes", "runtime_version"}
+
+
+@dataclass(slots=True)
+class AttuneProject(Project):
+    """A project with limits, and with the programs of its actions."""
+
+    limits: dict[str, Any] = field(default_factory=dict)
+    programs: dict[str, Path] = field(default_factory=dict)
+    """Files to be copied, by their path in the pack."""
+
+    def write(self, folder: Path, source: str, report: Report) -> None:
+        """Write the project into a folder that is empty, or not there."""
+        Project.write(self, folder, source, report)
+        if self.limits:
+            (folder / "limits.yaml").write_text(
+                yaml.safe_dump(self.limits, sort_keys=False, allow_unicode=True)
+            )
+        for path, file in self.programs.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, folder / path)
+
+
+class AttunePack:
+    """Maps one pack into a project."""
+
+    def __init__(self, folder: Path) -> None:
+        head = folder / "pack.yaml"
+        if not head.is_file():
+            raise NotFound(f"{folder} has no pack.yaml", hint="Name the folder of one pack of Attune.")
+        self._folder = folder
+        self.report = Report()
+        self._read: set[Path] = {head}
+        self._head = TakenKeys(self.report, "pack.yaml", read(head), "the pack")
+        self._theirs = self._head.take_text("ref") or folder.name
+        self.project = AttuneProject(_name(self._theirs))
+        self._workflows: list[AttuneWorkflow] = []
+        self._limited: dict[str, str] = {}
+        """By the scope of a limit: the name of the first policy for it."""
+
+    def mapped(self) -> AttuneProject:
+        """Return the project. Its parts refer to each other, and to nothing outside of it."""
+        self._manifest()
+        for file, source in self._files("triggers"):
+            self._trigger(file, source)
+        for file, source in self._files("sensors"):
+            self._sensor(file, source)
+        for file, source in self._files("actions"):
+            self._action(file, source)
+        for file, source in self._files("workflows"):
+            self._workflow(file, source, {}, None)
+        for workflow in self._workflows:
+            for ref in sorted(workflow.actions):
+                self._action_of(ref, workflow.file)
+        for file, source in self._files("rules"):
+            self._rule(file, source)
+        policies = [(file, source) for file, source in self._files("policies")]
+        for file, source in policies:
+            self._policy(file, source)
+        for secret in sorted({name for workflow in self._workflows for name in workflow.secrets}):
+            self.report.gap("pack.yaml", 1, f"the key {secret}", f"Set it: `penstock secrets set {secret}`.")
+        self._left_files()
+        return self.project
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def _files(self, kind: str) -> Iterator[tuple[str, Marked]]:
+        for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
+            if file not in self._read:
+                self._read.add(file)
+                yield str(file.relative_to(self._folder)), read(file)
+
+    def _left_files(self) -> None:
+        """Name each file that nothing has read."""
+        ignored = {file for pattern in _IGNORED for file in self._folder.glob(pattern)}
+        for file in sorted(self._folder.rglob("*")):
+            inside = file.relative_to(self._folder)
+            if not file.is_file() or file in self._read or file in ignored or "__pycache__" in inside.parts:
+                continue
+            by_hand = _ELSEWHERE.get(inside.parts[0], "See what it is for; nothing here reads it.")
+            self.report.found["other files"] += 1
+            self.report.gap(str(inside), 1, f"{inside} is not taken over", by_hand)
+
+    def _manifest(self) -> None:
+        keys = self._head
+        for key in ("name", "description"):
+            keys.take(key)
+        keys.refuse(
+            "conf_schema", "Write what is configured as parameters, secrets, or settings of a worker."
+        )
+        keys.refuse("config", "Write what is configured as parameters, secrets, or settings of a worker.")
+        keys.refuse("runtime_deps", "Install these programs on the machines of workers.")
+        keys.refuse("dependencies", "Import these packs, too.")
+        keys.refuse("worker_selector", "Write `labels` of each action, which workers carry.")
+        for key in _PLACES:
+            keys.refuse(key, "Write `labels` of each action, which workers carry.")
+        if keys.take("enabled", True) is not True:
+            keys.gap("enabled", "the pack is disabled", "Apply it once it is to run.")
+        keys.close()
+
+    # -- triggers, sensors ---------------------------------------------------------------------------------------
+
+    def _trigger(self, file: str, source: Marked) -> None:
+        keys = TakenKeys(self.report, file, source, f"trigger {source.get('ref')}")
+        gaps_before = open_gaps(self.report)
+        self.report.found["triggers"] += 1
+        name = self._own(keys)
+        self.report.place("triggers", name, file, 1)
+        kind = keys.take("type", "custom")
+        schema = keys.take("payload_schema") or keys.take("output") or keys.take("out_schema")
+        keys.take("payload_schema")
+        keys.take("output")
+        keys.take("out_schema")
+        self.project.triggers[name] = _described(keys) | (
+            {"schema": _schema(schema)} if _is_schema(schema) else {}
+        )
+        if kind == "webhook":
+            keys.gap(
+                "type", f"trigger {name} is a webhook", f"penstock webhooks set {self.project.name}.{name}"
+            )
+        elif kind not in ("custom", "sensor"):
+            keys.gap(
+                "type",
+                f"trigger {name} of the type {kind}",
+                "A timer is a schedule; anything else publishes events.",
+            )
+        for key in ("parameters_schema", "param_schema", "parameters", "webhook_enabled"):
+            keys.refuse(key, "A rule compares with the payload, in `when`.")
+        for key in ("reference_visibility", "reference_allowed_pack_refs"):
+            keys.refuse(key, "Any pack of an installation may have rules for it.")
+        if keys.take("enabled", True) is not True:
+            keys.gap("enabled", f"trigger {name} is disabled", "Retire it: `penstock retire`.")
+        keys.close()
+        self._count("triggers", name, gaps_before)
+
+    def _sensor(self, file: str, source: Marked) -> None:
+        keys = TakenKeys(self.report, file, source, f"sensor {source.get('ref')}")
+        self.report.found["sensors"] += 1
+        name = self._own(keys)
+        description = keys.take_text("description") or keys.take_text("label")
+        entry, runner = keys.take_text("entry_point"), keys.take_text("runner_type")
+        interval, enabled = keys.take("poll_interval"), keys.take("enabled", True)
+        triggers = keys.take("trigger_types") or keys.take("trigger_type") or []
+        keys.take("trigger_type")
+        for key in ("parameters", "log_retention_policy", "log_retention_limit", "config"):
+            keys.refuse(key, "Write it into the function of the poll trigger.")
+        keys.close()
+        self._mark(f"sensors/{entry}")
+        for ref in [triggers] if isinstance(triggers, str) else triggers:
+            pack, _, word = str(ref).rpartition(".")
+            if pack not in ("", self._theirs):
+                keys.gap(
+                    "trigger_types", f"sensor {name} fires {ref} of another pack", "Import that pack, too."
+                )
+                continue
+            trigger = self.project.triggers.setdefault(_name(word), {"description": description})
+            function = f"poll_{_name(word)}"
+            every = interval if isinstance(interval, int | float) and interval > 0 else 60
+            source_text = f"def {function}(state):\n    raise NonRetryable({f'to do: look as the sensor {name} did'!r})\n"
+            trigger["poll"] = {"every": every, **self.project.function(function, source_text)}
+        self.report.gap(
+            file,
+            keys.source.line("entry_point"),
+            f"sensor {name}: {runner} {entry}",
+            f"Move what it looks for into its function in {self.project.module}.py, which returns a list of payloads"
+            + ("." if interval else "; it had no poll_interval, and is called each minute.")
+            + ("" if enabled is True else " It was disabled: `penstock polls disable`."),
+        )
+
+    # -- actions -------------------------------------------------------------------------------------------------
+
+    def _action(self, file: str, source: Marked) -> None:
+        keys = TakenKeys(self.report, file, source, f"action {source.get('ref') or source.get('name')}")
+        gaps_before = open_gaps(self.report)
+        name = self._own(keys)
+        graph = keys.take_text("workflow_file")
+        enabled = keys.take("enabled", True)
+        head = _described(keys) | {"parameters": parameters_of(keys)}
+        if enabled is not True:
+            keys.gap("enabled", f"action {name} is disabled", "Retire it: `penstock retire`.")
+        if graph:
+            keys.describe("output", "output_schema")
+            keys.refuse(
+                "default_execution_permission_set_refs",
+                "Code that runs has no credential of ours: leave it out.",
+            )
+            keys.close()
+            path = (self._folder / "actions" / graph).resolve()
+            if not path.is_file() or not path.is_relative_to(self._folder.resolve()):
+                keys.gap("workflow_file", f"{graph} of {name} is not in the pack", "Write the workflow.")
+                return
+            self._read.add(self._folder / path.relative_to(self._folder.resolve()))
+            self._workflow(str(path.relative_to(self._folder.resolve())), read(path), head, name)
+            return
+        self.report.found["actions"] += 1
+        self.report.place("actions", name, file, 1)
+        self.project.actions[name] = head | self._program(keys, name)
+        timeouts = [keys.take(key) for key in ("timeout_seconds", "timeout")]
+        self.project.actions[name]["timeout"] = next(
+            (timeout for timeout in timeouts if timeout is not None), _TIMEOUT_S
+        )
+        self.project.actions[name]["on_worker_loss"] = "fail"
+        labels = keys.take("worker_selector", {})
+        if labels:
+            self.project.actions[name]["labels"] = {str(key): str(value) for key, value in labels.items()}
+        for key in _PLACES:
+            keys.refuse(key, "Write `labels`, which workers carry.")
+        keys.describe("output", "output_schema")  # Attune compares no result with it
+        for key in ("log_retention_policy", "log_retention_limit"):
+            keys.refuse(key, "PENSTOCK_LOG_RETENTION_DAYS is for all.")
+        keys.refuse(
+            "default_execution_permission_set_refs", "Code that runs has no credential of ours: leave it out."
+        )
+        keys.close()
+        self._count("actions", name, gaps_before)
+
+    def _program(self, keys: TakenKeys, name: str) -> dict[str, Any]:
+        """Return the keys that say what an action runs: its program, or a function that is to be written."""
+        runner, entry = (
+            keys.take_text("runner_type") or keys.take_text("runtime"),
+            keys.take_text("entry_point"),
+        )
+        keys.take("runtime")
+        delivery, form = keys.take("parameter_delivery", "stdin"), keys.take("parameter_format", "json")
+        output = keys.take("output_format", "text")
+        path = self._folder / "actions" / entry
+        self._mark(f"actions/{entry}")
+        why = None
+        if runner not in _RUN:
+            why = f"of the runner {runner}"
+        elif not entry or not path.is_file() or not path.resolve().is_relative_to(self._folder.resolve()):
+            why = f"whose entry point {entry} is not in the pack"
+        elif (delivery, form) != ("stdin", "json"):
+            why = f"that is given its parameters as {form} by {delivery}"
+        elif output not in ("json", "text"):
+            why = f"that gives {output}"
+        if why is None:
+            self.project.programs[f"programs/{entry}"] = path
+            if _ENVIRONMENT.search(path.read_text(errors="replace")):
+                keys.gap(
+                    "entry_point",
+                    f"{entry} of action {name} reads Attune's environment or its SDK",
+                    "Have it read its parameters as JSON from standard input, and print its result.",
+                )
+            return {"command": [_RUN[runner], f"programs/{entry}"], "options": {"output": output}}
+        keys.gap(
+            "runner_type",
+            f"action {name} {why}",
+            f"Have a program read JSON from standard input, or write the function {name} of {self.project.module}.py.",
+        )
+        return self.project.function(name, stub(name, f"{runner} {entry}".strip()))
+
+    def _action_of(self, ref: str, file: str) -> None:
+        """Make an action of another pack that a workflow runs, so that the project stands by itself."""
+        pack, _, word = ref.rpartition(".")
+        if pack in ("", self._theirs):
+            if _name(word) not in self.project.actions and _name(word) not in self.project.workflows:
+                self.report.gap(file, 1, f"the action {ref} is not in the pack", "Write it.")
+                self.project.actions[_name(word)] = self.project.function(
+                    _name(word), stub(_name(word), ref)
+                ) | {"parameters": {}}
+        elif self._foreign(ref) not in self.project.actions:
+            name = self._foreign(ref)
+            if ref == "core.echo":
+                self.project.actions[name] = self.project.function(name, _ECHO) | {
+                    "parameters": {"message": {"type": "string"}}
+                }
+                return
+            self.report.gap(
+                file, 1, f"the action {ref} of another pack", f"Import that pack, or write {name}."
+            )
+            self.project.actions[name] = self.project.function(name, stub(name, ref)) | {"parameters": {}}
+
+    def _foreign(self, ref: str) -> str:
+        return _name(ref.replace(".", "_"))
+
+    # -- workflows -----------------------------------------------------------------------------------------------
+
+    def _workflow(self, file: str, source: Marked, head: dict[str, Any], name: str | None) -> None:
+        ref = str(source.get("ref") or source.get("name") or Path(file).name.partition(".")[0])
+        name = name or _name(ref.rpartition(".")[2])
+        if "parameters" in source and not head:
+            keys = TakenKeys(self.report, file, {"parameters": source["parameters"]}, f"workflow {name}")
+            head = {"parameters": parameters_of(keys)}
+            source = Marked({key: value for key, value in source.items() if key != "parameters"})
+        workflow = AttuneWorkflow(self.report, file, source, name, head)
+        parameters_by_name = workflow.mapped()
+        for task in parameters_by_name["tasks"].values():
+            action = task.get("action")
+            if action not in (None, "noop", "fail"):
+                task["action"] = self._ref(action)
+        self.project.workflows[name] = parameters_by_name
+        self._workflows.append(workflow)
+
+    def _ref(self, ref: str) -> str:
+        """Return our ref of an action: one of another pack has its pack in its name."""
+        pack, _, word = ref.rpartition(".")
+        return f"{self.project.name}.{_name(word) if pack in ('', self._theirs) else self._foreign(ref)}"
+
+    # -- rules, policies -----------------------------------------------------------------------------------------
+
+    def _rule(self, file: str, source: Marked) -> None:
+        keys = TakenKeys(self.report, file, source, f"rule {source.get('ref')}")
+        gaps_before = open_gaps(self.report)
+        name = self._own(keys)
+        trigger, action = keys.take_text("trigger_ref"), keys.take_text("action_ref")
+        kind = "schedules" if trigger in TIMERS else "rules"
+        self.report.found[kind] += 1
+        self.report.place(kind, name, file, 1)
+        enabled, description = keys.take("enabled", True), _described(keys)
+        mapping = AttuneExpressions(_RULE)
+        try:
+            params = mapping.paths(keys.take("action_params", {}))
+        except NotMapped as error:
+            keys.gap(
+                "action_params",
+                f"action_params of rule {name}: {error}",
+                "Write the value; until then the rule is disabled.",
+            )
+            params, enabled = {}, False
+        self._action_of(action, file)
+        rule: dict[str, Any] = {**description, "action": self._ref(action), "params": params}
+        times = keys.take("trigger_params", {})
+        when, mapped = self._conditions(keys, mapping)
+        enabled = enabled and mapped
+        if enabled is not True:
+            rule["enabled"] = False
+        if trigger in TIMERS:
+            self._timer(keys, name, rule, trigger, times, when)
+        else:
+            if times:
+                keys.gap(
+                    "trigger_params",
+                    f"trigger_params of rule {name}",
+                    "Write what its source is to look for.",
+                )
+            pack, _, word = trigger.rpartition(".")
+            if pack not in ("", self._theirs):
+                keys.gap(
+                    "trigger_ref",
+                    f"rule {name} is for {trigger} of another pack",
+                    "Publish such events, or import that pack.",
+                )
+                self.project.triggers.setdefault(
+                    self._foreign(trigger), {"description": f"Stands for {trigger}."}
+                )
+                rule["trigger"] = self._foreign(trigger)
+            else:
+                rule["trigger"] = _name(word)
+                self.project.triggers.setdefault(_name(word), {})
+            if when is not None:
+                rule["when"] = when
+            self.project.rules[name] = rule
+        keys.close()
+        self._count(kind, name, gaps_before)
+
+    def _timer(
+        self, keys: TakenKeys, name: str, rule: dict[str, Any], trigger: str, times: Any, when: str | None
+    ) -> None:
+        """Make a schedule of a rule for a timer."""
+        if when is not None or _uses_event(rule["params"]):
+            keys.gap(
+                "conditions",
+                f"rule {name} looks at the events of a timer",
+                "Look at `scheduled_time` in the action.",
+            )
+            rule["enabled"], rule["params"] = False, {}
+        try:
+            self.project.schedules[name] = {**rule, **timing(trigger, times)}
+        except NotMapped as error:
+            keys.gap("trigger_params", f"the timer of rule {name}: {error}", "Write it as a schedule.")
+
+    def _conditions(self, keys: TakenKeys, mapping: AttuneExpressions) -> tuple[str | None, bool]:
+        """Return the condition of a rule (None: it has none), and whether all of it is mapped."""
+        conditions = keys.take("conditions")
+        try:
+            if not conditions:
+                return None, True
+            if isinstance(conditions, str):
+                raise NotMapped("a bare text, with which the rule never matches there")
+            if isinstance(conditions, Mapping):
+                if conditions.keys() != {"expression"}:
+                    raise NotMapped(", ".join(map(str, conditions)))
+                return mapping.criteria(conditions["expression"]), True
+            return " and ".join(_criterion(entry) for entry in conditions), True
+        except NotMapped as error:
+            keys.gap(
+                "conditions",
+                f"conditions of {keys.subject}: {error}",
+                "Write `when`; until then the rule is disabled.",
+            )
+            return None, False
+
+    def _policy(self, file: str, source: Marked) -> None:
+        keys = TakenKeys(self.report, file, source, f"policy {source.get('ref')}")
+        gaps_before = open_gaps(self.report)
+        self.report.found["policies"] += 1
+        name = self._own(keys)
+        enabled = keys.take("enabled", True)
+        limit: dict[str, Any] = _described(keys)
+        scope = keys.take("scope")
+        action, pack = keys.take_text("action_ref"), keys.take_text("pack_ref")
+        if isinstance(scope, Mapping):
+            action, pack = str(scope.get("action_ref") or ""), str(scope.get("pack_ref") or "")
+        limit["scope"] = self._ref(action) if action else self.project.name if pack else "*"
+        if action and limit["scope"].rpartition(".")[2] not in {
+            **self.project.actions,
+            **self.project.workflows,
+        }:
+            keys.gap(
+                "action_ref",
+                f"policy {name} is for {action}, which is not in the pack",
+                "Write it where that action is.",
+            )
+            enabled = False
+        if not action:
+            keys.gap(
+                "scope" if scope else "pack_ref",
+                f"policy {name} covers more than one action",
+                "There the most special policy holds alone, here all limits do: see which actions have one of their own.",
+            )
+        if limit["scope"] in self._limited and enabled is True:
+            keys.gap(
+                "action_ref" if action else "scope",
+                f"policy {name} is for what {self._limited[limit['scope']]} limits, too",
+                "There the one with the higher priority holds alone, here both do: leave one out.",
+            )
+        self._limited.setdefault(limit["scope"], name)
+        keys.refuse("priority", "Here all limits of an execution hold at once.")
+        concurrency = TakenKeys(
+            self.report, file, keys.take("concurrency", {}), f"concurrency of policy {name}"
+        )
+        if (maximum := concurrency.take("limit")) is not None:
+            limit["max"] = maximum
+        method = concurrency.take("method", "enqueue")
+        limit["when_full"] = {"enqueue": "enqueue", "cancel": "cancel_new"}.get(str(method), "enqueue")
+        if method not in ("enqueue", "cancel"):
+            concurrency.gap("method", f"method {method} of policy {name}", "Write when_full.")
+        if parameters := concurrency.take("parameters"):
+            limit["by"] = list(parameters)
+        concurrency.close()
+        rate = TakenKeys(self.report, file, keys.take("rate_limit", {}), f"rate_limit of policy {name}")
+        count, window = rate.take("max_executions"), rate.take("window_seconds")
+        if count is not None:
+            limit["rate"] = f"{count}/{window or 60}s"
+            rate.gap(
+                "max_executions",
+                f"rate of policy {name}",
+                "What is beyond it waits here: see whether that is right.",
+            )
+        rate.close()
+        keys.refuse("quotas", "Write a limit with `max` for what runs at once; a total is not limited here.")
+        keys.close()
+        if enabled is not True:
+            keys.gap("enabled", f"policy {name} is not in force", "It was left out.")
+        elif "max" in limit or "rate" in limit:
+            self.project.limits[name] = limit
+        self._count("policies", name, gaps_before)
+
+    # -- helpers -------------------------------------------------------------------------------------------------
+
+    def _own(self, keys: TakenKeys) -> str:
+        """Return the name of a part, of its ref or its name."""
+        ref, name = keys.take_text("ref"), keys.take_text("name")
+        return _name((ref or name).rpartition(".")[2])
+
+    def _mark(self, inside: str) -> None:
+        self._read.add(self._folder / inside)
+
+    def _count(self, kind: str, name: str, gaps_before: int) -> None:
+        if open_gaps(self.report) == gaps_before:
+            self.report.map(kind, name)
+
+
+def _name(text: str) -> str:
+    word = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return word if word[:1].isalpha() else f"p_{word}"
+
+
+def _described(keys: TakenKeys) -> dict[str, Any]:
+    """Return the description of a part, or else its label."""
+    description = keys.take_text("description")
+    return {"description": description} if description else {"description": keys.take_text("label")}
+
+
+def _is_schema(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and bool(schema)
+
+
+def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema in the form that it has: JSON Schema, or parameters one by one."""
+    return {str(key): value for key, value in schema.items()}
+
+
+def _criterion(entry: Any) -> str:
+    """Return one of a list of conditions as a condition of ours. Raises NotMapped."""
+    if not isinstance(entry, Mapping) or not {"field", "operator"} <= entry.keys() <= {
+        "field",
+        "operator",
+        "value",
+    }:
+        raise NotMapped(str(entry))
+    operator, steps = str(entry["operator"]), str(entry["field"]).split(".")
+    if operator not in ("equals", "not_equals", "contains") or not all(steps):
+        raise NotMapped(str(entry))
+    field = "payload"
+    for step in steps:
+        field = member(field, step)
+    value = constant(entry.get("value"))
+    if operator == "contains":  # of text alone
+        return (
+            f"({field} is string and {value} in {field})" if isinstance(entry.get("value"), str) else "false"
+        )
+    return f"({field} {'==' if operator == 'equals' else '!='} {value})"
+
+
+def _uses_event(params: Any) -> bool:
+    return "payload" in str(params) or "event." in str(params)

@@ -1,0 +1,98 @@
+"""The transitions of Attune's workflows: what each asks of the end of its task, and where ours would go another way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, Guard, guard_of
+
+Gap = tuple[str, str]
+"""(what, what to do by hand)."""
+_KINDS = {"failed": "failure", "timed_out": "timeout"}
+
+
+def guard(when: Any) -> Guard:
+    """Return what a `when` asks. In Attune `failed()` leaves out what took too long, so the two exclude each other."""
+    if when is None:
+        return Guard(ANY)
+    text = str(when).strip()
+    asked_for = guard_of(text if text.startswith("{{") else "{{ " + text + " }}")
+    bare = text.removeprefix("{{").removesuffix("}}").strip().removesuffix("()")
+    if bare in _KINDS:
+        return Guard(FAILURE, frozenset({("how it failed", _KINDS[bare], True)}))
+    if any(subject == "timed_out" and holds for subject, _, holds in asked_for.atoms):
+        return Guard(FAILURE, asked_for.atoms)
+    return asked_for
+
+
+@dataclass(slots=True)
+class Order:
+    """The transitions of a workflow, what they publish, and what its tasks read."""
+
+    tasks: list[str]
+    edges: list[Edge] = field(default_factory=list)
+    writers: dict[str, list[tuple[str, Guard]]] = field(default_factory=dict)
+    """By variable: the tasks that publish it."""
+    readers: dict[str, set[str]] = field(default_factory=dict)
+    """By task: the variables that it reads."""
+    joins: dict[str, Any] = field(default_factory=dict)
+
+    def add(
+        self, name: str, step: int, when: Any, targets: Iterable[str], published: Collection[str]
+    ) -> None:
+        """Note a transition."""
+        own = guard(when)
+        self.edges += [Edge(name, step, target, own) for target in dict.fromkeys(targets)]
+        for variable in published:
+            self.writers.setdefault(variable, []).append((name, own))
+
+    def gaps(self, targets: Mapping[str, Collection[str]]) -> Iterator[Gap]:
+        """Yield what Attune does otherwise. `targets` are those of each task, without ways that lead back."""
+        edges = tuple(edge for edge in self.edges if edge.target in targets.get(edge.source, ()))
+        graph = Graph(tuple(self.tasks), edges, frozenset(self.joins))
+        for name in self.tasks:
+            into = graph.into(name)
+            sources = {edge.source for edge in into}
+            if name in self.joins:
+                if not all(
+                    graph.is_certain(source) and graph.always_leads_to(source, name) for source in sources
+                ):
+                    yield (
+                        f"{name} joins branches that may go another way: Attune counts a task that has ended, "
+                        "wherever it led",
+                        "Here only those count that lead to it: say with `when` what should happen.",
+                    )
+            elif any(
+                first.source != second.source and not graph.is_exclusive(first, second)
+                for first, second in combinations(into, 2)
+            ):
+                yield (
+                    f"{name} may be reached several times and has no join: Attune may run it again",
+                    "Here it runs once, after the first. Write `join`, or a task for each.",
+                )
+        yield from self._of_variables(graph)
+
+    def _of_variables(self, graph: Graph) -> Iterator[Gap]:
+        for variable, places in self.writers.items():
+            writers = list(dict.fromkeys(name for name, _ in places))
+            for first, second in combinations(writers, 2):
+                if graph.are_concurrent(first, second):
+                    yield (
+                        f"{first} and {second} run side by side and publish {variable}: the later one wins in Attune",
+                        "Here the later one in the order of the workflow wins: publish under two names.",
+                    )
+            for reader, variables in self.readers.items():
+                for writer in writers:
+                    if variable in variables and writer != reader and graph.are_concurrent(writer, reader):
+                        yield (
+                            f"{reader} reads {variable}, which {writer} may publish at the same time",
+                            "Here a task sees what the tasks before it published: have it come after.",
+                        )
+
+
+def outcomes(own: Guard) -> tuple[str, ...]:
+    """Return the outcomes of a task with which a transition may be taken."""
+    return (SUCCESS, FAILURE) if own.outcome == ANY else (own.outcome,)

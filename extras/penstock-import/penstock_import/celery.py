@@ -1,0 +1,816 @@
+"""The tasks, schedules, routes, retries and canvases of a Celery application as a pack of ours, read from its source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import NotFound
+from penstock_import.celery_calls import (
+    NotLiteral,
+    Signature,
+    absolute_path,
+    called,
+    imported_names,
+    literal,
+    names_of_others,
+    root_name,
+    seconds,
+    signature_of,
+    task_decorator,
+    walk,
+    with_constants,
+)
+from penstock_import.celery_canvas import Canvas, is_canvas
+from penstock_import.celery_makers import Applications, maker_of, task_makers
+from penstock_import.celery_options import (
+    BEAT_BY_HAND,
+    RETRY_OPTIONS,
+    ROUTE_BY_HAND,
+    SEE,
+    TASK_BY_HAND,
+    rate_limit,
+    retry_of,
+    says_nothing,
+)
+from penstock_import.celery_routes import deciding_key
+from penstock_import.celery_setting_names import today
+from penstock_import.celery_settings import BEAT, ROUTES, CelerySettings
+from penstock_import.celery_times import times
+from penstock_import.celery_uses import setting_of, settings_within, uses
+from penstock_import.project import Project, bounded
+from penstock_import.report import Report
+from penstock_import.wanted_text import NotMapped
+
+_MAX_SHOWN = 160
+_ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
+_RELEVANT = re.compile(r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule")
+
+
+class CeleryProject:
+    """Maps a file, or all files of a folder."""
+
+    def __init__(self, source: Path) -> None:
+        if not source.exists():
+            raise NotFound(
+                f"there is no {source}", hint="Name the file of a module, or the folder of a package."
+            )
+        self._folder = source if source.is_dir() else source.parent
+        self._package = f"{source.name}." if source.is_dir() else ""
+        self._is_package = not source.is_dir() or _is_package(source)
+        whole = sorted(source.rglob("*.py")) if source.is_dir() else [source]
+        self._files = [file for file in whole if file == source or not _is_test(file.relative_to(source))]
+        self.report = Report()
+        self.project = Project(re.sub(r"\W+", "_", source.stem, flags=re.ASCII).strip("_").lower() or "tasks")
+        self._refs: dict[str, str] = {}
+        """By the name that Celery knows a task by."""
+        self._signatures: dict[str, Signature] = {}
+        self._functions: dict[str, str] = {}
+        """By the name of a task's function; an empty text where several have it."""
+        self._taken: set[int] = set()
+        """Places that something maps, or that a gap of their own names."""
+        self._named: set[str] = set()
+        """Actions that say themselves how long they take, where they go, how often they start."""
+        self._constants: dict[str, ast.expr] = {}
+        self._after_timeouts: dict[str, tuple[str, ast.expr]] = {}
+        """Actions that are tried again after a TimeoutError, and where their tasks say so."""
+        self._config: set[str] = set()
+        self._relevant: dict[str, ast.Module] = {}
+        """Files that may have to do with Celery."""
+        self._methods: set[int] = set()
+        self._apart: set[int] = set()
+        """Places in the list of gaps of what is counted by itself: tasks in other files."""
+        self._applications = Applications({})
+
+    def mapped(self) -> Project:
+        """Return the project. `report` then has the gaps."""
+        trees: dict[str, ast.Module] = {}
+        for file in self._files:
+            name = str(file.relative_to(self._folder))
+            try:
+                text = file.read_text()
+                trees[name] = ast.parse(text)
+                if _RELEVANT.search(text):
+                    self._relevant[name] = trees[name]
+            except (SyntaxError, ValueError, RecursionError) as error:
+                self.report.gap(
+                    name, 1, f"no Python here: {error}", "Import with the Python that it is written for."
+                )
+        self._constants = _shared_constants(trees.values())
+        self._config = _config_files(trees)
+        self._relevant |= {name: trees[name] for name in self._config}
+        self._applications = Applications(trees)
+        for name, tree in self._relevant.items():
+            for method in self._applications.own_decorators(tree):
+                self._gap(name, method, f"the method {method.name} of a class of applications, which makes tasks in its own way",
+                          "See what options it gives, and write them of the actions.")  # fmt: skip
+        makers = task_makers(self._relevant, self._applications)
+        for name, tree in trees.items():
+            foreign = names_of_others(tree)
+            for node in walk(tree):
+                if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    continue
+                maker = maker_of(node, makers, self._applications.names(tree))
+                decorator = maker or task_decorator(node)
+                if decorator is not None and root_name(decorator) not in foreign:
+                    self._task(name, node, decorator, maker is not None)
+        settings = CelerySettings(trees, self._gap)
+        self._routes(list(settings.entries(ROUTES)))
+        self._global_settings(self._relevant)
+        self._tell_retried_timeouts()
+        zone, zone_gap = self._zone(self._relevant)
+        for name, key, value in settings.entries(BEAT):
+            self._schedule(name, key, value, zone, zone_gap)
+        self._taken |= settings.taken
+        settings.name_left()
+        for name, tree in self._relevant.items():
+            self._canvases(name, tree)
+        for name, tree in self._relevant.items():
+            self._left(name, tree)
+        return self.project
+
+    # -- tasks ----------------------------------------------------------------------------------------------------
+
+    def _task(
+        self, file: str, node: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr, is_own: bool
+    ) -> None:
+        """Map a task. `is_own` tells a decorator of the source, which may add options, from one of Celery."""
+        self.report.found["tasks"] += 1
+        previous = len(self.report.gaps)
+        name = node.name.strip("_").lower()
+        module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        if name in self.project.actions or not name:
+            name = f"{module.replace('.', '_')}_{name}".lower()
+            while name in self.project.actions:
+                name += "_2"
+        name = bounded(name)
+        self.report.place("actions", name, file, node.lineno)
+        self._take(decorator)
+        if is_own:
+            self._gap(
+                file,
+                decorator,
+                f"the decorator {ast.unparse(decorator)} of {node.name}, which makes a task in its own way",
+                "See what options it gives, and write them of the action.",
+            )
+        words = decorator.keywords if isinstance(decorator, ast.Call) else []
+        keywords = {keyword.arg or "**options": keyword.value for keyword in words}
+        bound = "bind" in keywords and getattr(keywords["bind"], "value", None) is True
+        signature = signature_of(node, bound or id(node) in self._methods)
+        action = self.project.function(name, _stub(name, node, file, signature))
+        if signature.schema is not None:
+            action["parameters"] = signature.schema
+        for parameter in signature.computed:
+            self._gap(
+                file,
+                node,
+                f"the default of {parameter} of {node.name} is computed",
+                "Give it in the function.",
+            )
+        action |= {"timeout": None, "on_worker_loss": "fail"}
+        self.project.actions[name] = action
+        retries_by_hand = any(
+            isinstance(call, ast.Call)
+            and (called(call) == "retry" or (bound and _hands_itself_on(node, call)))
+            for call in walk(node)
+        )
+        self._options(file, node.name, name, keywords)
+        tell = lambda where, text, by_hand: self._gap(file, where, f"{text} of {node.name}", by_hand)  # noqa: E731
+        retry = retry_of(
+            {
+                key: value if key.endswith("autoretry_for") else with_constants(value, self._constants)
+                for key, value in keywords.items()
+                if key in RETRY_OPTIONS
+            },
+            retries_by_hand,
+            tell,
+        )
+        if retry is not None:
+            action["retry"] = retry
+        if retry is not None and "TimeoutError" in retry["retry_on"]:
+            self._after_timeouts[name] = file, keywords["autoretry_for"]
+        supplied = keywords.get("name")
+        celery_name = (
+            supplied.value if isinstance(supplied, ast.Constant) else f"{self._package}{module}.{node.name}"
+        )
+        if supplied is not None and not isinstance(supplied, ast.Constant):
+            self._gap(
+                file,
+                supplied,
+                f"the name of {node.name} is computed",
+                "See that schedules and routes find it.",
+            )
+        self._refs[str(celery_name)] = name
+        if supplied is None and not self._is_package:
+            self._refs.setdefault(f"{module}.{node.name}", name)
+        self._signatures[name] = signature
+        self._functions[node.name] = "" if node.name in self._functions else name
+        if len(self.report.gaps) == previous:
+            self.report.map("tasks", name)
+        self._gap(file, node, f"the code of {node.name}",
+                  f"Move it into the function {name}_ of {self.project.module}.py.")  # fmt: skip
+        for other in node.decorator_list:
+            if other is not decorator:
+                self._gap(file, other, f"the decorator {ast.unparse(other)} of {node.name}",
+                          "Move what it does with the code, or write it of the action.")  # fmt: skip
+        if node.args.vararg is not None:
+            self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
+                      "Parameters have names: take a list as one of them.")  # fmt: skip
+
+    def _options(self, file: str, theirs: str, name: str, options: Mapping[str, ast.expr]) -> None:
+        action = self.project.actions[name]
+        for option, value in options.items():
+            if option in RETRY_OPTIONS:
+                continue
+            try:
+                if option == "time_limit":
+                    limit = (
+                        None if literal(value, self._constants) is None else seconds(value, self._constants)
+                    )
+                    action["timeout"] = limit
+                elif option == "queue":
+                    queue = literal(value, self._constants)
+                    if not isinstance(queue, str):
+                        raise NotLiteral(ast.unparse(value))
+                    action["route"] = queue
+                elif option == "acks_late":
+                    action["on_worker_loss"] = "rerun" if literal(value, self._constants) else "fail"
+                elif option == "rate_limit":
+                    self._rate(file, theirs, action, value)
+                elif not says_nothing(option, value):
+                    self._gap(file, value, f"{option} of {theirs}", TASK_BY_HAND.get(option, SEE))
+                if option in ("time_limit", "queue", "acks_late", "rate_limit"):
+                    self._named.add(f"{name}.{option}")
+            except NotLiteral:
+                self._gap(
+                    file, value, f"{option} of {theirs} is computed: {ast.unparse(value)}", "Write the value."
+                )
+
+    def _rate(self, file: str, theirs: str, action: dict[str, Any], value: ast.expr) -> None:
+        limit = rate_limit(value)
+        if limit is None:
+            return
+        action["limits"] = [limit]
+        self._gap(file, value, f"rate_limit of {theirs} counts for each worker there, and for all together here",
+                  "Multiply it by the number of workers.")  # fmt: skip
+
+    def _routes(self, entries: list[tuple[str, str, ast.expr]]) -> None:
+        """Map the routes. Each task has one that decides, whose file and value the last entry of its key gives."""
+        by_key = {key: (file, node) for file, key, node in entries}
+        fitting: dict[str, list[str]] = {key: [] for key in by_key}
+        for name in dict.fromkeys(self._refs.values()):
+            refs = [ref for ref, action in self._refs.items() if action == name]
+            keys = [key for ref in refs if (key := deciding_key(by_key, ref)) is not None]
+            if keys:
+                fitting[keys[0]].append(name)
+        for key, (file, node) in by_key.items():
+            self._route(file, key, node, fitting[key])
+        for file, key, node in entries:
+            if by_key[key] != (file, node):
+                self._gap(file, node, f"the route of {key}, which stands again at {by_key[key][0]}:"
+                          f"{by_key[key][1].lineno}", "The later one is imported: see which one counts.")  # fmt: skip
+
+    def _route(self, file: str, key: str, node: ast.expr, fitting: list[str]) -> None:
+        self.report.found["routes"] += 1
+        try:
+            value = literal(node, self._constants)
+        except NotLiteral:
+            value = None
+        queue = value.get("queue") if isinstance(value, dict) else value
+        if not isinstance(queue, str) or not fitting:
+            self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
+            return
+        previous = len(self.report.gaps)
+        for option in sorted(value.keys() - {"queue"}) if isinstance(value, dict) else ():
+            self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE))
+        if len(self.report.gaps) == previous:
+            self.report.map("routes", key)
+        for name in fitting:
+            if f"{name}.queue" not in self._named:  # the option of a task comes before its route
+                self.project.actions[name]["route"] = queue
+                self._named.add(f"{name}.queue")
+
+    # -- settings of the application ------------------------------------------------------------------------------
+
+    def _global_settings(self, trees: Mapping[str, ast.Module]) -> None:
+        """Map settings that hold for all tasks: annotations first, as they come before what a task says itself."""
+        hits: dict[str, list[tuple[str, ast.AST, ast.expr]]] = {}
+        for file, tree in trees.items():
+            for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
+                hits.setdefault(today(name), []).append((file, use, value))
+        for setting in (
+            "task_annotations",
+            "task_time_limit",
+            "task_default_queue",
+            "task_acks_late",
+            "task_default_rate_limit",
+        ):
+            places = hits.get(setting, [])
+            if len(places) != 1:
+                continue  # several: which one counts, only running would tell
+            file, use, value = places[0]
+            try:
+                self._global_setting(setting, file, value)
+            except NotLiteral:
+                continue
+            self._take(use)
+            self._take(value)
+
+    def _global_setting(self, setting: str, file: str, value: ast.expr) -> None:
+        if setting == "task_annotations":
+            if not isinstance(value, ast.Dict) or not all(
+                isinstance(key, ast.Constant) for key in value.keys
+            ):
+                raise NotLiteral(ast.unparse(value))
+            literal(value)
+            pairs = list(zip(value.keys, value.values, strict=True))
+            for key, options in sorted(pairs, key=lambda pair: getattr(pair[0], "value", "") != "*"):
+                assert isinstance(
+                    key, ast.Constant
+                )  # the one for all tasks comes first, and the others replace it
+                self._annotate(file, str(key.value), options)
+            return
+        told_reasons = literal(value, self._constants)
+        if told_reasons is None:
+            return
+        for name, action in self.project.actions.items():
+            if setting == "task_time_limit" and f"{name}.time_limit" not in self._named:
+                action["timeout"] = seconds(value, self._constants)
+            elif setting == "task_default_queue" and f"{name}.queue" not in self._named:
+                if not isinstance(told_reasons, str):
+                    raise NotLiteral(ast.unparse(value))
+                action["route"] = told_reasons
+            elif setting == "task_acks_late" and f"{name}.acks_late" not in self._named:
+                action["on_worker_loss"] = "rerun" if told_reasons else "fail"
+            elif setting == "task_default_rate_limit" and f"{name}.rate_limit" not in self._named:
+                self._rate(file, name, action, value)
+
+    def _annotate(self, file: str, key: str, options: ast.expr) -> None:
+        names = (
+            list(self._refs.values())
+            if key == "*"
+            else [name for ref, name in self._refs.items() if ref == key]
+        )
+        if not isinstance(options, ast.Dict) or not names:
+            self._gap(file, options, f"the annotation of {key}", "Write it as options of the action.")
+            return
+        supplied = {
+            str(literal(k)): v for k, v in zip(options.keys, options.values, strict=True) if k is not None
+        }
+        simple = {option: value for option, value in supplied.items() if option not in RETRY_OPTIONS}
+        for option in sorted(supplied.keys() - simple.keys()):
+            self._gap(
+                file, supplied[option], f"{option} of the annotation of {key}", "Write `retry` of the action."
+            )
+        for name in names:
+            self._options(file, f"the annotation of {key}", name, simple)
+
+    def _tell_retried_timeouts(self) -> None:
+        """Name tasks that an attempt over its time limit would be tried again for, which Celery does not do."""
+        for name, (file, node) in self._after_timeouts.items():
+            if self.project.actions[name]["timeout"] is not None:
+                self.report.unmap("tasks", name)
+                self._gap(
+                    file,
+                    node,
+                    f"the retries of {name} after TimeoutError, which an attempt over its time limit is here",
+                    "Celery does not try again after its time limit: raise an error of your own instead.",
+                )
+
+    def _zone(self, trees: Mapping[str, ast.Module]) -> tuple[str | None, bool]:
+        """Return the zone of crontabs, and whether it is not known."""
+        zones: list[tuple[ast.AST, ast.expr]] = []
+        for file, tree in trees.items():
+            if _has_conditional_zone(tree):
+                return None, True
+            for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
+                if today(name) == "timezone":
+                    zones.append((use, value))
+        if not zones:
+            return None, False
+        try:
+            values = {literal(value, self._constants) for _, value in zones}
+        except (NotLiteral, TypeError):
+            return None, True
+        if len(values) != 1 or not isinstance(zone := values.pop(), str):
+            return None, True
+        for use, value in zones:
+            self._take(use)
+            self._take(value)
+        return (None if zone == "UTC" else zone), False
+
+    # -- schedules ------------------------------------------------------------------------------------------------
+
+    def _schedule(self, file: str, key: str, node: ast.expr, zone: str | None, zone_unknown: bool) -> None:
+        self.report.found["schedules"] += 1
+        previous = len(self.report.gaps) - len(self._apart)
+        entry: dict[str, ast.expr] = {}
+        if isinstance(node, ast.Dict):
+            entry = {
+                str(k.value): v
+                for k, v in zip(node.keys, node.values, strict=True)
+                if isinstance(k, ast.Constant)
+            }
+            if len(entry) != len(node.keys):
+                self._gap(
+                    file, node, f"parts of the schedule {key} are computed", "Write them of the schedule."
+                )
+        self._take(node)
+        try:
+            task = literal(entry["task"], self._constants)
+            name = self._known(task) or self._elsewhere(file, entry["task"], task)
+            schedule: dict[str, Any] = {
+                "action": f"{self.project.name}.{name}",
+                **times(self._named_value(entry["schedule"])),
+            }
+            params = self._params(entry, name)
+        except (NotLiteral, NotMapped, KeyError) as error:
+            self._gap(file, node, f"the schedule {key}: {error}", "Write it as a schedule.")
+            return
+        queue = self._queue_of(entry.get("options"))
+        if queue is not None:
+            del entry["options"]
+            schedule["action"] = f"{self.project.name}.{self._routed(name, queue)}"
+        if params:
+            schedule["params"] = params
+        if "every" not in schedule:
+            if zone is not None:
+                schedule["timezone"] = zone
+            if zone_unknown:
+                self._gap(
+                    file,
+                    node,
+                    f"the zone of the schedule {key} is computed",
+                    "Write `timezone`; it is disabled until then.",
+                )
+                schedule["enabled"] = False
+        for option in entry.keys() - {"task", "schedule", "args", "kwargs"}:
+            if option == "enabled" and getattr(entry[option], "value", None) is False:
+                schedule["enabled"] = False
+            elif not says_nothing(option, entry[option]):
+                self._gap(
+                    file, entry[option], f"{option} of the schedule {key}", BEAT_BY_HAND.get(option, SEE)
+                )
+        ours = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_").lower()
+        ours = ours if ours[:1].isalpha() else f"x_{ours}"
+        ours = bounded(ours)
+        while ours in self.project.schedules:
+            ours += "_2"
+        self.project.schedules[ours] = schedule
+        self.report.place("schedules", ours, file, node.lineno)
+        if len(self.report.gaps) - len(self._apart) == previous:
+            self.report.map("schedules", ours)
+
+    def _queue_of(self, node: ast.expr | None) -> str | None:
+        """Return the queue of options that name nothing else."""
+        try:
+            options = literal(node, self._constants) if node is not None else None
+        except NotLiteral:
+            return None
+        if (
+            not isinstance(options, dict)
+            or options.keys() != {"queue"}
+            or not isinstance(options["queue"], str)
+        ):
+            return None
+        return str(options["queue"])
+
+    def _routed(self, name: str, queue: str) -> str:
+        """Return a workflow of one task that sends an action to a queue, for a schedule that does."""
+        routed = bounded(f"{name}_on_{re.sub(r'[^A-Za-z0-9]+', '_', queue).strip('_').lower()}")
+        schema = self._signatures[name].schema
+        task: dict[str, Any] = {"action": f"{self.project.name}.{name}", "route": queue}
+        if schema is None or schema:
+            task["input"] = "{{ parameters }}"
+        body: dict[str, Any] = {"tasks": {"run": task}, "output": "{{ tasks.run.result }}"}
+        if schema is not None:
+            body["parameters"] = {parameter: dict(about) for parameter, about in schema.items()}
+        self.project.workflows[routed] = body
+        return routed
+
+    def _named_value(self, node: ast.expr) -> ast.expr:
+        return self._constants.get(node.id, node) if isinstance(node, ast.Name) else node
+
+    def _params(self, entry: Mapping[str, ast.expr], name: str) -> dict[str, Any]:
+        args = literal(entry["args"], self._constants) if "args" in entry else ()
+        kwargs = literal(entry["kwargs"], self._constants) if "kwargs" in entry else {}
+        signature = self._signatures[name]
+        if (
+            not isinstance(args, list | tuple)
+            or not isinstance(kwargs, dict)
+            or len(args) > len(signature.names)
+        ):
+            raise NotLiteral("arguments by position")
+        params = {**dict(zip(signature.names, args, strict=False)), **kwargs}
+        if any(mark in str(params) for mark in ("{{", "{%", "{#")):
+            raise NotMapped("a text with braces")
+        return params
+
+    def _known(self, task: Any) -> str | None:
+        """Return the action of a task; None for a task in no file. A file knows a task by less than the whole path where
+        the folder lies deeper. Raises NotMapped where several tasks are meant."""
+        exact = {name for ref, name in self._refs.items() if ref == task}
+        names = exact or {name for ref, name in self._refs.items() if str(task).endswith(f".{ref}")}
+        if len(names) > 1:
+            raise NotMapped(f"several tasks are {task}: {', '.join(sorted(names))}")
+        return names.pop() if names else None
+
+    def _elsewhere(self, file: str, node: ast.expr, task: Any) -> str:
+        """Return an action that stands for a task which is in no file that was read."""
+        if not isinstance(task, str):
+            raise NotMapped(f"the task {ast.unparse(node)}")
+        name = re.sub(r"\W+", "_", task, flags=re.ASCII).strip("_").lower()
+        name = bounded(name if name[:1].isalpha() else f"x_{name}")
+        while name in self.project.actions:
+            name += "_2"
+        message = f"to do: what the task {task} did"
+        source = f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
+        self.project.actions[name] = self.project.function(name, source) | {
+            "timeout": None,
+            "on_worker_loss": "fail",
+        }
+        self._refs[task], self._signatures[name] = name, Signature([], None)
+        self.report.found["tasks in other files"] += 1
+        self._apart.add(len(self.report.gaps))
+        self._gap(
+            file,
+            node,
+            f"the task {task} is in no file that was read",
+            f"Import its file too, or write the function {name}_ of {self.project.module}.py; see its options there.",
+        )
+        return name
+
+    # -- canvases and what is left --------------------------------------------------------------------------------
+
+    def _canvases(self, file: str, tree: ast.Module) -> None:
+        names = dict(imported_names(tree))
+        for around, node in _canvas_places(tree, names):
+            self.report.found["canvases"] += 1
+            function = around.name if around is not None else "module"
+            parameters: frozenset[str] = frozenset()
+            if around is not None:
+                arguments = around.args
+                parameters = frozenset(
+                    entry.arg for entry in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+                )
+                parameters -= {
+                    entry.id
+                    for entry in walk(around)
+                    if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
+                }
+            name = f"{function.strip('_').lower()}_flow"
+            while name in self.project.workflows or name in self.project.actions:
+                name += "_2"
+            try:
+                canvas = Canvas(partial(self._task_named, names), parameters)
+                self.project.workflows[name] = canvas.workflow(node)
+                self.report.place("workflows", name, file, node.lineno)
+                self.report.map("canvases", name)
+            except (NotMapped, NotLiteral) as error:
+                self._gap(file, node, f"the canvas {ast.unparse(node)}: {error}", "Write it as a workflow.")
+            self._take(node)
+
+    def _task_named(self, names: Mapping[str, str], node: ast.expr) -> tuple[str, Signature] | None:
+        last = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        path = names.get(last, last).rpartition(".")[2] if isinstance(node, ast.Name) else last
+        name = self._functions.get(path)
+        if not name:
+            return None
+        return f"{self.project.name}.{name}", self._signatures[name]
+
+    def _left(self, file: str, tree: ast.Module) -> None:
+        """Name all that has to do with Celery and that nothing took."""
+        for node in walk(tree):
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and id(node.value) in self._taken:
+                self._take(node)
+        inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
+        for use in uses(tree, self._functions, self._applications.names(tree), file in self._config):
+            if id(use.node) not in inside and id(use.node) not in self._taken:
+                self._gap(file, use.node, use.subject, use.by_hand)
+
+    def _take(self, node: ast.AST) -> None:
+        self._taken.add(id(node))
+
+    def _gap(self, file: str, node: ast.AST, subject: str, by_hand: str) -> None:
+        text = " ".join(subject.split())
+        self.report.gap(
+            file,
+            getattr(node, "lineno", 1),
+            text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ...",
+            by_hand,
+        )
+
+
+def _is_package(folder: Path) -> bool:
+    """Return whether a folder is a package, and not that of a whole repository, from which its packages are imported."""
+    if not folder.name.isidentifier() or not (folder / "__init__.py").exists():
+        return False
+    return not any((folder / name).exists() for name in ("manage.py", "pyproject.toml", "setup.py"))
+
+
+def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, signature: Signature) -> str:
+    message = f"to do: what {node.name} of {file} did"
+    return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
+
+
+def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call) -> bool:
+    """Return whether a call gives the bound task to a function, which may ask it to try again."""
+    first = [*task.args.posonlyargs, *task.args.args][:1]
+    values = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return (
+        any(isinstance(value, ast.Name) and value.id == first[0].arg for value in values) if first else False
+    )
+
+
+def _shared_constants(trees: Iterable[ast.Module]) -> dict[str, ast.expr]:
+    """Return the constants of all files. A name that two files give different values has none here."""
+    shared: dict[str, ast.expr] = {}
+    ambiguous: set[str] = set()
+    for tree in trees:
+        own = _constants(tree) | _class_constants(tree)
+        ambiguous |= _assigned_names(tree) - own.keys()
+        ambiguous |= {
+            ast.unparse(node)
+            for node in walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
+        ambiguous |= {name for name in own.keys() & shared if ast.dump(own[name]) != ast.dump(shared[name])}
+        shared |= own
+    return {name: value for name, value in shared.items() if name not in ambiguous}
+
+
+def _class_constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the literals that classes of a module give once, by `Class.name`."""
+    pairs = [
+        (f"{node.name}.{target.id}", part.value)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        for part in node.body
+        if isinstance(part, ast.Assign)
+        for target in part.targets
+        if isinstance(target, ast.Name)
+    ]
+    names = [name for name, _ in pairs]
+    return {
+        name: value for name, value in pairs if isinstance(value, ast.Constant) and names.count(name) == 1
+    }
+
+
+def _assigned_names(tree: ast.Module) -> set[str]:
+    """Return the names of a module that a statement outside of functions and classes assigns."""
+    inner = {
+        id(node)
+        for scope in walk(tree)
+        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)
+        for node in ast.walk(scope)
+    }
+    return {
+        node.id
+        for node in walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in inner
+    }
+
+
+def _constants(tree: ast.Module) -> dict[str, ast.expr]:
+    """Return the names of a module that are given once, and as a literal or a time."""
+    values: dict[str, list[ast.expr]] = {}
+    for node in walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            values.setdefault(node.targets[0].id, []).append(node.value)
+        elif (
+            isinstance(node, ast.AnnAssign | ast.AugAssign)
+            and isinstance(node.target, ast.Name)
+            and node.value is not None
+        ):
+            values.setdefault(node.target.id, []).append(node.value)
+    top = {
+        node.targets[0].id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    }
+    return {
+        name: supplied[0]
+        for name, supplied in values.items()
+        if name in top and len(supplied) == 1 and isinstance(supplied[0], ast.Constant | ast.Call | ast.BinOp)
+    }
+
+
+def _config_files(trees: Mapping[str, ast.Module]) -> set[str]:
+    """Return the files that an application reads as settings, and those that they take all names of; their plain names are
+    settings."""
+    named = {path for file, tree in trees.items() for path in _config_paths(file, tree)}
+    files = {file for file in trees if file.rpartition("/")[2] in ("celeryconfig.py", "celery_config.py")}
+    files |= {file for file in trees if any(_is_module(file, path) for path in named)}
+    while True:
+        further = {
+            file
+            for source in files
+            for node in walk(trees[source])
+            if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+            for file in trees
+            if _is_module(file, absolute_path(source, node))
+        } - files
+        if not further:
+            return files
+        files |= further
+
+
+def _config_paths(file: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the modules that an application of a module reads its settings from."""
+    imported = {
+        alias.asname or alias.name: f"{absolute_path(file, node)}.{alias.name}".lstrip(".")
+        for node in walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in walk(tree):
+        if not isinstance(node, ast.Call) or called(node) not in ("config_from_object", "Celery"):
+            continue
+        is_named = any(word.arg == "namespace" for word in node.keywords)
+        objects = [word.value for word in node.keywords if word.arg in ("config_source", "obj")]
+        objects += node.args[:1] if called(node) == "config_from_object" else []
+        for value in [] if is_named else objects:
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield value.value.replace(":", ".")
+            elif isinstance(value, ast.Name | ast.Attribute):
+                root, _, below = ast.unparse(value).partition(".")
+                own = file.removesuffix(".py").replace("/", ".")
+                yield ".".join(part for part in (imported.get(root, f"{own}.{root}"), below) if part)
+
+
+def _is_module(file: str, path: str) -> bool:
+    """Return whether a file is the module of a path, or that of a class at its end."""
+    stem = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    return any(
+        stem == name or stem.endswith(f".{name}") or name.endswith(f".{stem}")
+        for name in (path, path.rpartition(".")[0])
+        if name
+    )
+
+
+def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.AST, str, ast.expr]]:
+    """Return place, name and value of each setting that a module gives as a whole."""
+    hits: list[tuple[ast.AST, str, ast.expr]] = []
+    conditional = _conditional(tree)
+    for node in walk(tree):
+        if id(node) in conditional:
+            continue  # whether it counts, only running would tell
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target = node.targets[0]
+            if (setting := setting_of(target)) is not None:
+                hits.append((node, setting, node.value))
+            elif isinstance(target, ast.Name) and (target.id.startswith(("CELERY", "BROKER")) or plain):
+                hits.append((node, target.id, node.value))
+        hits += [(value, name, value) for name, value in settings_within(node)]
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name.endswith("conf.update") or name.rpartition(".")[2] == "Celery":
+                hits += [(word.value, word.arg, word.value) for word in node.keywords if word.arg is not None]
+    return hits
+
+
+def _has_conditional_zone(tree: ast.Module) -> bool:
+    conditional = _conditional(tree)
+    return any(
+        isinstance(node, ast.Assign)
+        and id(node) in conditional
+        and (setting_of(target) or (target.id if isinstance(target, ast.Name) else "")) in _ZONES
+        for node in walk(tree)
+        for target in (node.targets if isinstance(node, ast.Assign) else ())
+    )
+
+
+def _conditional(tree: ast.Module) -> set[int]:
+    """Return all that runs only under a condition, or not once."""
+    parts = [
+        part
+        for node in walk(tree)
+        if isinstance(node, ast.If | ast.For | ast.While | ast.Try)
+        for part in ast.iter_child_nodes(node)
+    ]
+    return {id(inner) for part in parts for inner in ast.walk(part)}
+
+
+def _canvas_places(
+    tree: ast.Module, names: Mapping[str, str]
+) -> list[tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, ast.expr]]:
+    """Return the outermost canvases, each with the function around it."""
+    places: list[tuple[ast.FunctionDef | ast.AsyncFunctionDef | None, ast.expr]] = []
+    waiting: list[tuple[ast.AST, ast.FunctionDef | ast.AsyncFunctionDef | None]] = [(tree, None)]
+    while waiting:
+        node, around = waiting.pop()
+        if isinstance(node, ast.expr) and is_canvas(node, names):
+            places.append((around, node))
+            continue
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            around = node
+        waiting.extend((child, around) for child in reversed(list(ast.iter_child_nodes(node))))
+    return places
+
+
+def _is_test(file: Path) -> bool:
+    return file.name.startswith(("test_", "conftest.")) or "tests" in file.parts

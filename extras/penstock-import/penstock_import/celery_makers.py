@@ -1,0 +1,151 @@
+"""The applications of a source, and its own decorators that make tasks with options of their own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from penstock_import.celery_calls import called, imported_names, root_name, walk
+
+_IMPORTED = frozenset({"app", "celery_app", "current_app"})
+"""The names under which modules import an application."""
+_OF_WEB = frozenset({"flask", "quart"})
+"""Packages with a `current_app` that is not Celery's."""
+_DECORATORS = frozenset({"shared_task", "periodic_task"})
+
+
+class Applications:
+    """The names by which each module of a source knows a Celery application."""
+
+    def __init__(self, trees: Mapping[str, ast.Module]) -> None:
+        self._classes = {"Celery"} | {
+            node.name
+            for tree in trees.values()
+            for node in walk(tree)
+            if isinstance(node, ast.ClassDef) and any(last_name(base) == "Celery" for base in node.bases)
+        }
+        self._all = {name for tree in trees.values() for name in self._made(tree)}
+        self._names = {id(tree): self._known(tree) for tree in trees.values()}
+
+    def names(self, tree: ast.Module) -> set[str]:
+        """Return the names in one module."""
+        return self._names[id(tree)]
+
+    def own_decorators(self, tree: ast.Module) -> list[ast.FunctionDef]:
+        """Return the methods `task` of application classes in a module, which make each task in their own way."""
+        return [
+            part
+            for node in walk(tree)
+            if isinstance(node, ast.ClassDef) and node.name in self._classes
+            for part in node.body
+            if isinstance(part, ast.FunctionDef) and part.name in ("task", "_task_from_fun")
+        ]
+
+    def _made(self, tree: ast.Module) -> set[str]:
+        return {
+            target.id
+            for node in walk(tree)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and called(node.value) in self._classes
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+
+    def _known(self, tree: ast.Module) -> set[str]:
+        imported = {
+            name
+            for name, path in imported_names(tree)
+            if (name in _IMPORTED and path.partition(".")[0] not in _OF_WEB)
+            or ("." in path and path.rpartition(".")[2] in self._all)
+        }
+        return imported | self._made(tree)
+
+
+def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> dict[str, str]:
+    """Return the functions, classes and objects of a source that make tasks, by name, each with its place."""
+    places: dict[str, str] = {}
+    for file, tree in trees.items():
+        apps = applications.names(tree) | {"celery"}
+        imported = {name for name, path in imported_names(tree) if path.startswith("celery.")}
+        for node in walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and any(
+                _makes_task(part, apps, imported) for child in node.body for part in ast.walk(child)
+            ):
+                places.setdefault(node.name, f"{file}:{node.lineno}")
+            elif isinstance(node, ast.Assign | ast.AnnAssign) and any(
+                _makes_task(part, apps, imported) for part in _kept_decorator(node.value)
+            ):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                places |= {last_name(target): f"{file}:{node.lineno}" for target in targets}
+        for name, path in imported_names(tree):
+            if path.startswith("celery.") and path.rpartition(".")[2] in _DECORATORS - {name}:
+                places.setdefault(name, f"{file}:1")
+    places.pop("", None)
+    while further := _made_of(trees, places):
+        places |= further
+    return places
+
+
+def maker_of(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, makers: Collection[str], apps: Collection[str]
+) -> ast.expr | None:
+    """Return the decorator of a function that is one of the makers of its source."""
+    for decorator in function.decorator_list:
+        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        is_celerys = isinstance(named, ast.Attribute) and root_name(named) in {*apps, "celery"}
+        if not is_celerys and last_name(named) in makers:
+            return decorator
+    return None
+
+
+def last_name(node: ast.expr) -> str:
+    """Return the last name of a dotted name; an empty text for any other expression."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _makes_task(node: ast.AST, apps: Collection[str], imported: Collection[str]) -> bool:
+    """Return whether an expression is a decorator of Celery."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "task":
+        return any(word.arg is None for word in node.keywords)  # an application that only running would tell
+    if isinstance(node, ast.Attribute):
+        return node.attr in {"task", *_DECORATORS} and root_name(node) in apps
+    if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+        return False
+    return node.id in imported and node.id in {"task", *_DECORATORS}
+
+
+def _kept_decorator(value: ast.expr | None) -> Iterator[ast.AST]:
+    """Yield the expressions that make a value a decorator of Celery: `app.task`, `shared_task(acks_late=True)`, one that
+    `partial` completes, and what a lambda calls. A call that is given a function makes a task, and no decorator."""
+    if isinstance(value, ast.Lambda):
+        yield from ast.walk(value.body)
+    elif isinstance(value, ast.Call) and called(value) == "partial":
+        yield from value.args[:1]
+    elif isinstance(value, ast.Call) and not value.args:
+        yield value.func
+    elif isinstance(value, ast.Name | ast.Attribute):
+        yield value
+
+
+def _made_of(trees: Mapping[str, ast.Module], makers: Collection[str]) -> dict[str, str]:
+    """Return what is not a maker yet, and is made of one: a class that extends it, an object of it, a function that returns
+    what it gives."""
+    places: dict[str, str] = {}
+    for file, tree in trees.items():
+        for node in walk(tree):
+            place = f"{file}:{getattr(node, 'lineno', 1)}"
+            if isinstance(node, ast.ClassDef) and _names(node.bases) & set(makers):
+                places[node.name] = place
+            elif isinstance(node, ast.Assign) and _names([node.value]) & set(makers):
+                places |= {last_name(target): place for target in node.targets}
+            elif isinstance(node, ast.FunctionDef):
+                returned = [part.value for part in node.body if isinstance(part, ast.Return) and part.value]
+                if _names(returned) & set(makers):
+                    places[node.name] = place
+    return {name: place for name, place in places.items() if name and name not in makers}
+
+
+def _names(nodes: Iterable[ast.expr]) -> set[str]:
+    """Return the last names of classes, or of what calls call."""
+    return {last_name(node.func if isinstance(node, ast.Call) else node) for node in nodes} - {""}

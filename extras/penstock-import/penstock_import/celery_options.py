@@ -1,0 +1,183 @@
+"""Every option of a task, a route and an entry of the beat schedule of Celery: what is mapped, what says nothing new here, and of
+the rest what to do by hand. An option that is in none of these is named, too."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock_import.celery_calls import NotLiteral, literal, seconds
+
+SEE = "See docs/reference/actions.md."
+RETRY_OPTIONS = frozenset(
+    {
+        "max_retries",
+        "default_retry_delay",
+        "autoretry_for",
+        "dont_autoretry_for",
+        "retry_kwargs",
+        "retry_backoff",
+    }
+    | {"retry_backoff_max", "retry_jitter"}
+)
+_FOR_EVER = 2_147_483_647
+Tell = Callable[[ast.expr, str, str], None]
+"""A function that records a gap: (node, option, what to do by hand)."""
+
+
+def retry_of(options: Mapping[str, ast.expr], retries_by_hand: bool, tell: Tell) -> dict[str, Any] | None:
+    """Return the retry policy of a task; None if the task is never retried. Celery retries the errors in
+    `autoretry_for`, and on a call of `self.retry`. `max_retries` alone causes no retry."""
+    values = _values(options, tell)
+    errors = _error_names(options, "autoretry_for", tell)
+    if not errors and not retries_by_hand:
+        return None
+    kwargs = values.get("retry_kwargs") or {}
+    if not isinstance(kwargs, dict) or kwargs.keys() - {"max_retries", "countdown"}:
+        tell(
+            options["retry_kwargs"],
+            "retry_kwargs with more than max_retries and countdown",
+            "Write `retry` of the action.",
+        )
+        kwargs = {}
+    tries = kwargs.get("max_retries", values.get("max_retries", 3))
+    delay = values.get("default_retry_delay", 180)
+    policy: dict[str, Any] = {"max_attempts": _FOR_EVER if tries is None else int(tries) + 1}
+    backoff = values.get("retry_backoff", False)
+    if errors and backoff:
+        first = int(max(1.0, float(backoff)))
+        longest = values.get("retry_backoff_max", 600)
+        policy |= {
+            "backoff": "exponential",
+            "factor": 2,
+            "initial_delay": min(first, longest),
+            "max_delay": longest,
+        }
+        policy["jitter"] = 1.0 if values.get("retry_jitter", True) else 0.0
+    else:
+        pause = kwargs.get("countdown", delay) if errors else delay
+        policy |= {"backoff": "fixed", "initial_delay": pause, "max_delay": max(pause, 60), "jitter": 0.0}
+    policy["retry_on"] = errors or ["Retry"]
+    never = _error_names(options, "dont_autoretry_for", tell)
+    if never:
+        policy["never_on"] = never
+    if errors and retries_by_hand and backoff:
+        tell(options["autoretry_for"], "autoretry_for beside self.retry, which waits otherwise",
+             "Give `after` where Retry is raised.")  # fmt: skip
+    return policy
+
+
+def _values(options: Mapping[str, ast.expr], tell: Tell) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name in RETRY_OPTIONS & options.keys() - {"autoretry_for", "dont_autoretry_for"}:
+        try:
+            value = (
+                seconds(options[name])
+                if name in ("default_retry_delay", "retry_backoff_max")
+                else literal(options[name])
+            )
+            if name == "max_retries" and not (value is None or (isinstance(value, int) and value >= 0)):
+                raise NotLiteral(ast.unparse(options[name]))
+            values[name] = value
+        except NotLiteral as error:
+            tell(options[name], f"{name} is computed: {error}", "Write the value into `retry` of the action.")
+    return values
+
+
+def _error_names(options: Mapping[str, ast.expr], name: str, tell: Tell) -> list[str]:
+    """Return the last names of the error classes, by which a policy identifies them."""
+    node = options.get(name)
+    if node is None:
+        return []
+    classes = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
+    names = []
+    for item in classes:
+        last = item.attr if isinstance(item, ast.Attribute) else getattr(item, "id", "")
+        if not last or not last[:1].isupper() or (last.isupper() and len(last) > 3):
+            tell(
+                node, f"{name} is computed: {ast.unparse(node)}", "Name the errors in `retry` of the action."
+            )
+            return []
+        names.append(last)
+    return sorted(names)
+
+
+_RATE = re.compile(r"(?P<count>\d+(?:\.\d+)?)(?:/(?P<unit>[smh]))?")
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def rate_limit(node: ast.expr) -> dict[str, Any] | None:
+    """Return the limit for a Celery rate; None if there is no rate. Raises NotLiteral."""
+    value = literal(node)
+    if value is None or value in (0, "0"):
+        return None
+    match = _RATE.fullmatch(str(value).replace(" ", ""))
+    if isinstance(value, bool) or match is None:
+        raise NotLiteral(ast.unparse(node))
+    count, unit = float(match["count"]), _UNIT_SECONDS[match["unit"] or "s"]
+    if count.is_integer():
+        return {"rate": {"count": int(count), "seconds": unit}}
+    return {"rate": {"count": 1, "seconds": unit / count}}
+
+
+_NOTHING: Mapping[str, tuple[object, ...] | None] = {
+    "name": None,
+    "bind": None,  # the code is moved by hand
+    "ignore_result": None,  # a result is stored in any case
+    "track_started": None,
+    "send_events": None,
+    "trail": None,
+    "store_errors_even_if_ignored": None,
+    "typing": None,
+    "shared": None,
+    "lazy": None,
+    "reject_on_worker_lost": None,  # mapped together with acks_late
+    "acks_on_failure_or_timeout": (True,),
+    "enabled": (True,),
+    "relative": (False,),
+}
+"""The options that need no mapping: with any value (None), or with one of these values."""
+
+
+def says_nothing(option: str, node: ast.expr) -> bool:
+    """Return whether an option with this value needs no mapping."""
+    if option not in _NOTHING:
+        return False
+    values = _NOTHING[option]
+    return values is None or (isinstance(node, ast.Constant) and node.value in values)
+
+
+TASK_BY_HAND: Mapping[str, str] = {
+    "**options": "Write out the options that are meant.",
+    "abstract": "Move what the class does into the functions.",
+    "acks_on_failure_or_timeout": "An attempt that failed or took too long has ended here: write `retry` of the action.",
+    "backend": "Results are kept in PostgreSQL.",
+    "base": "Move what the class does into the function.",
+    "compression": "Nothing is to be said: messages are small.",
+    "exchange": "Write `route` of the action.",
+    "expires": "Give `expires_at` where it is started, or `expires` in the rule.",
+    "on_failure": "Write `on_failure` of the action.",
+    "on_retry": "Do it in the function, as it is tried again.",
+    "on_success": "Write `on_success` of the action.",
+    "priority": "Give `priority` where it is started, or in the rule.",
+    "pydantic": "The function takes models as they are.",
+    "resultrepr_maxsize": "Results are shown whole.",
+    "routing_key": "Write `route` of the action.",
+    "run_every": "Write it as a schedule.",
+    "serializer": "Parameters and results are JSON.",
+    "soft_time_limit": "The function meets CancelledError at its `timeout`, and has the grace to clean up.",
+    "throws": "Only the level of a log line there: raise NonRetryable where it should not be tried again.",
+}
+ROUTE_BY_HAND: Mapping[str, str] = {
+    "exchange": "A route is enough.",
+    "exchange_type": "A route is enough.",
+    "routing_key": "A route is enough.",
+    "priority": "Give `priority` where it is started, or in the rule.",
+}
+BEAT_BY_HAND: Mapping[str, str] = {
+    "options": "Write them of the schedule, or of the action: its route, `expires`, its priority.",
+    "relative": "Write a `cron` instead of `every`, which counts from a fixed instant.",
+    "name": "The key is its name.",
+}

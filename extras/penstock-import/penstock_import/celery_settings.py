@@ -1,0 +1,143 @@
+"""The beat schedules and routes of a Celery application, read from dicts of literals in its source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from penstock_import.celery_calls import walk
+
+BEAT = frozenset({"beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE"})
+ROUTES = frozenset({"task_routes", "CELERY_TASK_ROUTES", "CELERY_ROUTES"})
+Tell = Callable[[str, ast.expr, str, str], None]
+"""A function that records a gap: (file, node, setting, what to do by hand)."""
+
+_BY_CODE = "Write it as a schedule."
+
+
+class CelerySettings:
+    """The settings of all files. `tell` is called for each setting that is not mapped."""
+
+    def __init__(self, trees: Mapping[str, ast.Module], tell: Tell) -> None:
+        self._trees = trees
+        self._tell = tell
+        self.taken: set[int] = set()
+        """Places of these settings, which are mapped or named here."""
+        self._dicts = {
+            name for tree in trees.values() for name, value, _ in _given(tree) if isinstance(value, ast.Dict)
+        }
+
+    def entries(self, settings: frozenset[str]) -> Iterator[tuple[str, str, ast.expr]]:
+        """Yield the file, key and value of each entry of these settings, including entries of the dicts that they are
+        merged from."""
+        names = settings | self._parts(settings)
+        for file, tree in self._trees.items():
+            for name, value, whole in _given(tree):
+                if name in names:
+                    self.taken.add(id(value))
+                if name in names and whole and isinstance(value, ast.Dict):
+                    for key, entry in zip(value.keys, value.values, strict=True):
+                        if isinstance(key, ast.Constant):
+                            yield file, str(key.value), entry
+
+    def name_left(self) -> None:
+        """Record a gap for each of these settings that is not a dict of literals."""
+        names = BEAT | self._parts(BEAT) | ROUTES | self._parts(ROUTES)
+        first: dict[str, str] = {}
+        for file, tree in self._trees.items():
+            for name, value, whole in _given(tree):
+                if name in names:
+                    self._name_left_of(file, name, value, whole)
+            for node in walk(tree):
+                if not isinstance(node, ast.Assign) or not _is_filled(node.value):
+                    continue
+                target = node.targets[0]
+                name = _item(target) or ("" if isinstance(target, ast.Subscript) else _named(target))
+                place = f"{file}:{node.lineno}"
+                if name in BEAT | ROUTES and first.setdefault(name, place) != place:
+                    self._tell(file, node.value, f"{name}, which is given at {first[name]} too",
+                               "Celery takes one of them, and all are imported: take out what is not meant.")  # fmt: skip
+            for node in walk(tree):
+                if isinstance(node, ast.If) and (
+                    named := sorted(names & {name for name, *_ in _given(node)})
+                ):
+                    text = f"{', '.join(named)} where {ast.unparse(node.test)}"
+                    self._tell(file, node.test, text, "All of it is imported: take out what is not meant.")
+
+    def _name_left_of(self, file: str, name: str, value: ast.expr, whole: bool) -> None:
+        by_hand = _BY_CODE if name not in ROUTES else "Write `route` of the actions that are meant."
+        if not whole or not isinstance(value, ast.Dict):
+            parts = _parts(value)
+            if not whole or parts is None or not parts <= self._dicts:
+                self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
+            return
+        for key, item in zip(value.keys, value.values, strict=True):
+            if key is None and isinstance(item, ast.Name) and item.id in self._dicts:
+                continue
+            if not isinstance(key, ast.Constant):
+                self._tell(file, item, f"an entry of {name} is computed: {ast.unparse(item)}", by_hand)
+
+    def _parts(self, settings: Iterable[str]) -> set[str]:
+        """Return the names of the dicts from which these settings are merged, which may be in other files."""
+        names: set[str] = set()
+        for tree in self._trees.values():
+            for name, value, _ in _given(tree):
+                if name in settings:
+                    names |= _parts(value) or set()
+        return names & self._dicts
+
+
+def _is_filled(value: ast.expr) -> bool:
+    return not isinstance(value, ast.Dict) or bool(value.keys)
+
+
+def _parts(value: ast.expr) -> set[str] | None:
+    """Return the names of the dicts from which a value is merged; None if it contains anything else."""
+    if isinstance(value, ast.Name):
+        return {value.id}
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        return _parts(value.args[0]) if len(value.args) == 1 and not value.keywords else None
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
+        first, second = _parts(value.left), _parts(value.right)
+        return None if first is None or second is None else first | second
+    if isinstance(value, ast.Dict):
+        return {
+            item.id
+            for key, item in zip(value.keys, value.values, strict=True)
+            if key is None and isinstance(item, ast.Name)
+        }
+    return None
+
+
+def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
+    """Yield each assigned name and its value, and whether the assignment sets the whole value instead of one item."""
+    for node in walk(tree):
+        if isinstance(node, ast.Assign) and (key := _item(node.targets[0])) is not None:
+            yield key, node.value, True
+        elif isinstance(node, ast.Dict):
+            for key_node, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key_node, ast.Constant) and key_node.value in BEAT | ROUTES:
+                    yield str(key_node.value), value, True
+        elif isinstance(node, ast.Assign):
+            yield _named(node.targets[0]), node.value, not isinstance(node.targets[0], ast.Subscript)
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
+            yield _named(node.target), node.value, not isinstance(node.target, ast.Subscript)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "update" and node.args:
+                yield _named(node.func.value), node.args[0], True
+        elif isinstance(node, ast.keyword):
+            yield node.arg or "", node.value, True
+
+
+def _item(target: ast.expr) -> str | None:
+    """Return the key of `conf["beat_schedule"]`; None for anything but an item that is a schedule or routes."""
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        key = target.slice.value
+        return str(key) if key in BEAT | ROUTES and _named(target) not in BEAT | ROUTES else None
+    return None
+
+
+def _named(target: ast.expr) -> str:
+    while isinstance(target, ast.Subscript):
+        target = target.value
+    return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")

@@ -1,0 +1,118 @@
+"""The conversion of Celery's crontabs and intervals to the times of our schedules."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+from penstock_import.celery_calls import NotLiteral, called, literal, seconds
+from penstock_import.cron_times import CronTimes, schedule_of
+from penstock_import.wanted_text import NotMapped
+
+_FIELDS: dict[str, tuple[int, int, tuple[str, ...]]] = {
+    "minute": (0, 59, ()),
+    "hour": (0, 23, ()),
+    "day_of_month": (1, 31, ()),
+    "month_of_year": (
+        1,
+        12,
+        ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+    ),
+    "day_of_week": (0, 6, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
+}
+_TERM = re.compile(r"(?:\*|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>\w+))?")
+
+
+def times(node: ast.expr) -> dict[str, Any]:
+    """Return `every`, `cron` or `rrule` of a schedule. Raises NotLiteral for a value that is only known at run time,
+    and NotMapped for one without an equivalent."""
+    if isinstance(node, ast.Call) and called(node) == "crontab":
+        return schedule_of(crontab(node))
+    if isinstance(node, ast.Call) and called(node) in ("schedule", "maybe_schedule") and len(node.args) == 1:
+        if node.keywords:
+            raise NotMapped("options of an interval")
+        return times(node.args[0])
+    every = seconds(node)
+    if every <= 0:
+        raise NotMapped("an interval of no time")
+    return {"every": every}
+
+
+def crontab(node: ast.Call) -> CronTimes:
+    """Return the times of `crontab(...)`. Raises NotLiteral, NotMapped."""
+    supplied: dict[str, ast.expr] = dict(zip(("minute", "hour"), node.args, strict=False))
+    if len(node.args) > 2:
+        raise NotMapped("a crontab with days by position, whose order differs between versions of Celery")
+    for keyword in node.keywords:
+        if keyword.arg not in _FIELDS or keyword.arg in supplied:
+            raise NotMapped(f"{keyword.arg} of a crontab")
+        supplied[keyword.arg] = keyword.value
+    fields = {
+        name: crontab_field(name, literal(supplied[name]) if name in supplied else "*") for name in _FIELDS
+    }
+    return CronTimes(
+        minute=fields["minute"],
+        hour=fields["hour"],
+        day=fields["day_of_month"],
+        month=fields["month_of_year"],
+        weekday=fields["day_of_week"],
+    )
+
+
+def crontab_field(name: str, value: Any) -> frozenset[int]:
+    """Return the numbers that a crontab field matches. The field is a number, a text, or a list of both. Raises
+    NotMapped."""
+    low, high, names = _FIELDS[name]
+    if isinstance(value, bool) or value is None:
+        raise NotMapped(f"{value} as the {name} of a crontab")
+    if isinstance(value, int):
+        numbers = {value}
+    elif isinstance(value, str):
+        numbers = {
+            number for term in value.split(",") for number in _term(name, term.strip(), low, high, names)
+        }
+    elif isinstance(value, list | tuple | set | frozenset) and all(type(item) is int for item in value):
+        numbers = set(value)
+    else:
+        raise NotMapped(f"{value!r} as the {name} of a crontab")
+    if not numbers or not numbers <= set(range(low, high + 1)):
+        raise NotMapped(f"{value!r} as the {name} of a crontab")
+    return frozenset(numbers)
+
+
+def _term(name: str, term: str, low: int, high: int, names: tuple[str, ...]) -> list[int]:
+    """Return the numbers of a star, a number or a range, each with an optional step. A range that runs backwards
+    continues at the lowest number."""
+    match = _TERM.fullmatch(term)
+    if match is None:
+        raise NotMapped(f"{term!r} in the {name} of a crontab")
+    if match["first"] is None:
+        numbers = list(range(low, high + 1))
+    else:
+        first = _number(name, match["first"], low, high, names)
+        last = _number(name, match["last"], low, high, names) if match["last"] is not None else first
+        if match["step"] is not None and match["last"] is None:
+            raise NotMapped(f"{term!r} in the {name} of a crontab")
+        backwards = [*range(first, high + 1), *range(low, last + 1)]
+        numbers = backwards if last < first else list(range(first, last + 1))
+    if match["step"] is None:
+        return numbers
+    if not match["step"].isdigit() or int(match["step"]) < 1:
+        raise NotMapped(f"{term!r} in the {name} of a crontab")
+    return numbers[:: int(match["step"])]
+
+
+def _number(name: str, text: str, low: int, high: int, names: tuple[str, ...]) -> int:
+    if text.isdigit():
+        number = int(text)
+    elif len(text) >= 3 and text[:3].lower() in names:
+        number = names.index(text[:3].lower()) + low
+    else:
+        raise NotMapped(f"{text!r} in the {name} of a crontab")
+    if not low <= number <= high:
+        raise NotMapped(f"{text!r} in the {name} of a crontab")
+    return number
+
+
+__all__ = ["NotLiteral", "crontab", "crontab_field", "times"]

@@ -1,0 +1,188 @@
+"""The uses of Celery in a module. A use that is not mapped becomes a gap."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from penstock_import.celery_calls import imported_names, root_name, walk
+from penstock_import.celery_setting_names import TASK_SETTINGS, advice_of, is_setting
+
+_PACKAGES = (
+    "celery",
+    "kombu",
+    "billiard",
+    "django_celery_beat",
+    "django_celery_results",
+    "flower",
+    "celery_once",
+)
+_CALLS: Mapping[str, str] = {
+    "delay": "Write `client.start(...)`.",
+    "apply_async": "Write `client.start(...)`: `countdown` and `eta` are `delay`, `expires` is `expires_at`.",
+    "apply": "Call the function itself.",
+    "s": "Write it as a workflow, or as `client.start(...)`.",
+    "si": "Write it as a workflow, or as `client.start(...)`.",
+    "signature": "Write it as a workflow, or as `client.start(...)`.",
+    "subtask": "Write it as a workflow, or as `client.start(...)`.",
+    "retry": "Write `raise Retry(after=...)`.",
+    "chunks": "Write a workflow with `each`.",
+    "starmap": "Write a workflow with `each`.",
+    "send_task": "Write `client.start(...)` with the ref of the action.",
+    "add_periodic_task": "Write it as a schedule.",
+    "update_state": "Write `current().progress(...)`, or a log line.",
+    "replace": "Write it as a workflow.",
+    "add_to_chord": "Write it as a workflow.",
+}
+_ALWAYS = frozenset({"delay", "apply_async", "send_task", "add_periodic_task", "subtask", "si"})
+_TASK_ONLY = frozenset(_CALLS) - _ALWAYS
+_ADVICE: Mapping[str, str] = {
+    "celery.signals": "Do it in the function, in `on_success`, `on_failure`, or where the worker starts.",
+    "celery.Task": "Move what the class does into the functions.",
+    "celery.chain": "Write it as a workflow.",
+    "celery.group": "Write it as a workflow with `each`, or with several tasks.",
+    "celery.chord": "Write it as a workflow: a task with `needs` of several.",
+    "celery.Celery": "The pack is in its place; its settings are named one by one.",
+    "celery.result": "Write `client.result(id)`.",
+    "celery.schedules": "Write it as a schedule.",
+    "celery.exceptions": "Raise Retry or NonRetryable of Penstock.",
+    "celery.utils.log": "Use Python's logging.",
+    "kombu": "Routes are names: write `route` of the actions.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A use of Celery in a module."""
+
+    node: ast.AST
+    subject: str
+    by_hand: str
+
+
+def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_config: bool) -> Iterator[Use]:
+    """Yield all uses of Celery in a module. `tasks` are names of tasks, and `apps` names of applications. With
+    `is_config`, plain names in the module are settings."""
+    names = {name: path for name, path in imported_names(tree) if path.partition(".")[0] in _PACKAGES}
+    tasks_here = set(tasks) | {"self"}
+    for node, parent in _outermost(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            attribute, root = node.func.attr, root_name(node.func.value)
+            last = node.func.value.attr if isinstance(node.func.value, ast.Attribute) else root
+            if attribute in _ALWAYS or (attribute in _TASK_ONLY and (last in tasks_here or root in names)):
+                yield Use(node, f"the call {ast.unparse(node)}", _CALLS[attribute])
+                continue
+        if isinstance(node, ast.Name | ast.Attribute):
+            root = root_name(node)
+            if root in names and isinstance(node, ast.Name | ast.Attribute):
+                path = names[root]
+                yield Use(node, f"{ast.unparse(node)} of {path}", _advice(path))
+            elif root in apps and isinstance(node, ast.Attribute) and node.attr == "task":
+                yield Use(node, f"a task that {ast.unparse(node)} makes", "Write an action for it.")
+            elif root in apps and isinstance(node, ast.Attribute) and node.attr != "conf":
+                yield Use(node, f"{ast.unparse(node)} of the application", "See what it should do.")
+        elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
+            continue
+    yield from _settings(tree, apps, is_config)
+
+
+def _advice(path: str) -> str:
+    best = max(
+        (package for package in _ADVICE if path == package or path.startswith(f"{package}.")),
+        key=len,
+        default="",
+    )
+    return _ADVICE.get(best, "See what it should do.")
+
+
+def _outermost(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield the outermost calls, names and members: `a.b.c` without its part `a.b`, and without the name in a task's
+    decorator."""
+    waiting: list[tuple[ast.AST, ast.AST]] = [(tree, tree)]
+    while waiting:
+        node, parent = waiting.pop()
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            yield node, parent
+        inner: list[ast.AST] = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Attribute):
+            base: ast.AST = node
+            while isinstance(base, ast.Attribute):
+                base = base.value
+            inner = [] if isinstance(base, ast.Name) else [base]
+        waiting.extend((child, node) for child in inner)
+
+
+def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Iterator[Use]:
+    """Yield each setting that a module assigns: by Celery's name, on an application's `conf`, or in a settings
+    module."""
+    for node in walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                name = setting_of(target)
+                base = target.value if isinstance(target, ast.Subscript) else target
+                if name is not None:
+                    yield Use(node, f"the setting {ast.unparse(target)}", advice_of(name))
+                elif isinstance(base, ast.Name) and is_setting(base.id, plain=is_config):
+                    yield Use(node, f"the setting {ast.unparse(target)}", advice_of(base.id))
+        elif isinstance(node, ast.Call):
+            function = ast.unparse(node.func)
+            if function.endswith("config_from_object"):
+                yield from _of_namespace(node)
+            if function.endswith("conf.update") or function.rpartition(".")[2] == "Celery":
+                for keyword in node.keywords:
+                    name = keyword.arg or "**"
+                    yield Use(keyword.value, f"the setting {name}", advice_of(name))
+                for argument in node.args:
+                    if function.endswith("conf.update") and not isinstance(argument, ast.Dict):
+                        text = f"settings of {ast.unparse(argument)}"
+                        yield Use(argument, text, "Write them of the actions that are meant.")
+                    elif isinstance(argument, ast.Dict):
+                        for key, value in zip(argument.keys, argument.values, strict=True):
+                            text = str(key.value) if isinstance(key, ast.Constant) else "**"
+                            yield Use(value, f"the setting {text}", advice_of(text))
+        for name, value in settings_within(node):
+            yield Use(value, f"the setting {name}", advice_of(name))
+
+
+def setting_of(target: ast.expr) -> str | None:
+    """Return the name of a setting that an assignment gives on an application's `conf`, or as an item of any
+    configuration; None for anything else."""
+    if isinstance(target, ast.Attribute) and ast.unparse(target.value).endswith("conf"):
+        return target.attr
+    if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
+        name, base = str(target.slice.value), ast.unparse(target.value)
+        if base.endswith("conf") or is_setting(name) or (base.endswith("config") and _is_telling(name)):
+            return name
+        return setting_of(target.value)
+    return None
+
+
+def _of_namespace(call: ast.Call) -> Iterator[Use]:
+    """Yield the prefix of settings where it is one that no setting is recognized by."""
+    for keyword in call.keywords:
+        prefix = getattr(keyword.value, "value", None)
+        if keyword.arg == "namespace" and prefix not in ("CELERY", "celery", None, ""):
+            text = f"settings with the prefix {prefix}_, which are not read"
+            yield Use(keyword.value, text, "Rename them to CELERY_..., and import again.")
+
+
+def settings_within(node: ast.AST) -> list[tuple[str, ast.expr]]:
+    """Return the settings in a dict that holds at least one that can hardly be anything else."""
+    pairs: list[tuple[str, ast.expr]] = []
+    if isinstance(node, ast.Dict):
+        items = zip(node.keys, node.values, strict=True)
+        pairs = [(str(key.value), value) for key, value in items if isinstance(key, ast.Constant)]
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "dict":
+        pairs = [(word.arg, word.value) for word in node.keywords if word.arg is not None]
+    if not any(_is_telling(name) for name, _ in pairs):
+        return []
+    return [(name, value) for name, value in pairs if is_setting(name, plain=True)]
+
+
+def _is_telling(name: object) -> bool:
+    """Return whether a key is the name of a setting of Celery and can hardly be that of anything else."""
+    return isinstance(name, str) and (
+        name in TASK_SETTINGS or name == "beat_schedule" or (name.isupper() and is_setting(name))
+    )

@@ -1,0 +1,847 @@
+"""The conversion of an Orquesta workflow. A part without an equivalent becomes a gap. Until it is completed by hand, a
+task with such an input fails, and such a condition never holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+from penstock_import.consumed import Node
+from penstock_import.inline_parameters import inline_parameters
+from penstock_import.orquesta_expressions import as_expression, condition, is_whole, template
+from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, cycle_edges, guard_of
+from penstock_import.orquesta_inquiries import inquiry
+from penstock_import.orquesta_names import (
+    NOWHERE,
+    OF_INQUIRY,
+    PLAIN,
+    UNKNOWN,
+    OrquestaNames,
+    Surroundings,
+    variable_name,
+)
+from penstock_import.parameters import Tell
+from penstock_import.stackstorm_runners import SHELLS
+from penstock_import.wanted_text import NotMapped, Ours, literal
+
+_WITH = re.compile(r"\s*(?:((?:\w+\s*,\s*)*\w+)\s+in\s+)?(<%.*?%>|\{\{.*?\}\})\s*", re.DOTALL)
+_TO_DO = "{{ none.to_do }}"
+"""The placeholder for an input that is not mapped. A task that evaluates it fails."""
+_ENGINE = frozenset({"noop", "continue", "fail", "retry"})
+_ONLY_OF_WORKERS = ("with", "retry", "delay")
+"""The options that a task of the executor itself, `noop` or `fail`, cannot have."""
+_NOT_SUCCEEDED = "not succeeded() and not cancelled()"
+"""The condition for any other end. A task that is cancelled cancels its workflow there, and nothing comes after it."""
+_OF_COMMAND = re.compile(r"\.(stdout|stderr)$")
+_MAPPINGS = ("", "dict")
+"""The types of expressions with values that may be mappings."""
+_TIMED = frozenset(
+    {"local-shell-cmd", "local-shell-script", "python-script", "remote-shell-cmd", "remote-shell-script"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownAction:
+    """The action of a task: its ref in Penstock, and the known facts about it."""
+
+    ref: str
+    is_workflow: bool = False
+    shape: str = PLAIN
+    runner: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """The values that replace a null parameter."""
+
+
+class Orquesta:
+    """A converter of one workflow. `action_of` returns the Penstock action that a task names. `keep` returns a variant
+    of an action that returns its failure, if there can be one."""
+
+    def __init__(
+        self,
+        tell: Tell,
+        action_of: Callable[[str, int], KnownAction],
+        keep: Callable[[KnownAction], KnownAction | None] = lambda _: None,
+        surroundings: Surroundings = NOWHERE,
+    ) -> None:
+        self._tell, self._action_of, self._keep = tell, action_of, keep
+        self._inputs_take = surroundings
+        self._surroundings = replace(surroundings, note_key=None)
+        self._tasks: dict[str, Node] = {}
+        self._known: dict[str, KnownAction] = {}
+        self._variables: set[str] = set()
+        self._input_names: set[str] = set()
+        self._failure_keepers: set[str] = set()
+        self._output_text = ""
+        self._reads: dict[str, set[str]] = {}
+        self._start_mappings: set[str] = set()
+        """Variables that may be mappings as the workflow starts."""
+        self._published_mappings: dict[tuple[str, str], int] = {}
+        """By task and variable: the line that publishes what may be a mapping."""
+        self._published_outputs: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        """By task and variable: the places of what a command printed, which is a mapping where that is JSON."""
+
+    def workflow(self, root: Node, described: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        """Return the body of the workflow, without its name. `described` are the parameters of the action."""
+        for key in ("version", "name"):
+            if (child := root.get(key)) is not None:
+                child.drop()
+        body: dict[str, Any] = {"description": root.text("description")}
+        tasks = root.get("tasks")
+        self._tasks = dict(tasks.items()) if tasks is not None else {}
+        output = root.get("output")
+        self._output_text = str(output.peek()) if output is not None else ""
+        inputs = list(self._pairs(root.get("input")))
+        variables = list(self._pairs(root.get("vars")))
+        self._input_names = {name for name, _, _ in inputs}
+        self._variables = {name for name, _, _ in (*inputs, *variables)} | self._published_names()
+        parameters, computed = self._inputs(inputs, described)
+        body["parameters"] = parameters
+        body["vars"] = computed | self._start(variables, {name for name, _, _ in inputs}, computed)
+        for name, task in self._tasks.items():
+            self._known[name] = self._action(task, name)
+        graph = self._graph()
+        self._keep_failures(graph)
+        body["tasks"] = {name: self._task(name, task, graph) for name, task in self._tasks.items()}
+        self._add_fail(body["tasks"])
+        self._tell_differences(graph)
+        if output is not None:
+            body["output"] = self._output(output)
+        return {name: part for name, part in body.items() if part or name == "tasks"}
+
+    # -- inputs, variables, output --------------------------------------------------------------------------------
+
+    def _inputs(
+        self, inputs: list[tuple[str, Node | None, int]], described: Mapping[str, dict[str, Any]]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the parameters, and the variables for computed defaults."""
+        parameters: dict[str, Any] = {name: dict(about) for name, about in described.items()}
+        computed: dict[str, Any] = {}
+        target_action: set[str] = set()
+        for name, default, line in inputs:
+            about = parameters.setdefault(name, {})
+            value = default.value() if default is not None else None
+            if value is not None and about.get("default") is None and not about.get("required"):
+                names = OrquestaNames("start", target_action, surroundings=self._surroundings)
+                try:
+                    ours = as_expression(value, names)
+                    if template(value, names) == value:
+                        about["default"] = value
+                    else:
+                        supplied = f"parameters.{name}"
+                        computed[name] = f"{{{{ {supplied} if {supplied} is not none else {ours.text} }}}}"
+                except NotMapped as reason:
+                    self._gap(
+                        line, f"the default {value} of the input {name}: {reason}", "Give it in the caller."
+                    )
+                    about["required"] = True
+            if about.get("default") is not None:
+                about.pop("required", None)
+            elif not about.get("required") or name in computed:
+                about.pop("required", None)
+                about["default"] = None
+                if isinstance(about.get("type"), str):
+                    about["type"] = [about["type"], "null"]
+            target_action.add(name)
+            kinds = about.get("type")
+            if kinds is None or "object" in (kinds if isinstance(kinds, list) else [kinds]):
+                self._start_mappings.add(name)
+        for about in parameters.values():
+            if not about.get("required") and "default" not in about:
+                about["default"] = None
+        return parameters, computed
+
+    def _start(
+        self, variables: list[tuple[str, Node | None, int]], inputs: set[str], computed: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the variables. A variable that depends on another one contains that one's expression."""
+        inlined = {
+            name: Ours(f"({text.removeprefix('{{ ').removesuffix(' }}')})") for name, text in computed.items()
+        }
+        mapped: dict[str, Any] = {}
+        for name, node, line in variables:
+            value = node.value() if node is not None else None
+            names = OrquestaNames("start", inputs, inlined, surroundings=self._surroundings)
+            try:
+                mapped[name] = template(value, names)
+                inlined = {**inlined, name: as_expression(value, names)}
+                if inlined[name].kind in _MAPPINGS and value != {}:
+                    if name in self._start_mappings:
+                        self._tell_merged(line, f"the variable {name} has the name of an input")
+                    self._start_mappings.add(name)
+            except NotMapped as reason:
+                self._gap(
+                    line,
+                    f"the variable {name}, {value}: {reason}",
+                    "Write it as an expression; it is null until then.",
+                )
+                mapped[name] = None
+        return self._named(mapped, variables)
+
+    def _named(self, mapped: dict[str, Any], where: list[tuple[str, Node | None, int]]) -> dict[str, Any]:
+        """Return the variables by their names in Penstock. Two variables with the same resulting name are a gap."""
+        lines = {name: line for name, _, line in where}
+        named: dict[str, Any] = {}
+        for name, value in mapped.items():
+            ours = variable_name(name)
+            if ours != name and (name in self._input_names or self._has_other(name, ours)):
+                self._gap(
+                    lines[name],
+                    f"the name {name}",
+                    "A name has letters, digits and _ only: choose another one.",
+                )
+            else:
+                named[ours] = value
+        return named
+
+    def _has_other(self, name: str, ours: str) -> bool:
+        return any(variable_name(other) == ours for other in self._variables if other != name)
+
+    def _output(self, node: Node) -> dict[str, Any]:
+        output: dict[str, Any] = {}
+        inlined: dict[str, Ours] = {}
+        for name, child, line in self._pairs(node):
+            value = child.value() if child is not None else None
+            names = self._names("output", self._shapes())
+            names.inlined = dict(inlined)
+            try:
+                output[name] = template(value, names)
+                inlined[name] = as_expression(value, names)
+            except NotMapped as reason:
+                self._gap(
+                    line,
+                    f"the output {name}, {value}: {reason}",
+                    "Write it as an expression; it is null until then.",
+                )
+                output[name] = None
+            self._reads.setdefault("", set()).update(names.read)
+        return output
+
+    # -- tasks ----------------------------------------------------------------------------------------------------
+
+    def _action(self, task: Node, name: str) -> KnownAction:
+        node = task.get("action")
+        words = str(node.peek()).strip() if node is not None and node.peek() is not None else "core.noop"
+        ref = words.partition(" ")[0]
+        line = task.line_of("action")
+        if "<%" in ref or "{{" in ref:
+            self._gap(
+                line,
+                f"the action of {name} is computed: {words}",
+                "Write a task for each action, with `when`.",
+            )
+            return KnownAction("fail", shape=UNKNOWN)
+        if ref == "core.noop" and not any(task.has(key) for key in _ONLY_OF_WORKERS):
+            return KnownAction("noop", shape=UNKNOWN)
+        if ref == "core.ask" and not any(task.has(key) for key in _ONLY_OF_WORKERS):
+            return KnownAction("inquiry", shape=OF_INQUIRY)
+        return self._action_of(ref, line)
+
+    def _task(self, name: str, source: Node, graph: Graph) -> dict[str, Any]:
+        target_action = self._known[name]
+        if target_action.shape == OF_INQUIRY:
+            return self._asking(name, source, graph)
+        mapped: dict[str, Any] = {"workflow" if target_action.is_workflow else "action": target_action.ref}
+        names = self._names("task", self._earlier_shapes(name, graph), name)
+        item_names = self._items(source, mapped, names)
+        inputs = self._inputs_of(source, name, names, item_names)
+        if target_action.ref == "fail":
+            inputs = {"message": f"to do: write a task for each action that {name} may run"}
+            for key in _ONLY_OF_WORKERS:
+                if (child := source.get(key)) is not None:
+                    child.drop()
+            for key in ("with_items", "concurrency", "item_failures"):
+                mapped.pop(key, None)
+        elif isinstance(inputs, dict) and "timeout" in inputs and target_action.runner in _TIMED:
+            timeout = inputs.pop("timeout")
+            if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
+                mapped["timeout"] = timeout
+            elif target_action.runner in SHELLS and timeout != _TO_DO:
+                inputs["timeout"] = timeout  # the generated function itself enforces the timeout
+                mapped["timeout"] = None
+            elif timeout != _TO_DO:
+                self._gap(
+                    source.line_of("input"),
+                    f"the timeout of {name} is computed",
+                    "Write `timeout` of the task.",
+                )
+        if inputs:
+            mapped["input"] = inputs
+        if (join := source.get("join")) is not None:
+            self._join(name, join, mapped, graph)
+        if (delay := source.get("delay")) is not None and target_action.ref != "fail":
+            mapped["delay"] = self._value(delay.value(), delay.line, names, 0)
+        if (retry := source.get("retry")) is not None and target_action.ref != "fail":
+            self._retry(name, retry, mapped, names)
+        self._reads[name] = set(names.read)
+        steps = self._steps(name, source, graph, "with_items" in mapped)
+        if name in self._failure_keepers and (unhandled := self._unhandled(source, steps)):
+            steps.append((len(steps), unhandled))
+        if steps:
+            mapped["next"] = [step for _, step in steps]
+        return mapped
+
+    def _asking(self, name: str, source: Node, graph: Graph) -> dict[str, Any]:
+        """Convert a task that runs `core.ask`."""
+        action, node = source.get("action"), source.get("input")
+        words = inline_parameters(str(action.value())) if action is not None else {}
+        values = {key: Node(source.line_of("action"), None, value) for key, value in words.items()}
+        if node is not None and node.is_mapping and not values:
+            values = dict(node.items())
+        note_route = self._inputs_take.note_route or (lambda line, route: None)
+        mapped: dict[str, Any] = {"inquiry": inquiry(name, values, self._tell, note_route)}
+        if (join := source.get("join")) is not None:
+            self._join(name, join, mapped, graph)
+        if steps := self._steps(name, source, graph, False):
+            mapped["next"] = [step for _, step in steps]
+        return mapped
+
+    # -- results that are read after a failure ----------------------------------------------------------------------------
+
+    def _keep_failures(self, graph: Graph) -> None:
+        """Replace the action of each task with a result that is read after a failure by one that returns its
+        failure."""
+        for name, task in self._tasks.items():
+            if task.has("with") or task.has("retry") or not self._reads_failure(name, graph):
+                continue
+            keeper = self._keep(self._known[name])
+            if keeper is not None:
+                self._known[name] = keeper
+                self._failure_keepers.add(name)
+
+    def _reads_failure(self, name: str, graph: Graph) -> bool:
+        """Return whether the result of a task is read where the task may have failed."""
+        of_itself = re.compile(
+            rf"\bresult\(\)|\btask\(\s*(?:['\"]?{re.escape(name)}['\"]?\s*)?\)\s*\.\s*result\b"
+        )
+        of_others = re.compile(rf"\btask\(\s*['\"]?{re.escape(name)}['\"]?\s*\)\s*\.\s*result\b")
+        goes_on = False
+        for step in (self._tasks[name].get("next") or Node(1)).parts():
+            when = step.get("when")
+            if guard_of(when.peek() if when is not None else None).outcome != SUCCESS:
+                goes_on = True
+                if of_itself.search(str(step.peek())):
+                    return True
+        if not goes_on:
+            return False
+        later = [self._tasks[other].peek() for other in graph.after(name)]
+        return bool(of_others.search(f"{later} {self._output_text}"))
+
+    def _unhandled(self, source: Node, steps: list[tuple[int, dict[str, Any]]]) -> dict[str, Any] | None:
+        """Return the transition that fails the workflow after a failure that no other transition handles."""
+        handling: list[str] = []
+        node = source.get("next")
+        for number, step in enumerate(node.parts() if node is not None else []):
+            when, do = step.get("when"), step.get("do")
+            guard = guard_of(when.peek() if when is not None else None)
+            targets = _names_of(do.peek()) if do is not None else []
+            if guard.outcome == SUCCESS or not any(target != "continue" for target in targets):
+                continue
+            if guard.outcome == ANY and not guard.atoms:
+                return None
+            handling += [str(entry["when"]) for place, entry in steps if place == number]
+        failed = 'succeeded() and result.status != "succeeded"'
+        handled = " or ".join(f"({when})" for when in handling)
+        return {"when": f"{failed} and not ({handled})" if handled else failed, "do": ["fail"]}
+
+    def _inputs_of(
+        self, source: Node, name: str, names: OrquestaNames, item_names: list[str] | None
+    ) -> dict[str, Any] | str:
+        names = replace(names, surroundings=self._inputs_take)  # the names that it reads are shared
+        own = names if item_names is None else _ItemNames(names, item_names)
+        action, node = source.get("action"), source.get("input")
+        words = str(action.value()).strip() if action is not None and action.peek() is not None else ""
+        inline = inline_parameters(words)
+        if inline:
+            if node is not None:
+                self._gap(
+                    node.line,
+                    f"the input of {name}, which StackStorm ignores beside parameters behind the action",
+                    "Take it out, or move the parameters into it.",
+                )
+                node.drop()
+            line = source.line_of("action")
+            return self._input_values(name, {key: (value, line) for key, value in inline.items()}, own)
+        if " " in words and "<%" not in words.partition(" ")[0] and "{{" not in words.partition(" ")[0]:
+            self._gap(
+                source.line_of("action"),
+                f"`{words.partition(' ')[2]}` behind the action of {name}, which StackStorm does not read as parameters",
+                "Write it as `input`.",
+            )
+        if node is None:
+            return {}
+        if node.is_mapping:
+            return self._input_values(
+                name, {key: (child.value(), child.line) for key, child in node.items()}, own
+            )
+        text = node.value()
+        mapped = self._value(text, node.line, own, _TO_DO)
+        return mapped if isinstance(mapped, str) and "{{" in mapped else _TO_DO
+
+    def _input_values(self, name: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
+        """Return the parameters of a task. A null parameter has the default of its action."""
+        defaults = self._known[name].defaults
+        inputs: dict[str, Any] = {}
+        for key, (value, line) in values.items():
+            default = defaults.get(key)
+            if value is None and default is not None:
+                continue
+            inputs[key] = mapped = self._value(value, line, names, _TO_DO)
+            if default is not None and mapped != _TO_DO and is_whole(value):
+                ours = as_expression(value, names)
+                if not ours.kind:
+                    text = f"{ours.text} if {ours.text} is not none else {literal(default).text}"
+                    inputs[key] = f"{{{{ {text} }}}}"
+        return inputs
+
+    def _items(self, source: Node, mapped: dict[str, Any], names: OrquestaNames) -> list[str] | None:
+        """Convert `with`. Return the names of an item's parts; an empty list for a bare item."""
+        node = source.get("with")
+        if node is None:
+            return []
+        items, concurrency = (node.get("items"), node.get("concurrency")) if node.is_mapping else (node, None)
+        text = items.value() if items is not None else None
+        match = _WITH.fullmatch(text) if isinstance(text, str) else None
+        parts: list[str] = []
+        if match is None:
+            self._gap(node.line, f"items that are no expression: {text}", "Give a list as an expression.")
+            mapped["with_items"] = _TO_DO
+        else:
+            parts = [part.strip() for part in match[1].split(",")] if match[1] else []
+            mapped["with_items"] = self._value(match[2], node.line, names, _TO_DO)
+        if concurrency is not None:
+            count = self._value(concurrency.value(), concurrency.line, names, 1)
+            if isinstance(count, str) and count.startswith("{{"):
+                count = f"{{{{ [{count[2:-2].strip()}, 1] | max }}}}"  # a concurrency below 1 means 1 here
+            mapped["concurrency"] = max(count, 1) if isinstance(count, int) else count
+            mapped["item_failures"] = {"then": "stop"}
+        return parts
+
+    def _join(self, name: str, node: Node, mapped: dict[str, Any], graph: Graph) -> None:
+        join = node.value()
+        sources = {edge.source for edge in graph.into(name)}
+        if join == "all" or join == len(sources):
+            if sources:
+                mapped["join"] = "all"
+        elif isinstance(join, int) and not isinstance(join, bool) and 0 < join < len(sources):
+            mapped["join"] = join
+            self._gap(node.line, f"join: {join} of {name}, which has {len(sources)} tasks before it",
+                      "Here it runs once, as soon as so many came; see what should happen when more come.")  # fmt: skip
+        else:
+            self._gap(node.line, f"join: {join} of {name}", "Write `join: all`, or a number of tasks.")
+
+    def _retry(self, name: str, node: Node, mapped: dict[str, Any], names: OrquestaNames) -> None:
+        count, delay, when = (node.get(key) for key in ("count", "delay", "when"))
+        number = count.value() if count is not None else None
+        if isinstance(number, bool) or not isinstance(number, int):
+            if count is not None:
+                self._gap(
+                    count.line,
+                    f"the number of tries of {name} is computed: {number}",
+                    "Write a number into `retry`.",
+                )
+            number = 0
+        pause = delay.value() if delay is not None else 0
+        if isinstance(pause, bool) or not isinstance(pause, int | float):
+            self._gap(delay.line if delay else node.line, f"the delay between tries of {name} is computed: {pause}",
+                      "Write seconds into `retry`.")  # fmt: skip
+            pause = 0
+        if "workflow" in mapped:
+            self._gap(node.line, f"retry of the workflow {name}", "Have the tasks in it tried again.")
+        elif "with_items" in mapped:
+            self._gap(node.line, f"retry of {name}, which runs all of its items again there",
+                      "`retry` here runs the failed item again: write it if that is meant.")  # fmt: skip
+        else:
+            mapped["retry"] = {
+                "max_attempts": number + 1,
+                "backoff": "fixed",
+                "initial_delay": pause,
+                "max_delay": max(pause, 60),
+                "jitter": 0,
+            }
+        if when is not None:
+            text = when.value()
+            guard = guard_of(text)
+            if guard.outcome != FAILURE or guard.atoms:
+                self._gap(
+                    when.line,
+                    f"retry of {name} when {text}",
+                    "Have the action raise Retry where it should be tried again.",
+                )
+
+    # -- transitions ----------------------------------------------------------------------------------------------
+
+    def _steps(
+        self, name: str, source: Node, graph: Graph, has_items: bool
+    ) -> list[tuple[int, dict[str, Any]]]:
+        """Return the transitions, each with the index of its source in `next`."""
+        steps: list[tuple[int, dict[str, Any]]] = []
+        node = source.get("next")
+        for number, step in enumerate(node.parts() if node is not None else []):
+            steps += [(number, mapped) for mapped in self._step(name, number, step, graph, has_items)]
+        return steps
+
+    def _step(
+        self, name: str, number: int, step: Node, graph: Graph, has_items: bool
+    ) -> Iterator[dict[str, Any]]:
+        when = step.get("when")
+        text = when.peek() if when is not None else None
+        guard = guard_of(text)
+        do = step.get("do")
+        targets = _names_of(do.value()) if do is not None else []
+        goes_to = [edge.target for edge in graph.out_of(name) if edge.step == number]
+        then = [target for target in dict.fromkeys(targets) if target in goes_to or target == "fail"]
+        outcomes = (SUCCESS, FAILURE) if guard.outcome == ANY else (guard.outcome,)
+        told_reasons: set[str] = set()
+        for outcome in outcomes:
+            failed = outcome == FAILURE
+            names = self._names("end", self._earlier_shapes(name, graph), name)
+            names.may_have_failed, names.has_items = failed, has_items
+            mapped: dict[str, Any] = {"when": True}
+            if when is not None:
+                when.drop()
+            mapped["when"] = self._when(
+                text, when.line if when else step.line, guard.outcome == ANY, failed, names, told_reasons
+            )
+            published = self._publish(step.get("publish"), names, told_reasons)
+            self._reads.setdefault(name, set()).update(names.read)
+            if published:
+                mapped["publish"] = published
+            if then:
+                mapped["do"] = then
+            elif failed and "noop" in targets:
+                mapped["do"] = ["handled"]  # `noop` handles a failure, `continue` and nothing do not
+            elif failed:
+                if published and any(edge.guard.outcome != SUCCESS for edge in graph.out_of(name)):
+                    self._gap(step.line, f"{name} publishes after a failure without going on, beside a transition that does",
+                              "Publish in that transition.")  # fmt: skip
+                continue
+            if then or published or "do" in mapped:
+                yield mapped
+
+    def _when(
+        self, text: object, line: int, split: bool, failed: bool, names: OrquestaNames, told_reasons: set[str]
+    ) -> str | bool:
+        outcome_text = (_NOT_SUCCEEDED if failed else "succeeded()") if split else ""
+        if text is None:
+            return outcome_text or True
+        try:
+            ours = condition(text, names)
+        except NotMapped as reason:
+            if str(reason) not in told_reasons:
+                self._gap(
+                    line, f"when {text}: {reason}", "Write it as an expression; until then it never holds."
+                )
+            told_reasons.add(str(reason))
+            return "false"
+        if outcome_text and ours == "true":
+            return outcome_text
+        return f"{outcome_text} and ({ours})" if outcome_text else ours
+
+    def _publish(self, node: Node | None, names: OrquestaNames, told_reasons: set[str]) -> dict[str, Any]:
+        published: dict[str, Any] = {}
+        pairs = list(self._pairs(node))
+        for name, child, line in pairs:
+            value = child.value() if child is not None else None
+            try:
+                published[name] = template(value, names)
+                ours = as_expression(value, names)
+                names.inlined = {**names.inlined, name: ours}
+                if ours.kind in _MAPPINGS:
+                    self._published_mappings[names.task or "", name] = line
+            except NotMapped as reason:
+                if f"{name}: {reason}" not in told_reasons:
+                    self._gap(
+                        line,
+                        f"publish {name}, {value}: {reason}",
+                        "Write it as an expression; it is null until then.",
+                    )
+                told_reasons.add(f"{name}: {reason}")
+                published[name] = None
+        named = self._named(published, pairs)
+        for name in published:
+            if _OF_COMMAND.search(names.inlined[name].text if name in names.inlined else ""):
+                self._published_outputs.setdefault((names.task or "", name), []).append(named)
+        return named
+
+    def _add_fail(self, tasks: dict[str, Any]) -> None:
+        targets = {
+            target
+            for task in tasks.values()
+            for step in task.get("next", ())
+            for target in step.get("do", ())
+        }
+        if "handled" in targets and "handled" not in tasks:
+            tasks["handled"] = {"action": "noop"}
+        if "fail" in targets and "fail" not in tasks:
+            tasks["fail"] = {"action": "fail", "input": {"message": "the workflow says fail"}}
+
+    # -- order ----------------------------------------------------------------------------------------------------
+
+    def _graph(self) -> Graph:
+        """Return the transitions without those that close a circle or lead to a missing task."""
+        successors: dict[str, list[str]] = {}
+        hits: list[tuple[Edge, int]] = []
+        for name, task in self._tasks.items():
+            node = task.get("next")
+            for number, step in enumerate(node.parts() if node is not None else []):
+                do, when = step.get("do"), step.get("when")
+                for target in dict.fromkeys(_names_of(do.peek()) if do is not None else []):
+                    line = do.line if do is not None else step.line
+                    if target in _ENGINE:
+                        if target == "retry":
+                            self._gap(line, f"{name} goes to retry", "Write `retry` of the task.")
+                    elif target not in self._tasks:
+                        self._gap(line, f"{name} goes to {target}, which is no task", "Correct the name.")
+                    else:
+                        successors.setdefault(name, []).append(target)
+                        hits.append(
+                            (Edge(name, number, target, guard_of(when.peek() if when else None)), line)
+                        )
+        closing = cycle_edges({name: successors.get(name, []) for name in self._tasks})
+        for edge, line in hits:
+            if (edge.source, edge.target) in closing:
+                self._gap(
+                    line,
+                    f"{edge.source} goes back to {edge.target}",
+                    "A task cannot come after itself: use `retry`, `with_items`, or a workflow that calls itself.",
+                )
+        remaining = tuple(edge for edge, _ in hits if (edge.source, edge.target) not in closing)
+        joins = frozenset(name for name, task in self._tasks.items() if task.has("join"))
+        return Graph(tuple(self._tasks), remaining, joins)
+
+    def _tell_differences(self, graph: Graph) -> None:
+        """Record the differences to Orquesta for tasks that run concurrently."""
+        for name, task in self._tasks.items():
+            into = graph.into(name)
+            if name not in graph.joins and not all(
+                graph.is_exclusive(entry, two) for entry, two in combinations(into, 2)
+            ):
+                self._gap(
+                    task.line,
+                    f"{name} may be reached several times and has no join: StackStorm runs it each time",
+                    "Here it runs once, after the first. Write a task for each, or `join: all`.",
+                )
+            if name in graph.joins and not graph.is_certain(name):
+                self._gap(
+                    task.line,
+                    f"{name} joins branches that may not come: StackStorm fails the workflow then",
+                    "Here it is skipped, and the workflow completes. Say with `when` what should happen.",
+                )
+        self._tell_side_by_side(graph)
+        self._tell_published(graph)
+        for (writer, variable), line in self._published_mappings.items():
+            is_published_before = any(
+                other == variable and writer in graph.after(earlier)
+                for earlier, other in self._published_mappings
+            )
+            if not (variable in self._start_mappings or is_published_before):
+                continue
+            if places := self._published_outputs.get((writer, variable)):
+                for published in places:
+                    _refuse_merging(published, variable_name(variable))
+            else:
+                self._tell_merged(line, f"{writer} publishes {variable}, which may be a mapping already")
+
+    def _tell_merged(self, line: int, subject: str) -> None:
+        self._gap(
+            line,
+            f"{subject}: StackStorm merges two mappings",
+            "Here the later value replaces the other: publish `old | combine(new)`, or under another name.",
+        )
+
+    def _tell_side_by_side(self, graph: Graph) -> None:
+        for first, second in combinations(graph.tasks, 2):
+            if not graph.are_concurrent(first, second):
+                continue
+            for failing, other in ((first, second), (second, first)):
+                goes_on = [
+                    task
+                    for task in graph.after(other)
+                    if task != failing and task not in graph.after(failing)
+                ]
+                limited = self._tasks[other].get("with")
+                limited_items = limited is not None and limited.is_mapping and limited.has("concurrency")
+                fails = graph.may_fail_unhandled(failing) or self._says_fail(failing)
+                if fails and (goes_on or limited_items):
+                    self._gap(
+                        self._tasks[failing].line,
+                        f"when {failing} fails, StackStorm starts nothing more, as after {other}",
+                        "Here a failure does not stop what does not depend on it.",
+                    )
+                    return
+        for name, task in self._tasks.items():
+            for step in (task.get("next") or Node(1)).parts():
+                do = step.get("do")
+                targets = _names_of(do.peek()) if do is not None else []
+                if "fail" in targets and any(
+                    graph.after(target) for target in targets if target in self._tasks
+                ):
+                    self._gap(step.line, f"{name} goes to fail and to other tasks: StackStorm runs only the first of those",
+                              "Here what comes after them runs, too.")  # fmt: skip
+
+    def _says_fail(self, name: str) -> bool:
+        return any(
+            "fail" in _names_of(do.peek())
+            for step in (self._tasks[name].get("next") or Node(1)).parts()
+            if (do := step.get("do")) is not None
+        )
+
+    def _tell_published(self, graph: Graph) -> None:
+        writers: dict[str, list[tuple[str, int, int]]] = {}
+        for name, task in self._tasks.items():
+            for number, step in enumerate((task.get("next") or Node(1)).parts()):
+                for variable, _, line in self._pairs(step.get("publish"), take=False):
+                    writers.setdefault(variable, []).append((name, number, line))
+        guards = {
+            (name, number): guard_of(when.peek() if (when := step.get("when")) is not None else None)
+            for name, task in self._tasks.items()
+            for number, step in enumerate((task.get("next") or Node(1)).parts())
+        }
+        is_concurrent = any(graph.are_concurrent(entry, two) for entry, two in combinations(graph.tasks, 2))
+        for variable, places in writers.items():
+            for (entry, place, line), (two, other, _) in combinations(places, 2):
+                if (
+                    entry == two
+                    and place != other
+                    and not guards[entry, place].contradicts(guards[two, other])
+                ):
+                    self._gap(line, f"{entry} publishes {variable} in two transitions that may both be taken",
+                              "Here the later one counts for all that comes after.")  # fmt: skip
+                elif (
+                    entry != two
+                    and is_concurrent
+                    and not _exclude(graph, guards, (entry, place), (two, other))
+                ):
+                    self._gap(line, f"{variable} is published by {entry} and by {two} in a workflow with branches side by side",
+                              "Which value wins differs: publish under two names.")  # fmt: skip
+            for name, number, line in places:
+                self._tell_seen_by_others(graph, guards, variable, (name, number, line))
+
+    def _tell_seen_by_others(
+        self, graph: Graph, guards: Mapping[tuple[str, int], Any], variable: str, place: tuple[str, int, int]
+    ) -> None:
+        name, number, line = place
+        own = {edge.target for edge in graph.out_of(name) if edge.step == number}
+        for edge in graph.out_of(name):
+            if edge.step == number or edge.target in own or guards[name, number].contradicts(edge.guard):
+                continue
+            readers = {edge.target, *graph.after(edge.target)}
+            if any(variable in self._reads.get(reader, ()) for reader in readers):
+                self._gap(line, f"{name} publishes {variable} for some of the tasks after it, and {edge.target} reads it too",
+                          "Here all tasks after it see the value.")  # fmt: skip
+                return
+
+    # -- small things ---------------------------------------------------------------------------------------------
+
+    def _names(self, place: str, shapes: Mapping[str, str], task: str | None = None) -> OrquestaNames:
+        return OrquestaNames(
+            place,
+            self._variables,
+            shapes=shapes,
+            task=task,
+            failure_keepers=self._failure_keepers,
+            parameters=self._input_names,
+            surroundings=self._surroundings,
+        )
+
+    def _shapes(self) -> dict[str, str]:
+        return {name: target_action.shape for name, target_action in self._known.items()}
+
+    def _earlier_shapes(self, name: str, graph: Graph) -> dict[str, str]:
+        return {
+            task: target_action.shape
+            for task, target_action in self._known.items()
+            if task == name or name in graph.after(task)
+        }
+
+    def _published_names(self) -> set[str]:
+        return {
+            variable
+            for task in self._tasks.values()
+            for step in (task.get("next") or Node(1)).parts()
+            for variable, _, _ in self._pairs(step.get("publish"), take=False)
+        }
+
+    def _pairs(self, node: Node | None, take: bool = True) -> Iterator[tuple[str, Node | None, int]]:
+        """Yield the name, value and line of each pair. Pairs are a list of names and small mappings, a mapping, or a text
+        `a=1 b=2`."""
+        if node is None:
+            return
+        if node.is_mapping:
+            yield from ((name, child, child.line) for name, child in node.items())
+        elif node.is_list:
+            for part in node.parts():
+                if part.is_mapping:
+                    yield from ((name, child, child.line) for name, child in part.items())
+                elif isinstance(part.peek(), str):
+                    if take:
+                        part.drop()
+                    yield part.peek(), None, part.line
+        elif isinstance(node.peek(), str):
+            if take:
+                node.drop()
+            for name, value in inline_parameters(node.peek()).items():
+                yield name, Node(node.line, None, value), node.line
+
+    def _value(self, value: Any, line: int, names: Any, otherwise: Any) -> Any:
+        try:
+            return template(value, names)
+        except NotMapped as reason:
+            self._gap(
+                line,
+                f"the expression {value}: {reason}",
+                f"Write it as an expression; it is `{otherwise}` until then.",
+            )
+            return otherwise
+
+    def _gap(self, line: int, subject: str, by_hand: str) -> None:
+        self._tell(line, " ".join(subject.split()), by_hand)
+
+
+def _exclude(
+    graph: Graph, guards: Mapping[tuple[str, int], Any], entry: tuple[str, int], two: tuple[str, int]
+) -> bool:
+    first = Edge(entry[0], entry[1], "", guards[entry])
+    second = Edge(two[0], two[1], "", guards[two])
+    return graph.is_exclusive(first, second)
+
+
+class _ItemNames:
+    """The names of a task with items, where `item(x)` is a part of the item."""
+
+    def __init__(self, names: OrquestaNames, parts: list[str]) -> None:
+        self._names, self._parts = names, parts
+
+    def root(self, function: str, argument: str | None, steps: Any) -> tuple[Ours, int]:
+        if function != "item" or not self._parts:
+            return self._names.root(function, argument, steps)
+        if argument is None and steps and steps[0] in self._parts:
+            return self._part(steps[0]), 1
+        if argument in self._parts:
+            return self._part(str(argument)), 0
+        raise NotMapped("an item as a whole whose parts have names")
+
+    def _part(self, name: str) -> Ours:
+        """Return the expression for a part of an item. If the item has only one name, StackStorm splits a list too."""
+        if len(self._parts) > 1:
+            return Ours(f"item[{self._parts.index(name)}]")
+        return Ours("(item[0] if item is sequence and item is not string and item is not mapping else item)")
+
+
+def _refuse_merging(published: dict[str, Any], variable: str) -> None:
+    """Fail the transition if a command printed a mapping and its variable contains one, since StackStorm would merge
+    them."""
+    text = str(published.get(variable, ""))
+    if text.startswith("{{ ") and text.endswith(" }}"):
+        new, old = text[3:-3], f"(context.{variable} | default(none))"
+        merging = f"{old} is mapping and ({new}) is mapping"
+        published[variable] = f"{{{{ none.merges_two_mappings if {merging} else {new} }}}}"
+
+
+def _names_of(do: Any) -> list[str]:
+    if isinstance(do, str):
+        return [name.strip() for name in do.split(",") if name.strip()]
+    return [str(name) for name in do] if isinstance(do, list) else []

@@ -1,0 +1,143 @@
+"""The translation of texts with StackStorm expressions, YAQL in `<% %>` and Jinja in `{{ }}`, to our templates and
+conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from penstock.errors import DefinitionError
+from penstock.language.expressions import compile_template
+from penstock.language.expressions import condition as compile_condition
+from penstock_import import jinja_expressions, yaql_expressions
+from penstock_import.wanted_text import NotMapped, Ours, literal
+from penstock_import.yaql_expressions import Names
+
+_BLOCK = re.compile(r"<%(.*?)%>|\{\{(.*?)\}\}", re.DOTALL)
+_KEY_OF_STORE = re.compile(r"\bsecrets\.")
+_SPECIAL = re.compile(r"\{\{|\{%|\{#")
+
+
+def condition(text: Any, names: Names) -> str:
+    """Translate an Orquesta `when` to a condition. Raises NotMapped."""
+    if not isinstance(text, str):
+        return "true" if text else "false"
+    blocks = _blocks(text)
+    if not blocks:
+        return "true" if text else "false"
+    if len(blocks) != 1 or blocks[0].span() != (0, len(text)):
+        raise NotMapped("a condition with text beside its expression")
+    ours = _translated(blocks[0], names)
+    written = ours.text if ours.kind == "bool" else f"(true if {ours.text} else false)"
+    return _checked(compile_condition, _bare(written))
+
+
+def template(value: Any, names: Names) -> Any:
+    """Translate the expressions in the texts of a value. Raises NotMapped."""
+    if isinstance(value, dict):
+        if any(isinstance(name, str) and (_blocks(name) or "{%" in name) for name in value):
+            raise NotMapped("a key that is computed")
+        return {_plain(str(name)): template(item, names) for name, item in value.items()}
+    if isinstance(value, list):
+        return [template(item, names) for item in value]
+    if not isinstance(value, str):
+        return value
+    blocks = _blocks(value)
+    if not blocks:
+        if "{%" in value:
+            raise NotMapped("a block of Jinja")
+        return _plain(value)
+    if len({block[1] is None for block in blocks}) > 1 or "{%" in value:
+        raise NotMapped("YAQL and Jinja, or a block of Jinja, in one text")
+    text, at = "", 0
+    for block in blocks:
+        ours = _translated(block, names)
+        if ours.kind == "lazy" and block.span() != (0, len(value)):
+            raise NotMapped("a lazy list within a text")
+        text += _plain(value[at : block.start()]) + "{{ " + _bare(ours.text) + " }}"
+        at = block.end()
+    return _checked(compile_template, text + _plain(value[at:]))
+
+
+def as_expression(value: Any, names: Names) -> Ours:
+    """Translate a value with expressions in its texts to one expression. Raises NotMapped."""
+    if isinstance(value, dict):
+        template(value, names)
+        pairs = ", ".join(
+            f"{literal(str(name)).text}: {as_expression(item, names).text}" for name, item in value.items()
+        )
+        return Ours(f"{{{pairs}}}", "dict")
+    if isinstance(value, list):
+        return Ours(f"[{', '.join(as_expression(item, names).text for item in value)}]", "list")
+    if not isinstance(value, str) or not _blocks(value):
+        template(value, names)
+        return literal(value)
+    template(value, names)
+    blocks = _blocks(value)
+    if len(blocks) == 1 and blocks[0].span() == (0, len(value)):
+        return _translated(blocks[0], names)
+    parts, at = [], 0
+    for block in blocks:
+        parts += [literal(value[at : block.start()]).text, _translated(block, names).text]
+        at = block.end()
+    return Ours(f"({' ~ '.join([*parts, literal(value[at:]).text])})", "str")
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a single expression, so that its result keeps its type."""
+    blocks = _blocks(value) if isinstance(value, str) else []
+    return len(blocks) == 1 and blocks[0].span() == (0, len(value))
+
+
+def _blocks(text: str) -> list[re.Match[str]]:
+    return list(_BLOCK.finditer(text))
+
+
+def _translated(block: re.Match[str], names: Names) -> Ours:
+    if "\n" in block[0] and not getattr(names, "takes_several_lines", False):
+        raise NotMapped("an expression over several lines, which StackStorm leaves as text")
+    translate, text = (
+        (jinja_expressions.translate, block[2])
+        if block[1] is None
+        else (yaql_expressions.translate, block[1])
+    )
+    ours = translate(text, names)
+    if ours.kind != "secret" and _KEY_OF_STORE.search(ours.text):
+        raise NotMapped("a key of the store within an expression, where nothing can be computed of a secret")
+    return ours
+
+
+def _plain(text: str) -> str:
+    """Escape a text, so that a template returns it unchanged."""
+    return "{{ " + literal(text).text + " }}" if _SPECIAL.search(text) else text
+
+
+def _bare(text: str) -> str:
+    """Return the text without a pair of parentheses around all of it."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth, quote, at = 0, "", 0
+    while at < len(text):
+        mark = text[at]
+        if quote:
+            at += mark == "\\"
+            quote = "" if mark == quote else quote
+        elif mark in "\"'":
+            quote = mark
+        elif mark in "([{":
+            depth += 1
+        elif mark in ")]}":
+            depth -= 1
+            if depth == 0 and at < len(text) - 1:
+                return text
+        at += 1
+    return text[1:-1]
+
+
+def _checked(compiled: Callable[[str], object], ours: str) -> str:
+    try:
+        compiled(ours)
+    except DefinitionError as error:
+        raise NotMapped(f"it is refused here: {error}") from None
+    return ours

@@ -1,0 +1,165 @@
+"""Parameters of StackStorm's actions as parameters of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from penstock_import.consumed import Node
+from penstock_import.nested_fields import allow_null, defaults_within, json_schema, required_fields
+
+Tell = Callable[[int, str, str], None]
+"""(line, what, what to do by hand)."""
+
+_SCHEMA_WORDS = frozenset(
+    {
+        "type",
+        "title",
+        "description",
+        "default",
+        "enum",
+        "format",
+        "items",
+        "properties",
+        "anyOf",
+        "oneOf",
+        "allOf",
+    }
+    | {
+        "additionalProperties",
+        "patternProperties",
+        "minimum",
+        "maximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+    }
+    | {"not", "minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", "const"}
+)
+_TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
+
+
+def parameter(
+    name: str,
+    source: Node,
+    tell: Tell,
+    of_runner: frozenset[str] = frozenset(),
+    *,
+    is_of_workflow: bool = False,
+    is_payload: bool = False,
+) -> dict[str, Any] | None:
+    """Return the schema of one parameter; None for one of the runner that no caller may give, so that the runner's own default
+    holds.
+
+    In StackStorm one that is required and has a default may be left out, and one that is not required may be null. A
+    parameter that is immutable always has its default. A workflow requires one with a default that is not mapped,
+    so that nothing runs with another value. With `is_payload` the schema is that of a trigger: StackStorm adds no
+    default to a payload."""
+    schema: dict[str, Any] = {}
+    for key, child in source.items():
+        value = child.peek()
+        if key in _SCHEMA_WORDS:
+            child.drop()
+            if value is not None:
+                schema[key] = json_schema({key: value})[key]
+        elif key in ("required", "secret", "immutable") and isinstance(value, bool):
+            child.drop()
+        elif key == "position":
+            child.drop()  # scripts read it from the source
+    required = source.get("required")
+    is_required = required is not None and required.peek() is True
+    secret = source.get("secret")
+    if secret is not None and secret.peek() is True:
+        schema["secret"] = True
+    _settle_type(name, source, schema, tell)
+    if name != "cmd" or name not in of_runner:  # a command line is a template, which the function renders
+        is_mapped = _settle_default(name, source, schema, tell)
+        is_required = is_required or (is_of_workflow and not is_mapped)
+    if is_required and "default" not in schema:
+        schema["required"] = True
+    elif not is_required:
+        allow_null(schema)
+    if needed := required_fields(source.peek()):
+        list_required(schema, needed)
+    for field in () if is_payload else defaults_within(source.peek()):
+        tell(
+            source.line_of("properties"),
+            f"the default of {field}, a field of parameter {name}",
+            "An object that lacks the field stays without it here: give it in the action.",
+        )
+    immutable = source.get("immutable")
+    if immutable is not None and immutable.peek() is True:
+        if "default" in schema:
+            schema["const"] = schema["default"]
+        elif name in of_runner:
+            return None
+        else:
+            tell(
+                immutable.line,
+                f"parameter {name} is immutable and has no default",
+                "Take it out, or give it a value.",
+            )
+    return schema
+
+
+def list_required(schema: dict[str, Any], names: list[str]) -> None:
+    """List the required fields of a parameter. The word `required` of a parameter tells of the parameter itself."""
+    if schema.get("required") is True:
+        schema["allOf"] = [*schema.get("allOf", []), {"required": names}]
+    else:
+        schema["required"] = names
+
+
+def _settle_type(name: str, source: Node, schema: dict[str, Any], tell: Tell) -> None:
+    kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if kind is not None and not all(isinstance(entry, str) and entry in _TYPES for entry in kinds):
+        schema.pop("type")
+        tell(source.line_of("type"), f"the type {kind} of parameter {name}", "Write a type of JSON Schema.")
+
+
+def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell) -> bool:
+    """Take out a default that cannot be mapped. Return False then."""
+    default = schema.get("default")
+    if default is None:
+        return True
+    if any(mark in str(default) for mark in ("{{", "{%", "<%")):
+        tell(
+            source.line_of("default"),
+            f"the default {default} of parameter {name}",
+            "Read it in the action: a setting, or a secret. A workflow requires it until then.",
+        )
+    elif not fits(default, schema):
+        tell(
+            source.line_of("default"),
+            f"the default {default!r} of parameter {name} does not fit its own schema",
+            "Correct one of them. A workflow requires it until then.",
+        )
+    else:
+        return True
+    schema.pop("default")
+    return False
+
+
+def fits(value: Any, schema: dict[str, Any]) -> bool:
+    """Return whether a value fits the type and the choices of a parameter."""
+    kind = schema.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if kind is not None and not any(_is_of(value, str(entry)) for entry in kinds):
+        return False
+    return "enum" not in schema or value in schema["enum"]
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    if isinstance(value, bool):
+        return kind == "boolean"
+    types: dict[str, Any] = {
+        "string": str,
+        "integer": int,
+        "number": int | float,
+        "array": list,
+        "object": dict,
+        "null": type(None),
+    }
+    return kind in types and isinstance(value, types[kind])

@@ -1,0 +1,727 @@
+"""A pack of StackStorm as a pack of ours. Each file is a tree that is consumed: what nothing took is a gap by itself."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import NotFound
+from penstock_import import apscheduler_times, stackstorm_rules
+from penstock_import.action_chain import ActionChain
+from penstock_import.consumed import Node, read_tree
+from penstock_import.known_keys import IDENTITY, by_hand
+from penstock_import.orquesta import KnownAction, Orquesta
+from penstock_import.orquesta_names import OF_WORKFLOW, PLAIN, UNKNOWN, Surroundings
+from penstock_import.parameters import Tell, parameter
+from penstock_import.project import Project, bounded, stub
+from penstock_import.report import Report
+from penstock_import.shell_actions import (
+    FUNCTIONS,
+    RUNNER_PARAMETERS,
+    command_function,
+    filled,
+    script_function,
+)
+from penstock_import.stackstorm_policies import limit_of, retry_of
+from penstock_import.stackstorm_runners import (
+    BUILT_IN,
+    RUNNER_TIMEOUTS,
+    SHELLS,
+    UNBOUNDED,
+    runner_of,
+    runner_parameters,
+)
+from penstock_import.wanted_text import NotMapped
+
+_WORKFLOWS = frozenset({"orquesta", "action-chain"})
+_NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
+_READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
+_SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
+_NOTHING_TO_RUN = re.compile(
+    r"(?i)\..*|README.*|CHANGE.*|CHANGELOG.*|LICENSE.*|CONTRIBUTORS.*|AUTHORS.*|icon\.png|images|docs?|tests?"
+)
+
+
+class StackStormPack:
+    """Maps one pack into a project."""
+
+    def __init__(self, folder: Path, timezone: str = "UTC") -> None:
+        """`timezone` is that of the machine, in which StackStorm reads timers without one."""
+        head = folder / "pack.yaml"
+        if not head.is_file():
+            raise NotFound(f"{folder} has no pack.yaml", hint="Name the folder of one pack of StackStorm.")
+        self._folder, self._timezone = folder, timezone
+        self.report = Report()
+        self._head = read_tree(head)
+        self._theirs = self._head.text("ref") or self._head.text("name") or folder.name
+        self.project = Project(_name(self._theirs))
+        self._sources: dict[str, tuple[str, Node, str]] = {}
+        """By the name of an action there: its file, its tree and the kind of its runner."""
+        self._schemas: dict[str, dict[str, Any]] = {}
+        """By the ref of an action here: its parameters."""
+        self._apart: set[int] = set()
+        """Places in the list of gaps of what is counted by itself: actions and triggers of other packs."""
+        self._given: list[tuple[str, Any]] = []
+        """The parameters that workflows and rules give to actions."""
+        self._with_gaps: set[str] = set()
+        """The files of actions with gaps of their parameters."""
+        self._kept: dict[str, str] = {}
+        """By the name of an action that returns its failure: the name of the action that it runs."""
+        self._keys: set[str] = set()
+        """The keys of StackStorm's store that are secrets here."""
+
+    def mapped(self) -> Project:
+        """Return the project. `report` then has the gaps."""
+        self._pack_file()
+        for file, node in self._files("triggers"):
+            with self._entity("triggers", file, node, "trigger", self._own_name(node)):
+                self._trigger(file, node)
+        for file, node in self._files("sensors"):
+            self._sensor(file, node)
+        actions = list(self._files("actions"))
+        for file, node in actions:
+            self._know_action(file, node)
+        for file, node in actions:
+            self._action(file, node)
+        for file, node in self._files("rules"):
+            kind = "schedules" if self._is_timer(node) else "rules"
+            with self._entity(kind, file, node, "rule", self._own_name(node)):
+                self._rule(file, node)
+        for file, node in self._files("policies"):
+            with self._entity("policies", file, node, "policy", self._own_name(node)):
+                self._policy(file, node)
+        for file, node in self._files("aliases"):
+            self.report.found["aliases"] += 1
+            node.drop()
+            named = str(_peek(node, "name"))
+            self.report.gap(
+                file,
+                1,
+                f"a chat command: {named}",
+                "There is no ChatOps: have the bot call `penstock run`, or a webhook.",
+            )
+        self._tell_other_files()
+        self._add_kept()
+        for ref, supplied in self._given:
+            self._take_runner_parameters(ref, supplied)
+        return self.project
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    def _files(self, kind: str) -> Iterator[tuple[str, Node]]:
+        for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
+            node = read_tree(file)
+            if node.is_mapping and node.children:
+                yield str(file.relative_to(self._folder)), node
+
+    @contextmanager
+    def _entity(self, kind: str, file: str, node: Node, subject: str, name: str) -> Iterator[None]:
+        """Count something of a kind, which is mapped where nothing of it became a gap."""
+        self.report.found[kind] += 1
+        self.report.place(kind, name, file, node.line)
+        previous = self._count()
+        for key in IDENTITY:
+            if (child := node.get(key)) is not None:
+                child.drop()
+        yield
+        self._leftovers(file, node, subject, name)
+        if self._count() == previous:
+            self.report.map(kind, name)
+
+    def _count(self) -> int:
+        return len(self.report.gaps) - len(self._apart)
+
+    def _tell_apart(self, kind: str, file: str, line: int, subject: str, advice: str) -> None:
+        """Name something that is counted by itself."""
+        self.report.found[kind] += 1
+        self._apart.add(len(self.report.gaps))
+        self.report.gap(file, line, subject, advice)
+
+    def _leftovers(self, file: str, node: Node, subject: str, name: str) -> None:
+        for path, leftover in node.left():
+            if leftover.peek() in (None, "", [], {}):
+                continue
+            self.report.gap(file, leftover.line, f"{path} of {subject} {name}", by_hand(subject, path))
+        for key, line in node.repetitions():
+            self.report.gap(
+                file, line, f"{key} stands twice: StackStorm reads the last one", "Take the first one out."
+            )
+
+    def _own_name(self, node: Node) -> str:
+        return _name(str(_peek(node, "name") or ""))
+
+    def _tell(self, file: str) -> Tell:
+        return partial(self.report.gap, file)
+
+    def _pack_file(self) -> None:
+        for key in ("name", "ref"):
+            if (child := self._head.get(key)) is not None:
+                child.drop()
+        if (dependencies := self._head.get("dependencies")) is not None and dependencies.value():
+            self.report.gap(
+                "pack.yaml",
+                dependencies.line,
+                f"the pack needs {dependencies.peek()}",
+                "Import those packs too.",
+            )
+        about = {
+            key: child.value()
+            for key, child in self._head.items()
+            if key not in ("name", "ref", "dependencies")
+        }
+        self.project.about = {key: value for key, value in about.items() if value not in (None, "", [], {})}
+
+    def _tell_other_files(self) -> None:
+        entries = {
+            self._folder / "actions" / str(_peek(node, "entry_point"))
+            for _, node, _ in self._sources.values()
+        }
+        beside = sorted((self._folder / "actions").glob("*"))
+        beside = [
+            path
+            for path in beside
+            if path.suffix not in (".yaml", ".yml")
+            and path.name not in ("__init__.py", "__pycache__")
+            and any(file.is_file() and file not in entries for file in (path, *path.rglob("*")))
+        ]
+        for path in (*sorted(self._folder.iterdir()), *beside):
+            if path.parent == self._folder and (path.name in _READ or _NOTHING_TO_RUN.fullmatch(path.name)):
+                continue
+            name = str(path.relative_to(self._folder))
+            advice = {
+                "config.schema.yaml": "Give these values as secrets or settings of the functions that read them.",
+                "requirements.txt": "Install these where the workers run.",
+            }.get(name, "See whether a function needs it, and move it.")
+            self.report.gap(name, 1, f"{name} is not read", advice)
+
+    # -- triggers and sensors -------------------------------------------------------------------------------------
+
+    def _trigger(self, file: str, node: Node) -> None:
+        name = _name(node.text("name"))
+        trigger: dict[str, Any] = {}
+        if description := node.text("description"):
+            trigger["description"] = description
+        schema = node.get("payload_schema")
+        if schema is not None:
+            value = schema.peek()
+            if isinstance(value, dict) and "type" in value:
+                mapped = parameter("payload", schema, self._tell(file), is_payload=True) or {}
+                trigger["schema"] = mapped | {"type": value["type"]}
+        if name in self.project.triggers:
+            self.report.gap(file, node.line, f"two triggers become {name}", "Rename one of them.")
+        self.project.triggers[name] = trigger
+
+    def _sensor(self, file: str, node: Node) -> None:
+        """A sensor becomes a poll trigger for each of its kinds of events; its code is moved by hand."""
+        named = node.text("class_name") or Path(file).stem
+        self.report.found["sensors"] += 1
+        entry, interval = node.text("entry_point"), node.get("poll_interval")
+        every = interval.value() if interval is not None else None
+        for key in ("name", "description", "enabled", *IDENTITY):
+            if (child := node.get(key)) is not None and child.peek() is not False:
+                child.drop()
+        for child in (node.get("trigger_types") or Node(1)).parts():
+            with self._entity("triggers", file, child, "trigger", self._own_name(child)):
+                self._trigger(file, child)
+                if isinstance(every, int | float) and not isinstance(every, bool) and every > 0:
+                    name = self._own_name(child)
+                    function = self.project.function(
+                        f"poll_{name}", _poll_stub(f"poll_{name}", f"{named} of {entry}")
+                    )
+                    self.project.triggers[name]["poll"] = {"every": every, **function}
+        self._leftovers(file, node, "sensor", named)
+        advice = (
+            f"Write the function poll_..._ of {self.project.module}.py: return the payloads of new events."
+            if every
+            else "Have its source publish events, or write a poll trigger (docs/poll-triggers.md)."
+        )
+        self.report.gap(file, 1, f"the code of the sensor {named}", advice)
+
+    # -- actions --------------------------------------------------------------------------------------------------
+
+    def _know_action(self, file: str, node: Node) -> None:
+        theirs = str(_peek(node, "name") or "")
+        runner = runner_of(_peek(node, "runner_type"))
+        previous = self._count()
+        if _name(theirs) in {_name(name) for name in self._sources}:
+            self.report.gap(file, node.line, f"two actions become {_name(theirs)}", "Rename one of them.")
+        self._sources[theirs] = (file, node, runner)
+        tell = self._tell(file)
+        schema: dict[str, Any] = {}
+        for name, child in (node.get("parameters") or Node(1)).items():
+            if child.is_mapping or child.peek() is None:
+                if not child.is_mapping:
+                    child.drop()
+                about = parameter(
+                    name, child, tell, runner_parameters(runner), is_of_workflow=runner in _WORKFLOWS
+                )
+                if about is not None:
+                    schema[name] = about
+            else:
+                tell(child.line, f"the parameter {name} is no mapping", "Write its type.")
+                child.drop()
+        self._schemas[f"{self.project.name}.{_name(theirs)}"] = schema
+        if self._count() > previous:
+            self._with_gaps.add(file)
+
+    def _action(self, file: str, node: Node) -> None:
+        runner = runner_of(_peek(node, "runner_type"))
+        kind = "workflows" if runner in _WORKFLOWS else "actions"
+        name = self._own_name(node)
+        with self._entity(kind, file, node, "action", name):
+            for key in ("name", "runner_type", "entry_point", "description"):
+                if (child := node.get(key)) is not None:
+                    child.drop()
+            enabled = node.get("enabled")
+            if enabled is not None and enabled.value() is False:
+                self.report.gap(
+                    file,
+                    enabled.line,
+                    f"action {name} is disabled",
+                    "It fails until its function is written.",
+                )
+                self.project.actions[name] = (
+                    self.project.function(name, stub(name, f"{name}, which is disabled")) | UNBOUNDED
+                )
+            elif kind == "workflows":
+                self._workflow(file, node, name, runner)
+            else:
+                body = self._run(file, node, name, runner)
+                parameters = body.pop("parameters")
+                self.project.actions[name] = body | {
+                    "description": str(_peek(node, "description") or ""),
+                    "parameters": parameters,
+                }
+        if file in self._with_gaps:
+            self.report.unmap(kind, name)
+
+    def _run(self, file: str, node: Node, name: str, runner: str) -> dict[str, Any]:
+        """Return the keys that say what the action runs, and its parameters."""
+        schema = {key: dict(about) for key, about in self._schemas[f"{self.project.name}.{name}"].items()}
+        entry = str(_peek(node, "entry_point") or "")
+        timeout = RUNNER_TIMEOUTS.get(runner)
+        if "timeout" in schema and timeout is not None:
+            timeout = schema.pop("timeout").get("default") or timeout
+        line = node.line_of("runner_type")
+        if runner in SHELLS:
+            for place in (file, f"actions/{entry}"):
+                self._tell_environment(place)
+            try:
+                if file in self._with_gaps:
+                    raise NotMapped("a parameter of it has a gap")
+                body = self._shell(node, name, entry, schema)
+                return body | {"parameters": schema, "timeout": timeout, "on_worker_loss": "fail"}
+            except NotMapped as reason:
+                self.report.gap(file, line, f"the command of action {name}: {reason}",
+                                f"Write the function {name}_ of {self.project.module}.py.")  # fmt: skip
+        else:
+            advice = {
+                "http-request": "Write the function {0}_ with httpx: it returns status_code, body, parsed and headers.",
+                "python-script": "Move what `run` of {1} does into the function {0}_run of {2}.",
+            }.get(
+                runner,
+                "Write what it did into the function {0}_ of {2}; it returns what `result()` was there.",
+            )
+            self.report.gap(file, line, f"action {name} of the runner {runner}",
+                            advice.format(name, entry, f"{self.project.module}.py"))  # fmt: skip
+        for key in runner_parameters(runner) & schema.keys():
+            if schema[key].get("required") is None and "default" not in schema[key]:
+                schema.pop(key)
+        source = stub(name, f"{runner} {entry}".strip())
+        if runner == "python-script":
+            source = _python_stub(name, entry)
+            for helper in ("ActionFailed", "python_result"):
+                self.project.helpers.setdefault(helper, FUNCTIONS[helper])
+        own = {key: about for key, about in schema.items() if key not in runner_parameters("python-script")}
+        filled_in = own if runner == "python-script" else schema
+        body = self._function(name, source, filled_in) | {"parameters": schema, "on_worker_loss": "fail"}
+        return body | {"timeout": timeout}
+
+    def _tell_environment(self, file: str) -> None:
+        """Name the first variable of a file that StackStorm sets for commands, and Penstock does not."""
+        path = self._folder / file
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        if (variable := _SET_FOR_COMMANDS.search(text)) is not None:
+            line = text.count("\n", 0, variable.start()) + 1
+            self.report.gap(
+                file,
+                line,
+                f"the variable {variable[0]}, which StackStorm sets for commands",
+                "Give what it needs as a parameter, or in `env`.",
+            )
+
+    def _shell(self, node: Node, name: str, entry: str, schema: dict[str, Any]) -> dict[str, Any]:
+        declared = node.get("parameters")
+        if "sudo_password" in schema and schema["sudo_password"].get("default") is not None:
+            raise NotMapped("a password for sudo")
+        schema.pop("sudo_password", None)
+        if entry:
+            script = self._folder / "actions" / entry
+            if not script.is_file() or not script.resolve().is_relative_to(self._folder.resolve()):
+                raise NotMapped(f"actions/{entry} is not in the pack")
+            self.project.files[f"programs/{entry}"] = script
+            operator = schema.pop("kwarg_op", {}).get("default") or "--"
+            source, needed = script_function(name, f"programs/{entry}", node, str(operator))
+        else:
+            schema.pop("kwarg_op", None)
+            about = schema.setdefault("cmd", {"type": "string", "required": True})
+            template = about.get("default")
+            fixed = "const" in about
+            names = {key for key, _ in declared.items()} if declared is not None else set()
+            source, needed = command_function(name, template, names - RUNNER_PARAMETERS.keys(), fixed)
+            if fixed:
+                schema.pop("cmd")
+        for function in needed:
+            self.project.helpers[function] = FUNCTIONS[function]
+        return self._function(name, source, schema)
+
+    def _function(self, name: str, source: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the function of an action, which fills in the defaults of its parameters, null among them."""
+        defaults = {key: about.get("default") for key, about in schema.items() if not about.get("required")}
+        if defaults:
+            self.project.helpers.setdefault("with_defaults", FUNCTIONS["with_defaults"])
+            source = filled(source, defaults)
+        return self.project.function(name, source)
+
+    # -- workflows ------------------------------------------------------------------------------------------------
+
+    def _workflow(self, file: str, node: Node, name: str, runner: str) -> None:
+        entry = f"actions/{_peek(node, 'entry_point')}"
+        schema = self._schemas[f"{self.project.name}.{name}"]
+        path = self._folder / entry
+        if not path.is_file():
+            self.report.gap(
+                file, node.line_of("entry_point"), f"{entry} is not there", "Find the workflow's file."
+            )
+            self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
+            return
+        root = read_tree(path)
+        self._tell_environment(entry)
+        tell = self._tell(entry)
+        action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
+        surroundings = Surroundings(
+            self._theirs, str(_peek(node, "name")), partial(self._key, entry), partial(self._route, entry)
+        )
+        if runner == "orquesta":
+            body = Orquesta(tell, action_of, self._keep, surroundings).workflow(root, schema)
+        else:
+            body = ActionChain(tell, action_of, self._types_of, surroundings).workflow(root, schema)
+        self._leftovers(entry, root, "workflow", name)
+        description = str(_peek(node, "description") or "")
+        if description:
+            body["description"] = description
+        self.project.workflows[name] = body
+        for task in body["tasks"].values():
+            self._given.append((task.get("action", ""), task.get("input")))
+
+    def _take_runner_parameters(self, ref: str, supplied: Any) -> None:
+        """Take over the parameters of the runner beside those that the action declares."""
+        action = self.project.actions.get(ref.rpartition(".")[2])
+        if action is None or not isinstance(supplied, dict) or "parameters" not in action:
+            return
+        source = next(
+            (entry for theirs, entry in self._sources.items() if _name(theirs) == ref.rpartition(".")[2]),
+            None,
+        )
+        runner = source[2] if source else "local-shell-cmd"
+        names = runner_parameters(source[2]) if source else frozenset()
+        for name in (names | ({"timeout"} if runner in SHELLS else set())) & supplied.keys():
+            action["parameters"].setdefault(name, {})
+
+    def _keep(self, target: KnownAction) -> KnownAction | None:
+        """Return an action that does the same and returns its failure; None for a workflow, or where there is none."""
+        name = target.ref.rpartition(".")[2]
+        own = {_name(theirs): runner for theirs, (_, _, runner) in self._sources.items()}
+        kept_name = bounded(f"{name}_kept")
+        if target.is_workflow or target.shape != PLAIN or name in _NEVER_FAILS or kept_name in own:
+            return None
+        self._kept[kept_name] = name
+        return replace(target, ref=f"{self.project.name}.{kept_name}")
+
+    def _add_kept(self) -> None:
+        for name, runs in self._kept.items():
+            action = self.project.actions[runs]
+            function = str(action["function"]).rpartition(":")[2]
+            is_python = self._runner_of(runs) == "python-script"
+            for helper in ("ActionFailed", "kept", *(["kept_python"] if is_python else [])):
+                self.project.helpers.setdefault(helper, FUNCTIONS[helper])
+            call = f"{'kept_python' if is_python else 'kept'}({function}, parameters)"
+            source = f"def {name}_(**parameters):\n    return {call}\n"
+            self.project.actions[name] = copy.deepcopy(action) | self.project.function(name, source)
+
+    def _runner_of(self, name: str) -> str:
+        """Return the runner of an action of the pack by its name here; the empty text for another one."""
+        return next((runner for theirs, (_, _, runner) in self._sources.items() if _name(theirs) == name), "")
+
+    def _key(self, file: str, key: str) -> str:
+        """Return the name of the secret for a key of StackStorm's store, and name the key once."""
+        name = _name(key)
+        if key not in self._keys:
+            self._keys.add(key)
+            self._tell_apart(
+                "keys of the store",
+                file,
+                1,
+                f"the key {key} of StackStorm's store",
+                f"Set the text that actions were given: `printf %s VALUE | penstock secrets set {name}`. Results and logs "
+                "show it as ***, and it is looked up when an attempt begins. One that is not there fails the attempt.",
+            )
+        return name
+
+    def _route(self, file: str, line: int, route: str) -> None:
+        self._tell_apart(
+            "routes of inquiries",
+            file,
+            line,
+            f"the route {route} of an inquiry",
+            "Rules of StackStorm send such questions on: subscribe to inquiries (docs/subscriptions.md).",
+        )
+
+    def _types_of(self, ref: str) -> Mapping[str, Any]:
+        """Return the types of an action's parameters, into which StackStorm turns rendered texts; none stays text."""
+        return {name: about.get("type", "string") for name, about in self._schemas.get(ref, {}).items()}
+
+    def _known(self, ref: str, file: str, line: int) -> KnownAction:
+        """Return the action here for one of theirs; where it is in no file of the pack, a function to be written."""
+        pack, _, theirs = ref.partition(".")  # a name may have dots, a pack has none
+        if pack == self._theirs:
+            for name, (_, _, runner) in self._sources.items():
+                if name == theirs:
+                    shape = {"orquesta": OF_WORKFLOW, "action-chain": UNKNOWN}.get(runner, PLAIN)
+                    ours = f"{self.project.name}.{_name(name)}"
+                    enabled = _peek(self._sources[name][1], "enabled") is not False
+                    defaults = {
+                        key: about["default"]
+                        for key, about in self._schemas[ours].items()
+                        if runner in _WORKFLOWS and about.get("default") is not None
+                    }
+                    return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner, defaults)
+        name = _name(ref)
+        if name not in self.project.actions:
+            if ref in BUILT_IN:
+                source, needed, options = BUILT_IN[ref]
+                for function in needed:
+                    self.project.helpers[function] = FUNCTIONS[function]
+                self.project.actions[name] = self.project.function(name, source) | options
+            else:
+                self.project.actions[name] = self.project.function(name, stub(name, ref)) | UNBOUNDED
+                self._tell_apart(
+                    "actions of other packs",
+                    file,
+                    line,
+                    f"the action {ref} of another pack",
+                    f"Import that pack too, or write the function {name}_ of {self.project.module}.py; it returns what "
+                    "`result()` was there.",
+                )
+        runner = "local-shell-cmd" if ref in BUILT_IN else ""
+        return KnownAction(f"{self.project.name}.{name}", runner=runner)
+
+    # -- rules ----------------------------------------------------------------------------------------------------
+
+    def _is_timer(self, node: Node) -> bool:
+        trigger = node.get("trigger")
+        return trigger is not None and str(_peek(trigger, "type")).endswith("Timer")
+
+    def _rule(self, file: str, node: Node) -> None:
+        name = _name(node.text("name"))
+        self._tell_environment(file)
+        rule: dict[str, Any] = {}
+        if description := node.text("description"):
+            rule["description"] = description
+        kind = node.get("type")
+        if kind is not None and kind.peek() == {"ref": "standard"}:
+            kind.drop()
+        trigger, action = node.get("trigger") or Node(node.line), node.get("action") or Node(node.line)
+        enabled = node.get("enabled")
+        is_enabled = enabled is not None and enabled.value() is True  # StackStorm's default is false
+        theirs = trigger.text("type")
+        for key in ("ref", "pack"):
+            if (own := trigger.get(key)) is not None:
+                own.drop()
+        target_action = self._known(action.text("ref"), file, action.line_of("ref"))
+        previous = self._count()
+        timer = theirs.endswith("Timer")
+        root = "" if timer else "trigger.body" if theirs == "core.st2.webhook" else "trigger"
+        rule["action"] = target_action.ref
+        if timer:
+            times = self._times(file, theirs, trigger)
+            if times is None:
+                return
+            rule |= times
+            if (criteria := node.get("criteria")) is not None and criteria.value():
+                self.report.gap(
+                    file,
+                    criteria.line,
+                    f"criteria of rule {name}, which has a timer",
+                    "Compare in the action.",
+                )
+        else:
+            rule["trigger"] = self._event(theirs, file, trigger)
+            rule |= self._when(file, node, root)
+        rule |= self._params(file, action, target_action, root)
+        if (parameters := trigger.get("parameters")) is not None and not timer and parameters.peek():
+            parameters.drop()
+        if parameters is not None and not timer and parameters.peek() and theirs != "core.st2.webhook":
+            self.report.gap(
+                file,
+                parameters.line,
+                f"parameters of the trigger of rule {name}",
+                "Compare with them in `when`.",
+            )
+        if not is_enabled or self._count() > previous:
+            rule["enabled"] = False
+        section = self.project.schedules if timer else self.project.rules
+        if name in section:
+            self.report.gap(file, node.line, f"two rules become {name}", "Rename one of them.")
+        section[name] = rule
+        self._given.append((target_action.ref, rule.get("params")))
+
+    def _times(self, file: str, kind: str, trigger: Node) -> dict[str, Any] | None:
+        parameters = trigger.get("parameters")
+        supplied = parameters.value() if parameters is not None else {}
+        try:
+            times = apscheduler_times.timer(kind, supplied if isinstance(supplied, dict) else {})
+        except NotMapped as reason:
+            self.report.gap(file, trigger.line, f"a timer, {kind}: {reason}", "Write it as a schedule.")
+            return None
+        if "every" not in times and "timezone" not in times and self._timezone != "UTC":
+            times["timezone"] = self._timezone
+        return times
+
+    def _event(self, kind: str, file: str, trigger: Node) -> str:
+        pack, _, theirs = kind.partition(".")
+        name = _name(theirs) if pack == self._theirs else _name(kind)
+        advice = f"Have its source publish {self.project.name}.{name}."
+        if kind == "core.st2.webhook":
+            url = (_peek(trigger, "parameters") or {}).get("url")
+            name = _name(f"webhook_{url}")
+            advice = f"Make it with `penstock webhooks set` for {self.project.name}.{name}; the body is the payload."
+            kind = f"{kind} of {url}"
+        if name not in self.project.triggers:
+            self._tell_apart(
+                "triggers of other packs",
+                file,
+                trigger.line,
+                f"the trigger {kind} is in no file of the pack",
+                advice,
+            )
+            self.project.triggers[name] = {}
+        return f"{self.project.name}.{name}"
+
+    def _when(self, file: str, node: Node, root: str) -> dict[str, Any]:
+        criteria = node.get("criteria")
+        if criteria is None:
+            return {}
+        mapped: list[tuple[str, Any]] = []
+        for path, child in criteria.items():
+            spec = child.value()
+            try:
+                stackstorm_rules.criterion(path, spec, root)
+                mapped.append((path, spec))
+            except NotMapped as reason:
+                self.report.gap(file, child.line, f"the criterion {path}, {spec}: {reason}",
+                                "Add it to `when`; the rule is disabled until then.")  # fmt: skip
+        criteria.drop()
+        return {"when": stackstorm_rules.condition_of(mapped, root)} if mapped else {}
+
+    def _params(self, file: str, action: Node, target_action: KnownAction, root: str) -> dict[str, Any]:
+        params: dict[str, Any] = {}
+        types = self._types_of(target_action.ref)
+        for name, child in (action.get("parameters") or Node(1)).items():
+            value = child.value()
+            if value is None and name in target_action.defaults:
+                continue
+            try:
+                if name == "timeout" and target_action.runner in RUNNER_TIMEOUTS:
+                    self.report.gap(
+                        file,
+                        child.line,
+                        f"the timeout {value} of the action of a rule",
+                        "Write `timeout` of the action.",
+                    )
+                    continue
+                if not root and any(mark in str(value) for mark in ("{{", "{%")):
+                    raise NotMapped("a timer has no payload")
+                surroundings = Surroundings(note_key=partial(self._key, file))
+                params[name] = stackstorm_rules.parameters(value, types.get(name), root, surroundings)
+            except NotMapped as reason:
+                params[name] = "{{ none.to_do }}"
+                self.report.gap(
+                    file, child.line, f"the parameter {name}, {value}: {reason}", "Write it as a template."
+                )
+        return {"params": params} if params else {}
+
+    # -- policies -------------------------------------------------------------------------------------------------
+
+    def _policy(self, file: str, node: Node) -> None:
+        """Concurrency becomes a limit, retry a policy for retries; both of an action of the pack."""
+        name, kind, ref = node.text("name"), node.text("policy_type"), node.text("resource_ref")
+        if (description := node.get("description")) is not None:
+            description.drop()
+        enabled = node.get("enabled")
+        if enabled is not None and enabled.value() is False:
+            return  # it does nothing there
+        parameters = node.get("parameters") or Node(node.line)
+        supplied = parameters.value() if parameters.is_mapping else {}
+        pack, _, theirs = ref.partition(".")
+        target = self.project.actions.get(_name(theirs)) if pack == self._theirs else None
+        is_workflow = target is None and pack == self._theirs and _name(theirs) in self.project.workflows
+        body = self.project.workflows[_name(theirs)] if is_workflow else target
+        limit = limit_of(kind, supplied)
+        if body is not None and limit is not None:
+            body.setdefault("limits", []).append(limit)
+        elif (
+            target is not None
+            and (retry := retry_of(kind, supplied, self._runner_of(_name(theirs)))) is not None
+        ):
+            target["retry"] = retry
+            self._leave_out_of_workflows(ref)
+        else:
+            self.report.gap(
+                file,
+                node.line,
+                f"a policy: {name}, {kind} of {ref}",
+                "Write it as `limits` or `retry` of the action.",
+            )
+
+    def _leave_out_of_workflows(self, theirs: str) -> None:
+        """Have an action tried once as a task: StackStorm's policy for retries leaves out what a workflow runs."""
+        name = _name(theirs.partition(".")[2])
+        refs = {f"{self.project.name}.{name}"}
+        refs |= {f"{self.project.name}.{kept}" for kept, runs in self._kept.items() if runs == name}
+        for workflow in self.project.workflows.values():
+            for task in workflow["tasks"].values():
+                if task.get("action") in refs:
+                    task.setdefault("retry", {"max_attempts": 1})
+
+
+def _python_stub(name: str, entry: str) -> str:
+    """Return a function that gives what StackStorm's runner gives, around one that is to be written."""
+    message = f"to do: what `run` of {entry} did"
+    return (
+        f"def {name}_(**parameters):\n"
+        f"    return python_result({name}_run(**parameters))\n\n\n"
+        f"def {name}_run(**parameters):\n    raise NonRetryable({message!r})\n"
+    )
+
+
+def _poll_stub(name: str, was: str) -> str:
+    message = f"to do: what {was} did"
+    return f"def {name}_(state):\n    raise NonRetryable({message!r})\n"
+
+
+def _peek(node: Node, key: str) -> Any:
+    child = node.get(key)
+    return None if child is None else child.peek()
+
+
+def _name(theirs: str) -> str:
+    """Return a name as it can be here."""
+    name = re.sub(r"\W+", "_", theirs.strip(), flags=re.ASCII).strip("_").lower()
+    return bounded(name if name[:1].isalpha() else f"x_{name}")

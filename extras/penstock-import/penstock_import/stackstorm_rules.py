@@ -1,0 +1,207 @@
+"""The conversion of StackStorm rules: criteria become conditions, and parameters become templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.errors import DefinitionError
+from penstock.language.expressions import compile_template
+from penstock.language.expressions import condition as compile_condition
+from penstock_import import jinja_expressions
+from penstock_import.action_chain import cast, texts_within
+from penstock_import.orquesta_expressions import as_expression, template
+from penstock_import.orquesta_names import NOWHERE, Surroundings, key_of_store
+from penstock_import.wanted_text import NotMapped, Ours, literal, member
+
+_PATH = re.compile(r"trigger((?:\.[A-Za-z_@][A-Za-z0-9_@-]*|\[\d+\])+)")
+_LITERAL = re.compile(r"(?:[^.^$*+?{}\[\]\\|()\n]|\\[^A-Za-z0-9\n])*")
+"""A regular expression without special characters, except escaped ones."""
+_STEP = re.compile(r"\.([A-Za-z_@][A-Za-z0-9_@-]*)|\[(\d+)\]")
+_ALIASES = {
+    "equals": "eq",
+    "nequals": "neq",
+    "iequals": "ieq",
+    "lessthan": "lt",
+    "greaterthan": "gt",
+    "inside": "in",
+    "ninside": "nin",
+}
+_FORMS: dict[str, str] = {
+    "eq": "{0} == {1}",
+    "neq": "{0} != {1}",
+    "ieq": "{0} is string and {0}.lower() == {1}.lower()",
+    "lt": "{0} < {1}",
+    "gt": "{0} > {1}",
+    "contains": "{1} in {0}",
+    "ncontains": "{1} not in {0}",
+    "icontains": "{0} is string and {1}.lower() in {0}.lower()",
+    "incontains": "{0} is string and {1}.lower() not in {0}.lower()",
+    "startswith": "{0} is string and {0}.startswith({1})",
+    "istartswith": "{0} is string and {0}.lower().startswith({1}.lower())",
+    "endswith": "{0} is string and {0}.endswith({1})",
+    "iendswith": "{0} is string and {0}.lower().endswith({1}.lower())",
+    "in": "{0} in {1}",
+    "nin": "{0} not in {1}",
+}
+_OF_TEXT = frozenset({"ieq", "icontains", "incontains", "startswith", "istartswith", "endswith", "iendswith"})
+_OF_EMPTY = frozenset({"neq", "nin", "nexists"})
+"""The operators that hold for a missing value. For an empty payload StackStorm evaluates none."""
+
+
+def condition_of(criteria: Sequence[tuple[str, Any]], root: str = "trigger") -> str:
+    """Return all criteria of a rule as one condition. Raises NotMapped, with the path of the criterion."""
+    conditions = []
+    kinds = []
+    for path, spec in criteria:
+        try:
+            conditions.append(criterion(path, spec, root))
+        except NotMapped as reason:
+            raise NotMapped(f"{path}: {reason}") from None
+        kind = str(spec.get("type")).lower()
+        kinds.append(_ALIASES.get(kind, kind))
+    if conditions and set(kinds) <= _OF_EMPTY:
+        conditions.insert(0, "payload | length > 0")
+    return " and ".join(f"({condition})" for condition in conditions)
+
+
+def criterion(path: str, spec: Any, root: str = "trigger") -> str:
+    """Return one criterion as a condition. `root` is the path in StackStorm that corresponds to the payload. In
+    StackStorm, a missing value is null, and an operator that fails does not hold. Raises NotMapped."""
+    if not isinstance(spec, dict):
+        raise NotMapped("a criterion is a mapping")
+    unknown = spec.keys() - {"type", "pattern"}
+    if unknown:
+        raise NotMapped(f"{', '.join(sorted(map(str, unknown)))} of a criterion")
+    if "type" not in spec:
+        return "false"
+    value, pattern = _value(path, root), spec.get("pattern")
+    kind = str(spec["type"]).lower()
+    kind = _ALIASES.get(kind, kind)
+    if isinstance(pattern, str) and any(mark in pattern for mark in ("{{", "{%", "{#")):
+        raise NotMapped("a pattern with an expression in it")
+    if kind == "exists":
+        return _checked(f"{value} is not none")
+    if kind == "nexists":
+        return _checked(f"{value} is none")
+    if pattern is None and kind in (*_FORMS, *_PATTERNS):
+        return _checked(f"{value} is not none") if kind == "neq" else "false"
+    if kind in _PATTERNS:
+        return _checked(_PATTERNS[kind](value, pattern))
+    if kind not in _FORMS:
+        raise NotMapped(f"the operator {spec['type']}")
+    if kind in _OF_TEXT and not isinstance(pattern, str):
+        return "false"  # it fails in StackStorm
+    return _checked(_FORMS[kind].format(value, literal(pattern).text))
+
+
+def _value(path: str, root: str) -> str:
+    path = path.split("#", 1)[0]
+    if root != "trigger":
+        if not path.startswith(f"{root}."):
+            raise NotMapped(f"a part of the event beside its {root.rpartition('.')[2]}")
+        path = "trigger" + path.removeprefix(root)
+    match = _PATH.fullmatch(path)
+    if match is None:
+        raise NotMapped("a path with more than names and numbers")
+    text = "payload"
+    for name, number in _STEP.findall(match[1]):
+        text = f"{text}[{number}]" if number else member(text, name)
+    return f"({text} | default(none))"
+
+
+def _wildcard(value: str, pattern: Any) -> str:
+    if not isinstance(pattern, str) or any(mark in pattern for mark in "?["):
+        raise NotMapped("a wildcard of more than stars")
+    inner = pattern.strip("*")
+    if "*" in inner:
+        raise NotMapped("a wildcard with a star in its middle")
+    text = literal(inner).text
+    if pattern.startswith("*") and pattern.endswith("*"):
+        return f"{value} is string and {text} in {value}"
+    if pattern.startswith("*"):
+        return f"{value} is string and {value}.endswith({text})"
+    if pattern.endswith("*"):
+        return f"{value} is string and {value}.startswith({text})"
+    return f"{value} is string and {value} == {text}"
+
+
+def _regex(value: str, pattern: Any, at_start: bool = False) -> str:
+    """Return a condition for a pattern without special characters, or for alternatives of them, possibly anchored at
+    the start."""
+    if not isinstance(pattern, str):
+        return "false"  # it fails in StackStorm
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError) as error:
+        raise NotMapped(f"a regular expression with a fault: {error}") from None
+    written = []
+    for branch in re.split(r"(?<!\\)\|", pattern):
+        begins = branch.startswith("^")
+        text = _LITERAL.fullmatch(branch.removeprefix("^"))
+        if text is None:
+            raise NotMapped("a regular expression of more than plain characters")
+        plain = literal(re.sub(r"\\(.)", r"\1", text[0])).text
+        written.append(f"{value}.startswith({plain})" if at_start or begins else f"{plain} in {value}")
+    return f"{value} is string and ({' or '.join(written)})"
+
+
+_PATTERNS: dict[str, Callable[[str, Any], str]] = {
+    "matchwildcard": _wildcard,
+    "regex": _regex,
+    "matchregex": lambda value, pattern: _regex(value, pattern, at_start=True),
+}
+
+
+class _RuleNames:
+    """The names in a rule: the payload of its trigger."""
+
+    takes_several_lines = True
+
+    def __init__(self, root: str, surroundings: Surroundings) -> None:
+        self._below, self._surroundings = root.split(".")[1:], surroundings
+
+    def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
+        """Return the expression for a name, and the number of steps that it covers. Raises NotMapped."""
+        depth = len(self._below)
+        if function == "trigger" and argument is None and list(steps[:depth]) == self._below:
+            return Ours("payload", "" if len(steps) > depth else "dict"), depth
+        if function == "st2kv" and argument is None and len(steps) >= 2:
+            return key_of_store(self._surroundings, ".".join(steps)), len(steps)
+        raise NotMapped(f"`{function}` has no equal here")
+
+
+def parameters(
+    value: Any, kind: Any = None, root: str = "trigger", surroundings: Surroundings = NOWHERE
+) -> Any:
+    """Return a parameter of a rule's action with the type that the action declares. Raises NotMapped."""
+    if isinstance(value, str) and "<%" in value:
+        raise NotMapped("YAQL, which a rule leaves as text")
+    if isinstance(value, str) and "{%" in value:
+        if "string" not in (kind if isinstance(kind, list) else [kind]) and kind is not None:
+            raise NotMapped("a block of Jinja for what is no text")
+        return _checked_template(jinja_expressions.translate_text(value, _RuleNames(root, NOWHERE)))
+    names = _RuleNames(root, surroundings)
+    if isinstance(value, dict | list):
+        return texts_within(value, names)
+    mapped = template(value, names)
+    if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
+        return cast(mapped, as_expression(value, names), kind)
+    return mapped
+
+
+def _checked_template(text: str) -> str:
+    try:
+        compile_template(text)
+    except DefinitionError as error:
+        raise NotMapped(f"it is refused here: {error}") from None
+    return text
+
+
+def _checked(condition: str) -> str:
+    try:
+        compile_condition(condition)
+    except DefinitionError as error:
+        raise NotMapped(f"it is refused here: {error}") from None
+    return condition

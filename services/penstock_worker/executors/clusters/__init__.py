@@ -1,4 +1,0 @@
-"""The task executors on clusters of Dask and Ray.
-
-Not here: Kubernetes.
-"""

@@ -1,0 +1,54 @@
+"""What lint refuses of an imported project is a gap at the place that it was made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock_import.applied import keep_applicable
+from penstock_import.attune import AttunePack
+from penstock_import.celery import CeleryProject
+from penstock_import.stackstorm import StackStormPack
+
+STACKSTORM = {
+    "pack.yaml": "name: depot\n",
+    "actions/weigh.yaml": "name: weigh\nrunner_type: local-shell-cmd\nparameters: {crate: {type: string, required: true}}\n",
+    "triggers/arrived.yaml": "name: arrived\n",
+    "rules/r.yaml": "---\nname: heavy\ntrigger: {type: depot.arrived}\naction: {ref: depot.weigh}\n",
+}
+ATTUNE = {
+    "pack.yaml": "ref: depot\nlabel: Depot\n",
+    "actions/weigh.yaml": "ref: depot.weigh\nlabel: Weigh\nrunner_type: shell\nentry_point: weigh.sh\n"
+    "parameters: {crate: {type: string, required: true}}\n",
+    "actions/weigh.sh": "cat\n",
+    "triggers/arrived.yaml": "ref: depot.arrived\nlabel: Arrived\n",
+    "rules/r.yaml": "ref: depot.heavy\nlabel: Heavy\ntrigger_ref: depot.arrived\naction_ref: depot.weigh\n",
+}
+CELERY = {
+    "tasks.py": "from celery import Celery\napp = Celery('depot')\n@app.task\ndef weigh(crate): ...\n"
+    "app.conf.beat_schedule = {\n    'heavy': {'task': 'depot.tasks.weigh', 'schedule': 60.0},\n}\n",
+    "__init__.py": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "importer", "place"),
+    [
+        (STACKSTORM, StackStormPack, "rules/r.yaml:1"),
+        (ATTUNE, AttunePack, "rules/r.yaml:1"),
+        (CELERY, CeleryProject, "tasks.py:6"),
+    ],
+    ids=["stackstorm", "attune", "celery"],
+)
+def test_refused_definition_is_named_at_its_source(
+    tmp_path: Path, files: dict[str, str], importer: Any, place: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / "depot" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "depot" / name).write_text(text)
+    source = importer(tmp_path / "depot")
+    keep_applicable(source.mapped(), source.report)
+    gaps = [gap for gap in source.report.gaps if "heavy is refused" in gap.what]
+    assert {f"{gap.file}:{gap.line}" for gap in gaps} == {place}, gaps

@@ -1,0 +1,122 @@
+"""Retries of tasks are those that Celery makes: each task here is run by Celery itself, and by a simulation of ours."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import pytest
+from celery import Celery
+
+from penstock import Retry, RetryPolicy
+from penstock_import.celery_calls import task_decorator
+from penstock_import.celery_options import rate_limit, retry_of
+
+OPTIONS = (
+    "",
+    "max_retries=5",
+    "max_retries=5, default_retry_delay=30",
+    "autoretry_for=(KeyError,)",
+    "autoretry_for=(KeyError,), max_retries=1",
+    "autoretry_for=(KeyError,), max_retries=0",
+    "autoretry_for=(LookupError,), max_retries=2, default_retry_delay=7",
+    "autoretry_for=(ValueError,), max_retries=2",
+    "autoretry_for=(Exception,), dont_autoretry_for=(KeyError,), max_retries=2",
+    "autoretry_for=(Exception,), dont_autoretry_for=(ValueError,), max_retries=2",
+    "autoretry_for=(KeyError,), retry_kwargs={'max_retries': 2}",
+    "autoretry_for=(KeyError,), retry_kwargs={'max_retries': 2, 'countdown': 4}",
+    "autoretry_for=(KeyError,), retry_backoff=True, retry_jitter=False, max_retries=5",
+    "autoretry_for=(KeyError,), retry_backoff=3, retry_jitter=False, max_retries=5",
+    "autoretry_for=(KeyError,), retry_backoff=100, retry_backoff_max=150, retry_jitter=False, max_retries=3",
+    "autoretry_for=(KeyError,), retry_backoff=False, max_retries=2",
+    "retry_backoff=True, max_retries=4",
+    "throws=(KeyError,), autoretry_for=(KeyError,), max_retries=1",
+    "autoretry_for=[KeyError, ValueError], max_retries=1",
+    "autoretry_for=(KeyError,), max_retries=3, default_retry_delay=1",
+)
+"""Twenty tasks that raise KeyError each time."""
+
+
+def delays_of_celery(options: str) -> list[float]:
+    """Return the pauses before each further try of a task that always fails."""
+    app = Celery("t", broker="memory://")
+    app.conf.task_always_eager = True
+    delays: list[float] = []
+    runs: list[int] = []
+
+    def fails(self: Any) -> None:
+        runs.append(1)
+        raise KeyError("no")
+
+    name = f"fails_{OPTIONS.index(options)}"
+    eval(f"app.task(bind=True, shared=False, name='{name}', {options})", {"app": app, "KeyError": KeyError})(
+        fails
+    )
+    task = app.tasks[name]
+    signature_from_request = type(task).signature_from_request
+
+    def noted(
+        self: Any, request: Any = None, args: Any = None, kwargs: Any = None, queue: Any = None, **extra: Any
+    ) -> Any:
+        delays.append(float(extra["countdown"]))
+        return signature_from_request(self, request, args, kwargs, queue, **extra)
+
+    type(task).signature_from_request = noted
+    task.apply()
+    return delays[: len(runs) - 1]  # one more is planned, before Celery sees that it was the last
+
+
+def delays_of_ours(options: str) -> list[float]:
+    source = f"@app.task(bind=True, {options})\ndef fails(self): ..."
+    function = ast.parse(source).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    decorator = task_decorator(function)
+    assert isinstance(decorator, ast.Call)
+    keywords = {str(word.arg): word.value for word in decorator.keywords}
+    gaps: list[str] = []
+    policy = retry_of(keywords, False, lambda _, subject, __: gaps.append(subject))
+    assert gaps == []
+    if policy is None:
+        return []
+    target_action = RetryPolicy.model_validate(policy)
+    if not target_action.allows(("KeyError", "LookupError", "Exception", "BaseException", "object")):
+        return []
+    return [target_action.delay_before(attempt, 0) for attempt in range(2, target_action.max_attempts + 1)]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_failing_task_is_tried_as_often_as_celery_tries_it(options: str) -> None:
+    assert delays_of_ours(options) == delays_of_celery(options)
+
+
+def test_max_retries_alone_retries_only_on_request() -> None:
+    options = {"max_retries": ast.parse("5", mode="eval").body}
+    assert retry_of(options, False, lambda *_: None) is None
+    policy = RetryPolicy.model_validate(retry_of(options, True, lambda *_: None))
+    assert (policy.max_attempts, policy.initial_delay, policy.jitter) == (6, 180, 0)
+    assert not policy.allows(("ValueError", "Exception"))
+    assert Retry(after=3) is not None
+
+
+def test_computed_options_are_named() -> None:
+    gaps: list[str] = []
+    options = {
+        "autoretry_for": ast.parse("ERRORS", mode="eval").body,
+        "max_retries": ast.parse("N", mode="eval").body,
+    }
+    assert retry_of(options, False, lambda _, subject, __: gaps.append(subject)) is None
+    assert len(gaps) == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("'10/m'", {"rate": {"count": 10, "seconds": 60}}),
+        ("5", {"rate": {"count": 5, "seconds": 1}}),
+        ("'100/h'", {"rate": {"count": 100, "seconds": 3600}}),
+        ("'0.5/s'", {"rate": {"count": 1, "seconds": 2}}),
+        ("None", None),
+    ],
+)
+def test_rate_limit(written: str, expected: dict[str, Any] | None) -> None:
+    assert rate_limit(ast.parse(written, mode="eval").body) == expected

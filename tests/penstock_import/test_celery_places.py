@@ -1,0 +1,281 @@
+"""Where applications keep what they say of their tasks: each place is mapped or named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock_import.applied import keep_applicable
+from penstock_import.celery import CeleryProject
+from penstock_import.project import Project
+
+APP = "from celery import Celery\napp = Celery('depot')\n"
+TASK = "@app.task\ndef weigh(crate): ...\n"
+
+
+def imported(folder: Path, files: dict[str, str]) -> tuple[Project, set[str], int]:
+    """Return what is made of the files of an application, the gaps with their places, and the number of mapped tasks."""
+    for name, text in files.items():
+        (folder / "depot" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "depot" / name).write_text(text)
+    source = CeleryProject(folder / "depot")
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    return (
+        project,
+        {f"{gap.file}:{gap.line} {gap.what}" for gap in source.report.gaps},
+        source.report.mapped["tasks"],
+    )
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "def own(*args, **options):\n    return app.task(*args, acks_late=True, **options)\n",
+        "def inner(*args, **options):\n    return app.task(*args, acks_late=True, **options)\n"
+        "def own(**options):\n    return inner(max_retries=3, **options)\n",
+        "def own(**options):\n    def wrap(function):\n        @app.task(acks_late=True, **options)\n"
+        "        def run(*args): return function(*args)\n        return run\n    return wrap\n",
+        "class Maker:\n    def __call__(self, **options):\n        return app.task(acks_late=True, **options)\n"
+        "class Further(Maker): ...\nown = Further()\n",
+        "def own(**options):\n    def later(registry, function):\n        registry['app'].task(**options)(function)\n"
+        "    return later\n",
+        "from celery import shared_task\nown = shared_task(acks_late=True)\n",
+        "own = app.task\n",
+        "from functools import partial\nown: object = partial(app.task, acks_late=True)\n",
+        "own = lambda **options: app.task(acks_late=True, **options)\n",
+        "from celery import shared_task as own\n",
+        "from celery import shared_task\nclass own:\n    def __init__(self, **options): self.options = options\n"
+        "    def __call__(self, function): return shared_task(acks_late=True, **self.options)(function)\n",
+    ],
+    ids=[
+        "function",
+        "function of a function",
+        "inner task",
+        "object",
+        "unknown application",
+        "name of a call",
+        "name",
+        "partial",
+        "lambda",
+        "other name of an import",
+        "class",
+    ],
+)
+def test_task_of_own_decorator_is_named(tmp_path: Path, maker: str) -> None:
+    text = APP + maker + "@own(queue='scales')\ndef weigh(crate): ...\n"
+    project, gaps, mapped = imported(tmp_path, {"tasks.py": text})
+    line = text[: text.index("@own")].count("\n") + 1
+    assert (
+        f"tasks.py:{line} the decorator own(queue='scales') of weigh, which makes a task in its own way"
+        in gaps
+    )
+    assert project.actions["weigh"]["route"] == "scales"
+    assert mapped <= 1  # the inner task of a maker is one, too
+
+
+def test_own_decorator_of_another_file_named_task_is_named(tmp_path: Path) -> None:
+    maker = APP + "def task(**options):\n    return app.task(autoretry_for=(KeyError,), **options)\n"
+    uses = "from . import base\n@base.task(queue='scales')\ndef weigh(crate): ...\n"
+    _, gaps, mapped = imported(tmp_path, {"base.py": maker, "tasks.py": uses})
+    assert (
+        "tasks.py:2 the decorator base.task(queue='scales') of weigh, which makes a task in its own way"
+        in gaps
+    )
+    assert mapped == 0
+
+
+def test_decorator_of_application_is_no_own_one(tmp_path: Path) -> None:
+    maker = APP + "def task(**options):\n    return app.task(autoretry_for=(KeyError,), **options)\n"
+    uses = "from .base import app\n@app.task\ndef weigh(crate): ...\n"
+    _, gaps, mapped = imported(tmp_path, {"base.py": maker, "tasks.py": uses})
+    assert mapped == 1
+    assert not any("makes a task in its own way" in gap for gap in gaps)
+
+
+@pytest.mark.parametrize(
+    "line", ["weigh = app.task(weigh)", "app.task(name='x')(weigh)", "@app.task\nclass Weigh: ..."]
+)
+def test_task_without_decorated_function_is_named(tmp_path: Path, line: str) -> None:
+    _, gaps, _ = imported(tmp_path, {"tasks.py": f"{APP}def weigh(crate): ...\n{line}\n"})
+    assert "tasks.py:4 a task that app.task makes" in gaps
+
+
+def action_of(project: Project) -> dict[str, Any]:
+    return dict(project.actions["weigh"])
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"tasks.py": APP + TASK + "app.conf['task_time_limit'] = 600\n"},
+        {"tasks.py": APP + TASK + "CELERY = {'task_time_limit': 600}\n"},
+        {"tasks.py": APP + TASK + "web.config.from_mapping(CELERY=dict(task_time_limit=600))\n"},
+        {
+            "tasks.py": "from celery import Celery\nfrom . import playground\n"
+            "app = Celery('depot', config_source=playground)\n" + TASK,
+            "playground.py": "from .defaults import *\n",
+            "defaults.py": "task_time_limit = 600\n",
+        },
+        {
+            "tasks.py": APP + "app.config_from_object('depot.conf:Config')\n" + TASK,
+            "conf.py": "class Config:\n    task_time_limit = 600\n",
+        },
+        {
+            "tasks.py": APP + "from depot.conf import Config\napp.config_from_object(Config)\n" + TASK,
+            "conf.py": "class Config:\n    task_time_limit = 600\n",
+        },
+    ],
+    ids=["item", "dict", "mapping", "module with all names of another", "class by its path", "class"],
+)
+def test_setting_at_each_place_is_mapped(tmp_path: Path, files: dict[str, str]) -> None:
+    project, _, _ = imported(tmp_path, files)
+    assert action_of(project)["timeout"] == 600
+
+
+@pytest.mark.parametrize(
+    ("text", "gap"),
+    [
+        ("if PROD:\n    app.conf.task_time_limit = 600\n", "6 the setting app.conf.task_time_limit"),
+        ("CELERY = {'task_time_limit': LIMIT}\n", "5 the setting task_time_limit"),
+        ("web.config.from_mapping(CELERY=dict(task_time_limit=LIMIT))\n", "5 the setting task_time_limit"),
+        ("app.conf.update(web.config)\n", "5 settings of web.config"),
+        (
+            "app.config_from_object('x', namespace='DEPOT')\n",
+            "5 settings with the prefix DEPOT_, which are not read",
+        ),
+    ],
+)
+def test_setting_that_is_not_mapped_is_named(tmp_path: Path, text: str, gap: str) -> None:
+    project, gaps, _ = imported(tmp_path, {"tasks.py": APP + TASK + text})
+    assert f"tasks.py:{gap}" in gaps
+    assert action_of(project)["timeout"] is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "app.conf['beat_schedule'] = {'often': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1]}}",
+        "web.config['CELERYBEAT_SCHEDULE'] = {'often': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1]}}",
+        "CELERY = {'beat_schedule': {'often': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1]}}}",
+        "app.conf.update({'beat_schedule': {'often': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1]}}})",
+    ],
+)
+def test_schedule_at_each_place_is_mapped(tmp_path: Path, line: str) -> None:
+    project, _, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": f"{APP}{TASK}{line}\n"})
+    assert {name: entry["every"] for name, entry in project.schedules.items()} == {"often": 5}
+
+
+def test_schedule_that_two_files_give_is_named(tmp_path: Path) -> None:
+    setting = "CELERY_BEAT_SCHEDULE = {{'often': {{'task': 'depot.tasks.weigh', 'schedule': {}}}}}\n"
+    _, gaps, _ = imported(
+        tmp_path, {"tasks.py": APP + TASK, "base.py": setting.format(5), "prod.py": setting.format(60)}
+    )
+    assert "prod.py:1 CELERY_BEAT_SCHEDULE, which is given at base.py:1 too" in gaps
+
+
+@pytest.mark.parametrize("order", [("depot.tasks.weigh", "*"), ("*", "depot.tasks.weigh")])
+def test_annotation_of_task_comes_before_that_of_all(tmp_path: Path, order: tuple[str, str]) -> None:
+    limits = {"*": "10/s", "depot.tasks.weigh": "1/s"}
+    annotations = {key: {"rate_limit": limits[key]} for key in order}
+    text = f"{APP}{TASK}app.conf.task_annotations = {annotations}\n"
+    project, _, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": text})
+    assert action_of(project)["limits"] == [{"rate": {"count": 1, "seconds": 1}}]
+
+
+def test_exact_route_comes_before_pattern(tmp_path: Path) -> None:
+    routes = {"depot.*": {"queue": "all"}, "depot.tasks.weigh": {"queue": "scales"}}
+    text = f"{APP}{TASK}app.conf.task_routes = {routes}\n"
+    project, _, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": text})
+    assert action_of(project)["route"] == "scales"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if PROD:\n    app.conf.timezone = 'Europe/Paris'\n",
+        "CELERY = {'timezone': getenv('ZONE'), 'task_acks_late': True}\n",
+    ],
+)
+def test_zone_that_only_running_tells_disables_crontabs(tmp_path: Path, text: str) -> None:
+    schedule = "app.conf.beat_schedule = {'often': {'task': 'depot.tasks.weigh', 'schedule': crontab(hour=5), 'args': [1]}}\n"
+    project, gaps, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": APP + TASK + text + schedule})
+    assert project.schedules["often"]["enabled"] is False
+    assert any("the zone of the schedule often is computed" in gap for gap in gaps)
+
+
+SENT_TO_A_QUEUE = (
+    "app.conf.beat_schedule = {'x': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1], "
+    "'options': {'queue': Queues.OFTEN}}}\n"
+)
+
+
+def test_queue_that_a_class_names_is_read(tmp_path: Path) -> None:
+    names = "class Queues:\n    OFTEN = 'often'\n"
+    text = SENT_TO_A_QUEUE
+    project, _, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": APP + TASK + text, "names.py": names})
+    assert project.workflows["weigh_on_often"]["tasks"]["run"]["route"] == "often"
+
+
+def test_name_of_a_class_with_two_values_is_none_of_them(tmp_path: Path) -> None:
+    names = "class Queues:\n    OFTEN = 'often'\nQueues.OFTEN = 'seldom'\n"
+    text = SENT_TO_A_QUEUE
+    project, gaps, _ = imported(
+        tmp_path, {"__init__.py": "", "tasks.py": APP + TASK + text, "names.py": names}
+    )
+    assert project.workflows == {}
+    assert "tasks.py:5 options of the schedule x" in gaps
+
+
+def test_application_with_a_decorator_of_its_own_is_named(tmp_path: Path) -> None:
+    text = (
+        "from celery import Celery\nclass Depot(Celery):\n    def task(self, *args, **options):\n"
+        "        return super().task(*args, acks_late=True, **options)\napp = Depot('depot')\n"
+    )
+    _, gaps, _ = imported(tmp_path, {"tasks.py": text + TASK})
+    assert "tasks.py:3 the method task of a class of applications, which makes tasks in its own way" in gaps
+
+
+@pytest.mark.parametrize(
+    ("decorators", "line", "named"),
+    [
+        ("@app.task\n@throttled('2/4s')\n", 4, "throttled('2/4s')"),
+        ("@every(crontab='0 2 * * *')\n@app.task\n", 3, "every(crontab='0 2 * * *')"),
+        ("@app.task(bind=True)\n@transaction.atomic\n", 4, "transaction.atomic"),
+    ],
+)
+def test_decorator_beside_that_of_celery_is_named(
+    tmp_path: Path, decorators: str, line: int, named: str
+) -> None:
+    text = APP + decorators + "def weigh(self): ...\n"
+    _, gaps, mapped = imported(tmp_path, {"tasks.py": text})
+    assert f"tasks.py:{line} the decorator {named} of weigh" in gaps
+    assert mapped == 1
+    assert not any("decorator app.task" in gap for gap in gaps)
+
+
+def test_parameters_without_a_name_are_named(tmp_path: Path) -> None:
+    text = APP + "@app.task\ndef weigh(*crates): ...\n"
+    _, gaps, _ = imported(tmp_path, {"tasks.py": text})
+    assert "tasks.py:4 the parameters *crates of weigh" in gaps
+
+
+def test_name_of_a_task_is_no_decorator(tmp_path: Path) -> None:
+    text = APP + "def lift(crate): ...\nregister = app.task(lift)\n@register\ndef weigh(crate): ...\n"
+    project, gaps, _ = imported(tmp_path, {"tasks.py": text})
+    assert "weigh" not in project.actions
+    assert "tasks.py:4 a task that app.task makes" in gaps
+
+
+@pytest.mark.parametrize("marker", ["manage.py", "pyproject.toml", "setup.py"])
+def test_repository_with_a_stray_init_is_no_package(tmp_path: Path, marker: str) -> None:
+    """Its packages are imported from its folder, so that the names of tasks begin with theirs."""
+    schedule = (
+        "app.conf.beat_schedule = {'s': {'task': 'yard.tasks.weigh', 'schedule': 60.0, 'args': (1,)}}\n"
+    )
+    files = {"__init__.py": "", marker: "", "yard/tasks.py": APP + TASK, "yard/celery.py": APP + schedule}
+    project, gaps, _ = imported(tmp_path, files)
+    assert project.schedules["s"]["action"] == "depot.weigh"
+    assert not any("in no file" in gap for gap in gaps)

@@ -1,0 +1,199 @@
+"""`penstock import openapi`: operations become HTTP actions, and the project has no fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from penstock.cli import build
+from penstock.errors import InvalidInput, NotFound
+from penstock.language.loading import load_all
+from penstock.run.task_executors import attempt
+from penstock_import.openapi import OpenApiDocument
+from penstock_worker.executors.http.http import HttpExecutor
+from tests.penstock_worker.executors.runs import run_of
+from tests.penstock_worker.executors.web import Answer, serving
+
+DOCUMENT: dict[str, Any] = {
+    "openapi": "3.0.3",
+    "info": {"title": "Depot API", "version": "1"},
+    "servers": [{"url": "https://{region}.depot.example/v1", "variables": {"region": {"default": "eu"}}}],
+    "security": [{"token": []}],
+    "paths": {
+        "/crates/{crate-id}": {
+            "parameters": [{"$ref": "#/components/parameters/crate"}],
+            "get": {
+                "operationId": "crates/getOne",
+                "tags": ["crates"],
+                "summary": "Show a crate.",
+                "parameters": [
+                    {
+                        "name": "with",
+                        "in": "query",
+                        "schema": {"type": "array", "items": {"type": "string", "enum": ["owner"]}},
+                    },
+                    {"name": "X-Trace", "in": "header", "schema": {"type": "string", "nullable": True}},
+                    {"name": "Authorization", "in": "header", "schema": {"type": "string"}},
+                ],
+                "responses": {"200": {"description": "It."}},
+            },
+        },
+        "/crates": {
+            "post": {
+                "operationId": "crates/create",
+                "tags": ["crates"],
+                "requestBody": {
+                    "required": True,
+                    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Crate"}}},
+                },
+                "responses": {"201": {"description": "It."}},
+            },
+        },
+        "/labels": {
+            "post": {
+                "tags": ["labels"],
+                "security": [],
+                "requestBody": {
+                    "content": {
+                        "application/x-www-form-urlencoded": {
+                            "schema": {
+                                "type": "object",
+                                "required": ["text"],
+                                "properties": {
+                                    "text": {"type": "string"},
+                                    "expand": {"type": "array", "items": {"type": "string"}},
+                                    "metadata": {
+                                        "type": "object",
+                                        "additionalProperties": {"type": "string"},
+                                    },
+                                },
+                            },
+                            "encoding": {"expand": {"style": "deepObject", "explode": True}},
+                        }
+                    }
+                },
+                "responses": {"200": {"description": "It."}},
+            },
+        },
+    },
+    "components": {
+        "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        "parameters": {
+            "crate": {"name": "crate-id", "in": "path", "required": True, "schema": {"type": "integer"}}
+        },
+        "schemas": {
+            "Crate": {
+                "type": "object",
+                "required": ["weight"],
+                "properties": {
+                    "weight": {"type": "number", "minimum": 0, "exclusiveMinimum": True},
+                    "inside": {"type": "array", "items": {"$ref": "#/components/schemas/Crate"}},
+                },
+            }
+        },
+    },
+}
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Path:
+    path = tmp_path / "depot.json"
+    path.write_text(json.dumps(DOCUMENT))
+    return path
+
+
+def imported(document: Path, into: Path, *options: str) -> dict[str, Any]:
+    ran = CliRunner().invoke(build(), ["import", "openapi", str(document), "--into", str(into), *options])
+    assert ran.exit_code == 0, ran.output
+    ran = CliRunner().invoke(build(), ["lint", str(into)])
+    assert (ran.exit_code, "no fault" in ran.output) == (0, True), ran.output
+    actions: dict[str, Any] = yaml.safe_load((into / "actions.yaml").read_text())
+    return actions
+
+
+def test_operations_become_typed_actions(document: Path, tmp_path: Path) -> None:
+    actions = imported(document, tmp_path / "depot")
+    assert sorted(actions) == ["crates_create", "crates_get_one", "post_labels"]
+    show = actions["crates_get_one"]
+    assert show["description"] == "Show a crate."
+    assert show["parameters"]["required"] == ["crate_id"]
+    assert sorted(show["parameters"]["properties"]) == ["crate_id", "with", "x_trace"]
+    assert show["parameters"]["properties"]["x_trace"] == {"type": ["string", "null"]}
+    assert show["options"]["url"] == "https://eu.depot.example/v1/crates/{{ parameters['crate_id'] }}"
+    assert show["options"]["secrets"] == {"token": "depot_token"}
+    assert show["options"]["request"]["headers"]["Authorization"] == "Bearer {{ secrets.token }}"
+    crate = actions["crates_create"]["parameters"]["$defs"]["Crate"]
+    assert crate["properties"]["weight"] == {"type": "number", "exclusiveMinimum": 0}
+    assert crate["properties"]["inside"]["items"] == {"$ref": "#/$defs/Crate"}
+    assert "secrets" not in actions["post_labels"]["options"]
+
+
+def test_chosen_operations_server_and_secret(document: Path, tmp_path: Path) -> None:
+    actions = imported(
+        document, tmp_path / "depot", "--only", "labels", "--server", "http://localhost:1/", "--secret", "key"
+    )
+    assert list(actions) == ["post_labels"]
+    assert actions["post_labels"]["options"]["url"] == "http://localhost:1/labels"
+    assert actions["post_labels"]["options"]["secrets"] == {"token": "key"}
+
+
+async def test_imported_actions_call_the_server(document: Path, tmp_path: Path) -> None:
+    async with serving() as web:
+        actions = imported(document, tmp_path / "depot", "--server", web.url(""))
+        assert actions
+        known = load_all(str(tmp_path / "depot")).actions
+        calls: list[tuple[str, dict[str, Any], str, str, bytes]] = [
+            ("crates_get_one", {"crate_id": 7, "with": ["owner"]}, "GET", "/crates/7?with=owner", b""),
+            ("crates_create", {"body": {"weight": 1.5}}, "POST", "/crates", b'{"weight":1.5}'),
+            (
+                "post_labels",
+                {"text": "a b", "expand": ["x", "y"], "metadata": {"k": "v"}},
+                "POST",
+                "/labels",
+                b"text=a+b&expand%5B%5D=x&expand%5B%5D=y&metadata%5Bk%5D=v",
+            ),
+        ]
+        executor = HttpExecutor(allow=["127.0.0.1"])
+        for name, params, method, path, body in calls:
+            web.answer(path, Answer(200, b'{"ok": true}', {"Content-Type": "application/json"}))
+            run, _ = run_of(dict(known[f"depot.{name}"].options), params, secrets={"token": "t0ken"})
+            outcome = await attempt(executor, run)
+            assert outcome.result == {"ok": True}, outcome
+            request = web.requests[-1]
+            assert (request.method, request.path, request.body) == (method, path, body)
+        assert web.requests[0].headers["authorization"] == "Bearer t0ken"
+        await executor.close(0)
+
+
+def test_other_documents_are_refused(tmp_path: Path) -> None:
+    old = tmp_path / "old.yaml"
+    old.write_text("swagger: '2.0'\n")
+    none = {"name": None, "server": None, "secret": None, "only": ()}
+    with pytest.raises(InvalidInput, match="no document of OpenAPI 3"):
+        OpenApiDocument(str(old), **none)  # type: ignore[arg-type]
+    with pytest.raises(NotFound, match="no file"):
+        OpenApiDocument(str(tmp_path / "missing.json"), **none)  # type: ignore[arg-type]
+
+
+def test_gaps_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    odd = {
+        "openapi": "3.1.0",
+        "servers": [{"url": "https://odd.example"}],
+        "paths": {
+            "/a/{id}": {"get": {"responses": {}}},
+            "/b": {"get": {"parameters": [{"$ref": "other.json#/x"}], "responses": {}}},
+            "/c": {"get": {"parameters": [{"name": "p", "in": "query", "schema": {"pattern": "(?<=a)b"}}]}},
+        },
+    }
+    path.write_text(json.dumps(odd))
+    actions = imported(path, tmp_path / "odd")
+    assert list(actions) == ["get_c"]
+    report = (tmp_path / "odd" / "IMPORT.md").read_text()
+    assert "its path has a part without a parameter" in report
+    assert "leads out of the document" in report

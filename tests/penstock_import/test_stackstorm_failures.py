@@ -1,0 +1,160 @@
+"""A workflow that reads what a failed task gave does so here, too. The expectations are what Orquesta's own conductor did
+with these workflows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from penstock.testing import Simulation
+from penstock_import.applied import keep_applicable
+from penstock_import.report import Report
+from penstock_import.shell_actions import FUNCTIONS
+from penstock_import.stackstorm import StackStormPack
+
+ANY_OUTCOME = {"publish": [{"code": "<% result().return_code %>"}], "do": "after"}
+AFTER_SUCCESS = {"when": "<% succeeded() %>", "do": "after"}
+AFTER_FAILURE = {"when": "<% failed() %>", "publish": [{"code": "<% result().stdout %>"}], "do": "after"}
+AFTER_SEVEN = {
+    "when": "<% result().return_code = 7 %>",
+    "publish": [{"code": "<% result().stdout %>"}],
+    "do": "other",
+}
+
+NEXT = {"action": "core.local", "input": {"cmd": "true"}}
+
+
+def imported(folder: Path, workflow: dict[str, Any]) -> tuple[Simulation, Report]:
+    """Return a simulation of a pack with one workflow, `depot.flow`, and the report of its import."""
+    pack = folder / "depot"
+    (pack / "actions" / "workflows").mkdir(parents=True)
+    head = {"name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml"}
+    (pack / "pack.yaml").write_text("ref: depot\n")
+    (pack / "actions" / "flow.yaml").write_text(yaml.safe_dump(head))
+    (pack / "actions" / "workflows" / "flow.yaml").write_text(yaml.safe_dump(workflow, sort_keys=False))
+    source = StackStormPack(pack)
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    project.write(folder / "ours", "", source.report)
+    return Simulation(str(folder / "ours")), source.report
+
+
+@pytest.mark.parametrize(
+    ("command", "steps", "expected", "code"),
+    [
+        ("echo hi", [ANY_OUTCOME], "completed", 0),
+        ("echo hi; exit 3", [ANY_OUTCOME], "completed", 3),
+        ("echo hi; exit 3", [AFTER_FAILURE], "completed", "hi"),
+        ("echo hi; exit 3", [AFTER_FAILURE | {"do": "noop"}], "completed", "hi"),
+        ("echo hi; exit 3", [AFTER_FAILURE | {"do": "continue"}], "failed", None),
+        ("echo hi; exit 3", [AFTER_SUCCESS, AFTER_SEVEN], "failed", None),
+        ("echo hi; exit 7", [AFTER_SUCCESS, AFTER_SEVEN], "completed", "hi"),
+        ("echo hi", [AFTER_SUCCESS, AFTER_SEVEN], "completed", "none yet"),
+        ("echo hi; exit 7", [{"publish": [{"code": "<% result().stdout %>"}]}], "failed", None),
+    ],
+)
+def test_result_of_failed_task_is_read(
+    tmp_path: Path, command: str, steps: list[dict[str, Any]], expected: str, code: Any
+) -> None:
+    workflow = {
+        "vars": [{"code": "none yet"}],
+        "tasks": {
+            "first": {"action": "core.local", "input": {"cmd": command}, "next": steps},
+            **{name: NEXT for name in ("after", "other") if name in str(steps)},
+        },
+        "output": [{"code": "<% ctx().code %>"}],
+    }
+    simulation, report = imported(tmp_path, workflow)
+    assert report.mapped["workflows"] == 1, report.gaps
+    run = simulation.run("depot.flow")
+    assert run.status == expected
+    assert expected == "failed" or run.result == {"code": code}
+
+
+def test_later_task_reads_result_of_failed_task(tmp_path: Path) -> None:
+    workflow = {
+        "tasks": {
+            "first": {
+                "action": "core.local",
+                "input": {"cmd": "echo 5; exit 3"},
+                "next": [{"when": "<% failed() %>", "do": "after"}],
+            },
+            "after": {
+                "action": "core.local",
+                "input": {"cmd": "echo <% task(first).result.return_code %>"},
+            },
+        },
+        "output": [{"said": "<% task(after).result.stdout %>"}],
+    }
+    simulation, report = imported(tmp_path, workflow)
+    assert report.mapped["workflows"] == 1, report.gaps
+    assert simulation.run("depot.flow").result == {"said": 3}
+
+
+@pytest.mark.parametrize("seconds", [0.2, "<% ctx().seconds %>"])
+def test_command_over_its_timeout_has_failed(tmp_path: Path, seconds: float | str) -> None:
+    """Orquesta makes the status `failed` of an action that timed out while it ran."""
+    workflow = {
+        "input": [{"seconds": 60}],
+        "tasks": {
+            "first": {
+                "action": "core.local",
+                "input": {"cmd": "sleep 60", "timeout": seconds},
+                "next": [
+                    {"when": "<% failed() %>", "do": "after"},
+                    {"when": "<% succeeded() %>", "do": "noop"},
+                ],
+            },
+            "after": {"action": "core.local", "input": {"cmd": "true"}},
+        },
+    }
+    simulation, report = imported(tmp_path, workflow)
+    assert report.mapped["workflows"] == 1, report.gaps
+    if seconds == 0.2:
+        simulation.fake("depot.core_local", takes=61, times=1)  # the clock of a simulation ends it
+    run = simulation.run("depot.flow", seconds=0.2)
+    assert (run.status, run.tasks["after"]) == ("completed", "completed")
+
+
+def test_python_action_that_returns_false_has_failed() -> None:
+    """StackStorm's runner reads a pair as whether the action succeeded and its result."""
+    scope: dict[str, Any] = {}
+    exec(FUNCTIONS["ActionFailed"] + FUNCTIONS["python_result"] + FUNCTIONS["kept"], scope)
+    python_result = scope["python_result"]
+    assert python_result([1, 2]) == {"result": [1, 2], "exit_code": 0, "stdout": "", "stderr": ""}
+    assert python_result((True, 5))["result"] == 5
+    failed = scope["kept"](lambda: python_result((False, {"why": "no"})), {})
+    assert (failed["status"], failed["result"]["result"]) == ("failed", {"why": "no"})
+    with pytest.raises(TypeError, match="True or False"):
+        python_result(("no", 5))
+
+
+def test_computed_concurrency_of_nothing_is_one(tmp_path: Path) -> None:
+    workflow = {
+        "input": [{"several": 0}],
+        "tasks": {
+            "each": {
+                "with": {"items": "<% [1, 2] %>", "concurrency": "<% ctx().several %>"},
+                "action": "core.local",
+                "input": {"cmd": "echo <% item() %>"},
+            }
+        },
+    }
+    simulation, _ = imported(tmp_path, workflow)
+    assert simulation.run("depot.flow").status == "completed"
+
+
+@pytest.mark.parametrize("step", [{"do": "after"}, {"when": "<% ctx().go %>", "do": "after"}])
+def test_cancelled_task_leads_to_nothing(tmp_path: Path, step: dict[str, Any]) -> None:
+    """A task that is cancelled cancels its workflow in StackStorm, so that no transition of it is taken."""
+    workflow = {"vars": [{"go": True}], "tasks": {"first": {**NEXT, "next": [step]}, "after": NEXT}}
+    imported(tmp_path, workflow)
+    ours = yaml.safe_load((tmp_path / "ours" / "workflows.yaml").read_text())["flow"]
+    conditions = [taken["when"] for taken in ours["tasks"]["first"]["next"]]
+    assert [text.split(" and (")[0] for text in conditions] == [
+        "succeeded()",
+        "not succeeded() and not cancelled()",
+    ]
