@@ -27,21 +27,14 @@ from tests.flows.installation import Installation
 from tests.penstock.client.generated_types.test_module import ALL, listed
 from tests.penstock.language.schemas.directed_cases import KEYWORDS, Values, document
 from tests.sdk.conformance import ROOT, faults
-
-SDK = ROOT / "sdk/typescript"
+from tests.sdk.library import SDK, build_library
 
 pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="this machine has no Node")
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the library that was built as a user builds it."""
-    folder = tmp_path_factory.mktemp("sdk") / "typescript"
-    shutil.copytree(SDK, folder, ignore=shutil.ignore_patterns("node_modules", "dist"))
-    for words in (["npm", "ci", "--no-audit", "--no-fund"], ["npm", "run", "build"]):
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+    return build_library(tmp_path_factory.mktemp("sdk"))
 
 
 def test_worker_of_the_library_conforms(built: Path) -> None:
