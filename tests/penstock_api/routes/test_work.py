@@ -395,6 +395,42 @@ async def test_cordoned_worker_takes_nothing(api: Api) -> None:
         await worker.finish(await worker.one())
 
 
+async def test_hello_tells_differences_of_schemas(api: Api) -> None:
+    defined = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    ref = await remote(api, parameters=defined, result={"type": "string"})
+    equal = {"ref": ref, "parameters": {**defined, "title": "Parameters"}, "result": {"type": "string"}}
+    async with working(api, ref, actions=[equal]) as worker:
+        assert worker.welcome["differences"] == []
+    other = {"ref": ref, "parameters": {"n": {"type": "number"}}, "result": {"type": "string"}}
+    async with working(api, ref, actions=[other]) as worker:
+        assert worker.welcome["differences"] == [
+            {
+                "action": ref,
+                "part": "parameters",
+                "text": 'n.type: the definition has "integer", the worker "number"',
+            },
+            {"action": ref, "part": "parameters", "text": "n: only the definition requires it"},
+        ]
+        id = await api.house.client.start(ref, {"n": 3})  # its work is given all the same
+        await worker.finish(await worker.one(), result="three")
+        assert await api.house.client.result(id, timeout=20) == "three"
+
+
+async def test_hello_tells_that_a_definition_has_no_schema(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref, actions=[{"ref": ref, "result": {"type": "string"}}]) as worker:
+        assert worker.welcome["differences"] == [
+            {"action": ref, "part": "result", "text": "the definition has no schema"}
+        ]
+
+
+async def test_hello_tells_twenty_differences(api: Api) -> None:
+    ref = await remote(api)
+    many = {"type": "object", "properties": {f"n{n}": {"type": "integer"} for n in range(50)}}
+    async with working(api, ref, actions=[{"ref": ref, "parameters": many}]) as worker:
+        assert len(worker.welcome["differences"]) == 20
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -403,6 +439,8 @@ async def test_cordoned_worker_takes_nothing(api: Api) -> None:
         {"labels": {"a b": "c"}},
         {"protocol": 2},
         {"slots": 0},
+        {"actions": [{"ref": "shop.count", "parameters": {"type": "numbr"}}]},
+        {"actions": [{"ref": "shop.count", "result": {"$ref": "https://example.org/schema"}}]},
     ],
 )
 async def test_wrong_hello_is_refused(api: Api, wrong: dict[str, Any]) -> None:
