@@ -416,6 +416,34 @@ async def test_hello_tells_differences_of_schemas(api: Api) -> None:
         assert await api.house.client.result(id, timeout=20) == "three"
 
 
+async def test_answer_on_its_way_for_seconds_loses_no_attempt(api: Api) -> None:
+    """A worker that has not read the answer to its take names no attempt in its heartbeats."""
+    ref = await remote(api)
+    earlier = (
+        "update claim set claimed_at = claimed_at - make_interval(secs => $2) where worker = $1 returning 1"
+    )
+    async with working(api, ref) as worker:
+        mine = UUID(worker.welcome["worker"])
+        id = await api.house.client.start(ref)
+        attempt = await worker.one()
+        assert await api.house.rows(earlier, mine, 8.0)
+        for _ in range(3):
+            await worker.ok("beat", {"holding": []})
+        assert await status(api, id) == ("running", 1)
+        assert await api.house.rows(earlier, mine, 3.0)
+        for _ in range(2):
+            await worker.ok("beat", {"holding": []})
+        assert (await worker.finish(attempt)).status_code == 409
+
+
+async def test_page_of_workers_names_an_older_library(api: Api) -> None:
+    ref = await remote(api)
+    for sdk, is_named in (("penstock-sdk/0.0.9 (node 20)", True), ("mine/0.0.9", False)):
+        async with working(api, ref, sdk=sdk), api.caller("all") as caller:
+            page = (await caller.get("/workers")).text
+            assert (sdk in page, "older library" in page) == (True, is_named)
+
+
 async def test_hello_tells_that_a_definition_has_no_schema(api: Api) -> None:
     ref = await remote(api)
     async with working(api, ref, actions=[{"ref": ref, "result": {"type": "string"}}]) as worker:
