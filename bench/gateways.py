@@ -159,16 +159,16 @@ async def idle(url: str, server: Postgres, token: str, gateway_pid: int, count: 
             workers.append((http, session, task))
         started = time.monotonic() - began
         await asyncio.sleep(SETTLED_S)
-        before = await cost(connection, gateway_pid, server.pid)
+        start = await cost(connection, gateway_pid, server.pid)
         await asyncio.sleep(seconds)
-        after = await cost(connection, gateway_pid, server.pid)
-        elapsed = after.at - before.at
+        end = await cost(connection, gateway_pid, server.pid)
+        elapsed = end.at - start.at
         print(
             f"{count} idle workers (started in {started:.0f} s): "
-            f"gateway {100 * (after.gateway - before.gateway) / elapsed:.2f} % of a core, "
-            f"PostgreSQL {100 * (after.postgres - before.postgres) / elapsed:.2f} %, "
-            f"{(after.transactions - before.transactions) / elapsed:.1f} transactions/s, "
-            f"{(after.statements - before.statements) / elapsed:.1f} statements/s",
+            f"gateway {100 * (end.gateway - start.gateway) / elapsed:.2f} % of a core, "
+            f"PostgreSQL {100 * (end.postgres - start.postgres) / elapsed:.2f} %, "
+            f"{(end.transactions - start.transactions) / elapsed:.1f} transactions/s, "
+            f"{(end.statements - start.statements) / elapsed:.1f} statements/s",
             flush=True,
         )
         for http, session, task in workers:

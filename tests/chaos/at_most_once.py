@@ -53,7 +53,8 @@ def begun_again(starts: Path) -> dict[int, int]:
 
 
 async def unknown_to_their_worker(session: Session) -> int:
-    """Return the claimed attempts of which their worker never heard. No worker is lost, and yet they are. A worker that calls
-    a gateway is left out: it ends its attempts when its heartbeats are not answered, and names them no more once they are."""
+    """Return the claimed attempts of which their worker never heard. No worker is lost, and yet they are. Workers that
+    call a gateway are left out. Such a worker ends its attempts when its heartbeats are not answered. Later ones do not name
+    them."""
     [row] = await session.fetch(UNKNOWN)
     return int(row["count"])

@@ -65,17 +65,17 @@ async def hello(body: models.Hello, backend: Here, caller: Asked) -> models.Welc
         sdk=body.sdk,
     )
     async with gateway.pool.session() as session:
-        begun = await gateway.sessions.begin(session, caller, new)
+        new_session = await gateway.sessions.begin(session, caller, new)
     settings = backend.settings
     return models.Welcome(
-        worker=begun.worker.id,
-        session=begun.secret,
+        worker=new_session.worker.id,
+        session=new_session.secret,
         beat_every=settings.heartbeat_interval,
         lost_after=patience(settings),
         wait_at_most=models.LONGEST_WAIT_S,
         batch_at_most=models.MOST_IN_BATCH,
         result_bytes=settings.payload_cap,
-        differences=[models.SchemaDifference.model_validate(entry) for entry in begun.differences],
+        differences=[models.SchemaDifference.model_validate(entry) for entry in new_session.differences],
     )
 
 

@@ -93,7 +93,7 @@ class TakePermits:
         """Have permits placed for those of `takes` that have waited longest: there is no message on their queue. Return whether
         to offer again soon, since something is being claimed for one of them.
 
-        Takes in the second half of their wait come last. A permit has to be withdrawn before its take is answered, so the
+        Takes in the second half of their wait come last. A permit has to be withdrawn before its take is answered. So
         permits of takes that end soon would cost statements for each take of any worker."""
         is_busy = False
         room = MOST - self._out[queue] if self._is_possible else 0

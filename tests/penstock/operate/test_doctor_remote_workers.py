@@ -21,8 +21,8 @@ NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 OWN = version("penstock")
 
 
-def worker(name: str = "lab-7", sdk: str = "mine/0.1", **more: Any) -> LiveRemoteWorker:
-    values = {"token_name": "lab", "has_token": True, "expires_at": None, **more}
+def worker(name: str = "lab-7", sdk: str = "mine/0.1", **fields: Any) -> LiveRemoteWorker:
+    values = {"token_name": "lab", "has_token": True, "expires_at": None, **fields}
     return LiveRemoteWorker(name, "rust", sdk, **values)
 
 
@@ -54,7 +54,7 @@ def test_outdated_libraries_are_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "state", "words"),
+    ("fields", "state", "words"),
     [
         ({}, None, ""),
         ({"expires_at": NOW + timedelta(days=8)}, None, ""),
@@ -64,10 +64,10 @@ def test_outdated_libraries_are_a_warning() -> None:
         ({"token_name": None, "has_token": False}, None, ""),  # an open API
     ],
 )
-def test_token_that_ends_soon_is_told(more: dict[str, Any], state: str | None, words: str) -> None:
-    found = checks.tokens([worker(**more), worker("lab-8", **more)], NOW)
-    assert [finding.state for finding in found] == ([] if state is None else [state])
-    for finding in found:
+def test_token_that_ends_soon_is_told(fields: dict[str, Any], state: str | None, words: str) -> None:
+    findings = checks.tokens([worker(**fields), worker("lab-8", **fields)], NOW)
+    assert [finding.state for finding in findings] == ([] if state is None else [state])
+    for finding in findings:
         assert (finding.what, finding.says.startswith(words)) == ("token lab", True)
         assert "lab-7, lab-8" in finding.says
 
@@ -90,8 +90,8 @@ async def test_doctor_reads_tokens_of_live_workers(house: Installation) -> None:
             tenants=None,
             patience=60.0,
         )
-    found = {finding.what: finding for finding in await checks.findings(session, house.settings())}
-    assert {what: finding.state for what, finding in found.items()} == {
+    by_subject = {finding.what: finding for finding in await checks.findings(session, house.settings())}
+    assert {subject: finding.state for subject, finding in by_subject.items()} == {
         "remote workers": "ok",
         "token lab": "warning",
         "token gone": "bad",

@@ -25,7 +25,7 @@ ACTIONS = {"gate.counted": counted}
 DIFFERENCE = {"action": "gate.counted", "part": "result", "text": "the definition has no schema"}
 
 
-def welcome(**more: Any) -> Json:
+def welcome(**fields: Any) -> Json:
     return {
         "worker": str(new_id()),
         "session": "psw_x",
@@ -33,19 +33,19 @@ def welcome(**more: Any) -> Json:
         "lost_after": 50.0,
         "wait_at_most": 60.0,
         "result_bytes": 1000,
-        **more,
+        **fields,
     }
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "logged"),
     [
         ({}, []),  # a gateway of an earlier version
         ({"differences": []}, []),
         ({"differences": [DIFFERENCE]}, [["gate.counted, result: the definition has no schema"]]),
     ],
 )
-async def test_hello_names_schemas_and_logs_differences(answer: Json, told: list[list[str]]) -> None:
+async def test_hello_names_schemas_and_logs_differences(answer: Json, logged: list[list[str]]) -> None:
     worker = Identity(new_id(), "worker", "tester", ["default"], ["gate.counted"], {}, 1)
     with stub_gateway(hello=lambda _: welcome(**answer)) as stub, capture_logs() as lines:
         client = GatewayClient([stub.address], "pst_x")
@@ -55,7 +55,7 @@ async def test_hello_names_schemas_and_logs_differences(answer: Json, told: list
     assert hello["actions"] == [
         {"ref": "gate.counted", "parameters": counted.parameters_schema, "result": {"type": "integer"}}
     ]
-    assert [line["differences"] for line in lines if line["event"] == "worker.schemas_differ"] == told
+    assert [line["differences"] for line in lines if line["event"] == "worker.schemas_differ"] == logged
 
 
 def test_schemas_of_a_hello_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

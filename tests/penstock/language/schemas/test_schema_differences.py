@@ -79,9 +79,9 @@ def test_schemas_without_a_difference_have_equal_values() -> None:
             continue
         defined, offered = normalise(schema), normalise(other)
         assert list(schema_differences(defined, defined)) == []
-        one, two, values = Validator(schema), Validator(other), Values(chance, schema)
+        first, second, values = Validator(schema), Validator(other), Values(chance, schema)
         tried = [values.value() for _ in range(8)]
-        if any(one.fits(value, Budget()) != two.fits(value, Budget()) for value in tried):
+        if any(first.fits(value, Budget()) != second.fits(value, Budget()) for value in tried):
             disagreements += 1
             assert list(schema_differences(defined, offered)), (schema, other)
     assert disagreements > 300
