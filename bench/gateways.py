@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import random
 import statistics
 import time
 import uuid
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
 import httpx
 from pydantic import SecretStr
 
-from bench.http_starts import cpu_of
+from bench.audited_requests import cpu_of_all, cpu_of_threads
 from bench.servers import Postgres
 from bench.services import service, until_it_listens
 from penstock import Client, Settings, action, load
@@ -31,6 +33,16 @@ from penstock.store.schema import migrate
 
 KINDS = ("direct", "gateway")
 RATE = 20.0
+LONGEST_WAIT_S = 60.0
+"""Seconds for which an idle worker lets a take wait."""
+SETTLED_S = 5.0
+"""Seconds from the hello of the last idle worker to the first figures."""
+STATEMENTS = {"shared_preload_libraries": "pg_stat_statements", "pg_stat_statements.track": "top"}
+"""Settings of a PostgreSQL that counts the statements of its clients."""
+COUNTS = """
+select d.xact_commit + d.xact_rollback, (select coalesce(sum(calls), 0)::bigint from pg_stat_statements where dbid = d.datid)
+from pg_stat_database d where d.datname = current_database()
+"""
 
 
 @action(pack="bench", route="direct")
@@ -90,44 +102,85 @@ async def compare(options: argparse.Namespace, client: Client) -> None:
         )
 
 
-async def idle(url: str, database: str, token: str, pid: int, count: int, seconds: float) -> None:
-    """Print what `count` workers that wait for work cost their gateway."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
-    headers = {"authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(base_url=url, headers=headers, limits=limits, timeout=90) as http:
+async def hello(http: httpx.AsyncClient, number: int) -> dict[str, str]:
+    """Begin the session of a worker. Return the header of its calls."""
+    body = {
+        "name": f"idle-{number}",
+        "language": "python",
+        "sdk": "bench",
+        "routes": ["gateway"],
+        "actions": [{"ref": "bench.gateway"}],
+        "slots": 1,
+    }
+    answer = (await http.post("/api/v1/work/hello", json=body)).raise_for_status()
+    return {"penstock-session": answer.json()["session"]}
 
-        async def work(number: int) -> None:
-            hello = {"name": f"idle-{number}", "language": "python", "sdk": "bench", "routes": ["gateway"]}
-            body = {**hello, "actions": [{"ref": "bench.gateway"}], "slots": 1}
-            welcome = (await http.post("/api/v1/work/hello", json=body)).raise_for_status().json()
-            session = {"penstock-session": welcome["session"]}
-            while True:
-                take = {"request": str(uuid.uuid4()), "slots": 1, "wait": 60.0}
-                (await http.post("/api/v1/work/take", json=take, headers=session)).raise_for_status()
 
-        workers = []
+async def wait_for_work(http: httpx.AsyncClient, session: dict[str, str]) -> None:
+    """Send takes without an end. The first one is shorter, so that the takes of many workers do not end all at once."""
+    wait = random.uniform(1.0, LONGEST_WAIT_S)
+    while True:
+        take = {"request": str(uuid.uuid4()), "slots": 1, "wait": wait}
+        (await http.post("/api/v1/work/take", json=take, headers=session)).raise_for_status()
+        wait = LONGEST_WAIT_S
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Figures since the start of the servers. CPU is in seconds."""
+
+    at: float
+    gateway: float
+    postgres: float
+    transactions: int
+    statements: int
+
+
+async def cost(connection: asyncpg.Connection[asyncpg.Record], gateway_pid: int, postgres_pid: int) -> Cost:
+    row = await connection.fetchrow(COUNTS)
+    assert row is not None
+    return Cost(time.monotonic(), cpu_of_threads(gateway_pid), cpu_of_all(postgres_pid), *row)
+
+
+async def idle(url: str, server: Postgres, token: str, gateway_pid: int, count: int, seconds: float) -> None:
+    """Print what `count` workers that wait for work cost their gateway and PostgreSQL."""
+    async with AsyncExitStack() as stack:
+        connection = await asyncpg.connect(server.url())
+        stack.push_async_callback(connection.close)
+        workers, began = [], time.monotonic()
         for number in range(count):
-            workers.append(asyncio.create_task(work(number)))
-            await asyncio.sleep(60.0 / max(count, 60))  # their takes do not end all at once
-        connection = await asyncpg.connect(database)
-        read = "select xact_commit + xact_rollback from pg_stat_database where datname = current_database()"
-        cpu, commits = sum(cpu_of(pid)), await connection.fetchval(read)
-        began = time.monotonic()
+            # A client with many connections looks at all of them for each call, so each worker has its own.
+            http = httpx.AsyncClient(
+                base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=90, verify=False
+            )
+            await stack.enter_async_context(http)
+            session = await hello(http, number)
+            task = asyncio.create_task(wait_for_work(http, session))
+            workers.append((http, session, task))
+        started = time.monotonic() - began
+        await asyncio.sleep(SETTLED_S)
+        start = await cost(connection, gateway_pid, server.pid)
         await asyncio.sleep(seconds)
-        elapsed = time.monotonic() - began
-        cpu, commits = sum(cpu_of(pid)) - cpu, await connection.fetchval(read) - commits
+        end = await cost(connection, gateway_pid, server.pid)
+        elapsed = end.at - start.at
         print(
-            f"{count} idle workers: {100 * cpu / elapsed:.2f} % of a core, {commits / elapsed:.1f} transactions/s",
+            f"{count} idle workers (started in {started:.0f} s): "
+            f"gateway {100 * (end.gateway - start.gateway) / elapsed:.2f} % of a core, "
+            f"PostgreSQL {100 * (end.postgres - start.postgres) / elapsed:.2f} %, "
+            f"{(end.transactions - start.transactions) / elapsed:.1f} transactions/s, "
+            f"{(end.statements - start.statements) / elapsed:.1f} statements/s",
             flush=True,
         )
-        assert not [task for task in workers if task.done()], "a worker has ended"
-        for task in workers:
+        for http, session, task in workers:
+            if task.done():
+                await task  # a take has failed
             task.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
-        await connection.close()
+            await asyncio.gather(task, return_exceptions=True)
+            (await http.post("/api/v1/work/bye", json={}, headers=session)).raise_for_status()
 
 
-async def measure(options: argparse.Namespace, url: str) -> None:
+async def measure(options: argparse.Namespace, server: Postgres) -> None:
+    url = server.url()
     settings = Settings(database_url=SecretStr(url))
     await migrate.upgrade(settings)
     environment = {"PENSTOCK_DATABASE_URL": url, "PENSTOCK_PORT": "0", "PENSTOCK_LOG_LEVEL": "error"}
@@ -143,8 +196,9 @@ async def measure(options: argparse.Namespace, url: str) -> None:
             stack.enter_context(service(checkout, ["executor"], environment))
             await until_it_listens(port)
             if options.idle:
+                await server.execute("create extension pg_stat_statements")
                 for count in (0, options.idle // 10, options.idle):
-                    await idle(address, url, token, gateway_pid, count, options.seconds)
+                    await idle(address, server, token, gateway_pid, count, options.seconds)
                 return
             remote = {**environment, "PENSTOCK_DATABASE_URL": "", "PENSTOCK_TOKEN": token}
             words = ["worker", "--module", file, "--concurrency", str(options.slots)]
@@ -165,9 +219,9 @@ def main() -> None:
     parser.add_argument("--idle", type=int, default=0, help="measure so many idle workers instead")
     parser.add_argument("--seconds", type=float, default=60.0, help="for which idle workers are measured")
     options = parser.parse_args()
-    server = Postgres()
+    server = Postgres(**STATEMENTS if options.idle else {})
     try:
-        asyncio.run(measure(options, server.url()))
+        asyncio.run(measure(options, server))
     finally:
         server.close()
 

@@ -74,7 +74,7 @@ async def work_over_gateway(
         )
         client = GatewayClient(addresses, token)
         stack.push_async_callback(client.close)
-        session = await say_hello(client, worker)
+        session = await say_hello(client, worker, runnable)
         state = WorkerState.of(task_executors, settings.concurrency)
         backend = GatewayBackend(
             client,
@@ -86,7 +86,7 @@ async def work_over_gateway(
             of_route=of_route,
             own_secrets=[token, *credentials(settings)],
             patience=settings.grace + WRITTEN,
-            say_hello=partial(say_hello, client, worker),
+            say_hello=partial(say_hello, client, worker, runnable),
         )
         runner = Runner(settings, metrics, task_executors, state, backend)
         replacing: set[asyncio.Task[None]] = set()

@@ -1,11 +1,12 @@
-"""Connections to PostgreSQL on which an answer can be lost: the statement has run and is committed, and its sender
-does not hear of it, because the connection is gone by then."""
+"""Connections to PostgreSQL and to gateways on which an answer can be lost: the statement or the call is committed, and its
+sender does not hear of it, because the connection is gone by then."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 
-from tests.chaos.proxy import Direction, Verdict
+from tests.chaos.proxy import Direction, Verdict, Watch
 
 LENGTH = 4
 """Bytes of a message's length, which counts itself."""
@@ -14,18 +15,27 @@ READY = b"Z\x00\x00\x00\x05I"
 """The server has committed, and waits for the next statement. The last that it says of each."""
 
 
-class Answers:
-    """The state that the connections of one proxy share: the answer that is to be lost."""
+STATEMENTS = (b"claim_executions", b"claim_executions", b"finish_attempts", b"")
+"""Words of statements whose answers are lost. The empty word is in any."""
+CALLS = (b"/work/take", b"/work/take", b"/work/finish", b"/work/beat", b"/work/hello", b"/work/")
+"""Words of calls of a gateway whose answers are lost."""
 
-    def __init__(self) -> None:
+
+class Answers:
+    """The state that the connections of a network share: the answer that is to be lost. `words`: words of the requests
+    whose answers are worth losing."""
+
+    def __init__(self, reader: Callable[[Answers], Watch], words: Sequence[bytes]) -> None:
+        self.words = words
+        self._reader = reader
         self._word: bytes | None = None
         self._lost = asyncio.Event()
 
-    def watch(self) -> Statements:
-        return Statements(self)
+    def watch(self) -> Watch:
+        return self._reader(self)
 
     async def lose(self, word: bytes, patience: float) -> bool:
-        """Lose the answer to the next statement that has this word. False if none came within so many seconds."""
+        """Lose the answer to the next request that has this word. False if none came within so many seconds."""
         self._word = word
         self._lost.clear()
         try:
@@ -37,9 +47,9 @@ class Answers:
             self._word = None
         return True
 
-    def take(self, statement: bytes) -> bool:
-        """Return true if this statement is the one to lose. No other session's is, then."""
-        if self._word is None or self._word not in statement:
+    def take(self, request: bytes) -> bool:
+        """Return true if the answer to this request is to be lost. Then no other answer is."""
+        if self._word is None or self._word not in request:
             return False
         self._word = None
         return True
@@ -91,3 +101,20 @@ class Statements:
         elif kind == b"B":
             _portal, name, *_ = body.split(b"\0", 2)
             self._losing = self._losing or self._answers.take(self._prepared.get(name, b""))
+
+
+class Calls:
+    """One connection to a gateway, with one call at a time."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._losing = False
+
+    def sees(self, direction: Direction, data: bytes) -> Verdict:
+        if direction == "up":
+            self._losing = self._losing or self._answers.take(data)
+            return "pass"
+        if not self._losing:
+            return "pass"
+        self._answers.tell()
+        return "reset"

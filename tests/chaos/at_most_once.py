@@ -18,7 +18,10 @@ select e.id, e.status, r.result::text as result, coalesce(r.error ->> 'message',
 from execution e left join result r on r.execution_id = e.id
 where e.id = any($1::uuid[]) and e.finished_at is not null
 """
-UNKNOWN = "select count(*) as count from attempt where error ->> 'message' = 'its worker does not know of it'"
+UNKNOWN = """
+select count(*) as count from attempt a left join process p on p.id::text = a.worker
+where a.error ->> 'message' = 'its worker does not know of it' and p.session is null
+"""
 
 
 @dataclass
@@ -50,6 +53,8 @@ def begun_again(starts: Path) -> dict[int, int]:
 
 
 async def unknown_to_their_worker(session: Session) -> int:
-    """Return the claimed attempts of which their worker never heard. No worker is lost, and yet they are."""
+    """Return the claimed attempts of which their worker never heard. No worker is lost, and yet they are. Workers that
+    call a gateway are left out. Such a worker ends its attempts when its heartbeats are not answered. Later ones do not name
+    them."""
     [row] = await session.fetch(UNKNOWN)
     return int(row["count"])

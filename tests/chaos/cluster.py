@@ -13,10 +13,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import SecretStr
 
+from penstock.operate.access import create_token
 from penstock.settings import Settings
 from penstock.store.schema import migrate
 from tests.chaos import work
-from tests.chaos.answers import Answers
+from tests.chaos.answers import CALLS, STATEMENTS, Answers, Calls, Statements
 from tests.chaos.disk import Disk
 from tests.chaos.machines import Machine, Network, Role, Spread
 from tests.chaos.proxy import Proxy
@@ -31,6 +32,10 @@ from tests.servers.rabbitmq import RabbitMQ
 VHOST = "chaos"
 CLOCKS = "0,7200,-7200"
 """Seconds by which the clock of a replica is wrong, one after the other."""
+NODE_WORKER = ROOT / "tests/chaos/work.mjs"
+"""The program of a worker on Node."""
+LIBRARY = "CHAOS_LIBRARY"
+"""The variable that names the folder of the built library for Node."""
 
 
 @dataclass(kw_only=True)
@@ -44,22 +49,27 @@ class Cluster(Spread):
 
     @property
     def networks(self) -> list[Network]:
-        return [machine.network for machine in self.machines if machine.network is not None]
+        networks = {id(machine.network): machine.network for machine in self.machines}
+        return [network for network in networks.values() if network is not None]
+
+    @property
+    def hostile(self) -> list[HostileProxy]:
+        return [network.hostile for network in self.networks if network.hostile is not None]
 
     def links(self, server: str | None = None) -> list[Proxy]:
         return [
             link
             for network in self.networks
             for name, link in network.links.items()
-            if server is None or name == server
+            if server is None or name.startswith(server)
         ]
 
     def heal(self) -> None:
         """Whatever was broken works again."""
         for link in self.links():
             link.heal()
-        for network in self.networks:
-            network.hostile.heal()
+        for hostile in self.hostile:
+            hostile.heal()
         for replica in self.replicas():
             replica.signal(signal.SIGCONT)
         if self.disk is not None:
@@ -67,9 +77,12 @@ class Cluster(Spread):
 
 
 @asynccontextmanager
-async def cluster(log: Path, settings: Mapping[str, Any], *, disk_mb: int = 400) -> AsyncIterator[Cluster]:
-    """Two executors and three workers on three machines: one beside the servers, one behind links that can be broken,
-    one behind such links with a clock that jumps."""
+async def cluster(
+    log: Path, settings: Mapping[str, Any], *, disk_mb: int = 400, library: Path | None = None
+) -> AsyncIterator[Cluster]:
+    """Two executors, two gateways and four workers on machines. One machine is beside the servers, one behind links that can
+    be broken, one behind such links with a clock that jumps. At a site behind links to the gateways are half of the
+    workers: they have a token alone. One of them runs on Node if `library` is a built library for Node."""
     async with AsyncExitStack() as stack:
         postgres = await asyncio.to_thread(choose.private_postgres, {**FAST, "max_connections": "250"})
         stack.callback(postgres.close)
@@ -85,33 +98,46 @@ async def cluster(log: Path, settings: Mapping[str, Any], *, disk_mb: int = 400)
         if disk is not None:
             await disk.take_over(house.session)
 
-        async def machine(
-            name: str, *roles: Role, far: bool, program: Sequence[str] = COMMAND_LINE
-        ) -> Machine:
-            network = await _network(stack, database, broker) if far else None
-            fleet = Fleet(
-                _through(database, network.links["postgres"].port if network else None),
-                _through(broker, network.hostile.port if network else None),
-                log,
-                program=program,
-                **settings,
-            )
+        def machine(name: str, fleet: Fleet, network: Network | None, *roles: Role) -> Machine:
             fleet.environment |= {work.STARTS: str(starts), work.CALLS: str(calls)}
             stack.enter_context(fleet)
-            made = Machine(name, fleet, network, concurrency=100)
+            fronts = [link for at, link in site.links.items() if at.endswith(f" {name}")]
+            made = Machine(name, fleet, network, concurrency=100, fronts=fronts)
             for role in roles:
                 made.start(role)
             return made
 
+        def behind(network: Network, program: Sequence[str] = COMMAND_LINE) -> Fleet:
+            assert network.hostile is not None
+            return Fleet(
+                _through(database, network.links["postgres"].port),
+                _through(broker, network.hostile.port),
+                log,
+                program=program,
+                **settings,
+            )
+
         starts, calls = log.with_name("starts"), log.with_name("calls")
         starts.touch()
         calls.touch()
+        _, token = await create_token(house.session, "site", ["work"], by="chaos")
+        site = await _site(stack)
+        servers = ",".join(f"http://127.0.0.1:{link.port}" for link in site.links.values())
+        remote = {**settings, "server": servers, "token": token}
         clock = (str(ROOT / "tests/flows/wrong_clock.py"), CLOCKS)
+        far, odd = await _network(stack, database, broker), await _network(stack, database, broker)
         machines = [
-            await machine("near", "executor", "worker", far=False),
-            await machine("far", "worker", far=True),
-            await machine("odd", "executor", "worker", far=True, program=clock),
+            machine("near", Fleet(database, broker, log, **settings), None, "executor", "worker", "gateway"),
+            machine("far", behind(far), far, "gateway"),
+            machine("odd", behind(odd, clock), odd, "executor", "worker"),
         ]
+        if library is None:
+            machines.append(machine("site", Fleet("", None, log, **remote), site, "worker", "worker"))
+        else:
+            machines.append(machine("site", Fleet("", None, log, **remote), site, "worker"))
+            node = Fleet("", None, log, interpreter="node", program=[str(NODE_WORKER)], **remote)
+            node.environment[LIBRARY] = str(library)
+            machines.append(machine("site-node", node, site, "worker"))
         made = Cluster(
             machines=machines,
             postgres=postgres,
@@ -130,16 +156,21 @@ async def cluster(log: Path, settings: Mapping[str, Any], *, disk_mb: int = 400)
 
 
 async def _network(stack: AsyncExitStack, database: str, broker: str) -> Network:
-    answers = Answers()
+    answers = Answers(Statements, STATEMENTS)
     postgres = await stack.enter_async_context(Proxy(urlsplit(database).port or 0, answers.watch))
     rabbitmq = await stack.enter_async_context(Proxy(urlsplit(broker).port or 0))
     hostile = stack.enter_context(HostileProxy(rabbitmq.port))
     return Network({"postgres": postgres, "rabbitmq": rabbitmq}, answers, hostile)
 
 
-def _through(url: str, port: int | None) -> str:
+async def _site(stack: AsyncExitStack) -> Network:
+    """Return the links of a site to the gateways of two machines, which lead nowhere before the gateways are started."""
+    answers = Answers(Calls, CALLS)
+    links = [await stack.enter_async_context(Proxy(0, answers.watch)) for _ in range(2)]
+    return Network({"gateway near": links[0], "gateway far": links[1]}, answers)
+
+
+def _through(url: str, port: int) -> str:
     """Return the same address by way of a proxy."""
-    if port is None:
-        return url
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{port}"))

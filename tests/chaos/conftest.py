@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from tests.chaos.faults import OF_PROCESSES, OF_SERVERS
+from tests.sdk.library import build_library
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -41,3 +44,9 @@ def only(request: pytest.FixtureRequest) -> Sequence[str]:
 def seed(request: pytest.FixtureRequest) -> int:
     option = request.config.getoption("--seed")
     return random.SystemRandom().randrange(10**6) if option is None else int(option)
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path | None:
+    """Return the folder of the built library for Node; None on a machine without Node."""
+    return None if shutil.which("npm") is None else build_library(tmp_path_factory.mktemp("library"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -19,7 +19,7 @@ from tests.flows.installation import Installation
 from tests.kit.hostile_proxy import HostileProxy
 from tests.servers.process import free_port
 
-Role = Literal["executor", "worker"]
+Role = Literal["executor", "worker", "gateway"]
 
 
 @dataclass
@@ -56,19 +56,30 @@ class Replica:
 
 @dataclass
 class Network:
-    """The links between a machine and the servers, which can be broken. `hostile`: before the link to the broker."""
+    """The links between a machine and what it calls, which can be broken. `answers`: of the servers that they lead to.
+    `hostile`: before the link to the broker, if there is one."""
 
     links: Mapping[str, Proxy]
     answers: Answers
-    hostile: HostileProxy
+    hostile: HostileProxy | None = None
 
 
 class Machine:
-    """Processes that share a way to the servers: `network`, or none that could be broken."""
+    """Processes that share a way to the servers: `network`, or none that could be broken. `fronts`: the links that lead to
+    the gateway of this machine."""
 
-    def __init__(self, name: str, fleet: Fleet, network: Network | None, concurrency: int) -> None:
+    def __init__(
+        self,
+        name: str,
+        fleet: Fleet,
+        network: Network | None,
+        concurrency: int,
+        *,
+        fronts: Sequence[Proxy] = (),
+    ) -> None:
         self.name = name
         self.network = network
+        self._fronts = fronts
         self.replicas: list[Replica] = []
         self._fleet = fleet
         self._concurrency = concurrency
@@ -77,9 +88,18 @@ class Machine:
     def start(self, role: Role) -> Replica:
         self._count += 1
         name = f"{self.name}-{role}-{self._count}"
-        options = ("--module", "tests.chaos.work", "--concurrency", str(self._concurrency))
         port = free_port()
-        words = ("--name", name, "--port", str(port), *(options if role == "worker" else ()))
+        words = ["--name", name]
+        if role == "gateway":
+            # The gateway before this one may still drain on its port.
+            api_port = free_port()
+            words += ["--port", str(api_port), "--health-port", str(port)]
+            for front in self._fronts:
+                front.lead_to(api_port)
+        else:
+            words += ["--port", str(port)]
+        if role == "worker":
+            words += ["--module", "tests.chaos.work", "--concurrency", str(self._concurrency)]
         self.replicas.append(Replica(self, role, name, self._fleet.start(role, *words), port))
         return self.replicas[-1]
 
@@ -122,6 +142,11 @@ class Spread:
     def replicas(self, role: Role | None = None) -> Iterator[Replica]:
         for machine in self.machines:
             yield from (r for r in machine.replicas if role is None or r.role == role)
+
+    async def until_started(self) -> None:
+        """Wait until every executor and worker has a row. A gateway has none."""
+        count = len([replica for replica in self.replicas() if replica.role != "gateway"])
+        await self.house.until("select 1 from process having count(*) = $1", count, seconds=120)
 
     async def keep(self) -> None:
         """Start again what ends by itself, as whatever runs services in production does."""

@@ -54,6 +54,10 @@ class Proxy:
         """Count the connections that pass through it now."""
         return len(self._passing)
 
+    def lead_to(self, target: int) -> None:
+        """Pass on new connections to another port."""
+        self._target = target
+
     def cut(self) -> None:
         """Reset every connection, and refuse new ones until healed."""
         self._refusing = True

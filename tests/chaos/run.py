@@ -66,11 +66,13 @@ async def chaos(
     patience: float,
     pace: float = 1.0,
     only: Sequence[str] = (),
+    library: Path | None = None,
 ) -> Run:
     """`patience`: seconds until everything must have come to rest after the last fault is mended. `pace`: pauses
-    between faults are so many times longer. `only`: names of faults, where it is not all of them."""
-    async with cluster(log, settings, disk_mb=int(150 + seconds / 3)) as it:
-        await it.house.until("select 1 from process having count(*) = 5", seconds=60)
+    between faults are so many times longer. `only`: names of faults, where it is not all of them. `library`: a built
+    library for Node, for a worker on Node."""
+    async with cluster(log, settings, disk_mb=int(150 + seconds / 3), library=library) as it:
+        await it.until_started()
         load, nemesis = Load(it.house.client), Nemesis(it, seed, only)
         await asyncio.gather(
             load.run(seconds),

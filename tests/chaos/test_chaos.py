@@ -14,6 +14,7 @@ async def test_whatever_breaks_everything_is_done_once_and_right(
     minutes: float,
     seed: int,
     only: Sequence[str],
+    library: Path | None,
     request: pytest.FixtureRequest,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -28,6 +29,7 @@ async def test_whatever_breaks_everything_is_done_once_and_right(
         patience=(120 if only else 300) if short else 600,
         pace=(1.0 if short else 4.0) * (0.5 if only else 1.0),
         only=only,
+        library=library,
     )
     with capsys.disabled():
         print(f"\n{run.text}\nlog of the services: {log}")

@@ -17,6 +17,7 @@ KINDS = (
     "requests lost",
     "answer lost",
     "kill -9 all workers",
+    "kill -9 a gateway",
 )
 
 

@@ -27,7 +27,7 @@ async def test_workers_are_killed_two_hundred_times_over_twenty_thousand_executi
     kills, draw = int(request.config.getoption("--kills")), random.Random(seed)
     intent, faults = Intent(), []
     async with cluster(tmp_path / "services.log", SHORT) as it:
-        await it.house.until("select 1 from process having count(*) = 5", seconds=60)
+        await it.until_started()
         for kill in range(kills):
             numbers = range(kill * EACH, (kill + 1) * EACH)
             ids = await it.house.client.start_many("chaos.double", [{"n": n} for n in numbers])

@@ -25,9 +25,10 @@ def python_path(root: Path = ROOT) -> str:
 
 
 class Fleet:
-    """Starts `penstock executor` and `penstock worker` processes, and ends by pid what it started. `program`: what
-    Python runs in place of Penstock's own command line. `release`: a copy of the code and the migrations to run, in place
-    of these. `forked`: Penstock's own may begin as a fork, which is as good and takes a hundredth of the time."""
+    """Starts `penstock executor`, `penstock worker` and `penstock gateway` processes, and ends by pid what it started. `program`:
+    what Python runs in place of Penstock's own command line. Another `interpreter` runs it instead of Python. `release`: a copy
+    of the code and the migrations to run, in place of these. `forked`: Penstock's own may begin as a fork, which is as good and
+    takes a hundredth of the time."""
 
     def __init__(
         self,
@@ -36,6 +37,7 @@ class Fleet:
         log: Path,
         *,
         program: Sequence[str] = COMMAND_LINE,
+        interpreter: str = sys.executable,
         release: Path | None = None,
         forked: bool = True,
         **settings: Any,
@@ -53,7 +55,7 @@ class Fleet:
             "PYTHONPATH": os.pathsep.join((python_path(release or ROOT), str(ROOT))),
         }
         self._log = log
-        self._program = program
+        self._program = (interpreter, *program)
         self._forked = forked and program == COMMAND_LINE and release is None
         self.alive: list[Started] = []
         self.killed = 0
@@ -79,7 +81,7 @@ class Fleet:
         else:
             with self._log.open("ab") as log:
                 process = subprocess.Popen(
-                    [sys.executable, *self._program, role, *arguments],
+                    [*self._program, role, *arguments],
                     env=self.environment,
                     stdout=log,
                     stderr=log,

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
-from tests.chaos.answers import Answers
+from tests.chaos.answers import STATEMENTS, Answers, Statements
 from tests.chaos.proxy import Proxy
 
 
@@ -100,7 +100,7 @@ async def test_a_cut_resets_connections_and_refuses_new_ones_until_it_is_healed(
 
 
 async def test_an_answer_that_is_lost_is_one_to_a_statement_that_is_committed(database: str) -> None:
-    answers, parts = Answers(), urlsplit(database)
+    answers, parts = Answers(Statements, STATEMENTS), urlsplit(database)
     async with Proxy(parts.port or 0, answers.watch) as proxy:
         through = parts._replace(netloc=f"{parts.netloc.rpartition(':')[0]}:{proxy.port}")
         first, other = [await asyncpg.connect(urlunsplit(through)) for _ in range(2)]

@@ -17,6 +17,7 @@ import pytest
 
 from penstock import action, load
 from penstock.client.generated_types.typescript import module_of
+from penstock.language.schemas import parameters_schema, schema_differences
 from penstock.language.schemas.budget import Budget
 from penstock.language.schemas.validator import Validator
 from penstock.operate.definitions import listed as listed_in
@@ -27,21 +28,14 @@ from tests.flows.installation import Installation
 from tests.penstock.client.generated_types.test_module import ALL, listed
 from tests.penstock.language.schemas.directed_cases import KEYWORDS, Values, document
 from tests.sdk.conformance import ROOT, faults
-
-SDK = ROOT / "sdk/typescript"
+from tests.sdk.library import SDK, build_library
 
 pytestmark = pytest.mark.skipif(shutil.which("npm") is None, reason="this machine has no Node")
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the library that was built as a user builds it."""
-    folder = tmp_path_factory.mktemp("sdk") / "typescript"
-    shutil.copytree(SDK, folder, ignore=shutil.ignore_patterns("node_modules", "dist"))
-    for words in (["npm", "ci", "--no-audit", "--no-fund"], ["npm", "run", "build"]):
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+    return build_library(tmp_path_factory.mktemp("sdk"))
 
 
 def test_worker_of_the_library_conforms(built: Path) -> None:
@@ -125,6 +119,70 @@ export async function untyped(): Promise<number> {
   return (await any.run<{ n: number }>("shop.anything")).n;
 }
 """
+SCHEMA_USES = """
+import { action, t, type ValueOf } from "../index.js";
+
+const parameters = t.object({
+  customer: t.string(),
+  amount: t.number({ default: 10 }),
+  note: t.optional(t.nullable(t.string())),
+  kind: t.choice("a", "b"),
+  lines: t.array(t.object({ sku: t.string() })),
+});
+type Parameters = ValueOf<typeof parameters>;
+const sent: Parameters = { customer: "x", amount: 1, kind: "b", lines: [{ sku: "s" }], note: null };
+// @ts-expect-error: no such choice
+const other: Parameters = { ...sent, kind: "c" };
+// @ts-expect-error: a required parameter is missing
+const short: Parameters = { customer: "x", amount: 1, kind: "a" };
+
+const result = t.object({ count: t.integer() });
+export const works = [
+  action("billing.send", { parameters, result }, async ({ customer, amount, note, kind }, run) => {
+    const text: string = customer;
+    const number: number = amount;
+    const maybe: string | null | undefined = note;
+    const choice: "a" | "b" = kind;
+    // @ts-expect-error: a text for a number
+    const wrong: number = customer;
+    run.log(`${text} ${number} ${maybe} ${choice} ${wrong}`);
+    return { count: 1 };
+  }),
+  // @ts-expect-error: another result
+  action("billing.send", { parameters, result }, async () => ({ count: "1" })),
+  // @ts-expect-error: no such parameter
+  action("billing.send", { parameters }, async ({ colour }) => ({ count: colour })),
+  action("x.result", { result: t.integer() }, () => 3),
+  action("x.json", { parameters: t.json<{ n: number }>({ type: "object" }) }, async ({ n }) => n + 1),
+  action("x.record", { parameters: t.object({ m: t.record(t.integer()) }) }, async ({ m }) => m["a"] ?? 0),
+  action("x.plain", async ({ n }: { n: number }) => n),
+];
+export default [other, short];
+"""
+SHORT_FORM = {
+    "customer": {"type": "string", "required": True},
+    "amount": {"type": "number", "default": 10},
+    "note": {"type": ["string", "null"]},
+    "kind": {"enum": ["a", "b"], "required": True},
+    "lines": {
+        "type": "array",
+        "items": {"type": "object", "properties": {"sku": {"type": "string"}}, "required": ["sku"]},
+        "required": True,
+    },
+    "counts": {"type": "object", "additionalProperties": {"type": "integer"}, "required": True},
+}
+"""The parameters of a definition in YAML."""
+PRINTS_SCHEMA = """
+import { t } from "./dist/index.js";
+console.log(JSON.stringify(t.object({
+  customer: t.string({ description: "the name" }),
+  amount: t.number({ default: 10 }),
+  note: t.optional(t.nullable(t.string())),
+  kind: t.choice("b", "a"),
+  lines: t.array(t.object({ sku: t.string() })),
+  counts: t.record(t.integer()),
+})));
+"""
 SCHEMAS = 300
 """Random schemas of which valid values are tried."""
 
@@ -141,6 +199,17 @@ def compiled(built: Path, **files: str) -> str:
 
 def test_generated_types_refuse_wrong_uses(built: Path) -> None:
     assert compiled(built, generated=module_of(listed(*ALL, bare)), uses=USES) == ""
+
+
+def test_schemas_of_an_action_check_its_function(built: Path) -> None:
+    assert compiled(built, schemas=SCHEMA_USES) == ""
+
+
+def test_built_schema_is_that_of_the_short_form(built: Path) -> None:
+    words = ["node", "--input-type=module", "--eval", PRINTS_SCHEMA]
+    printed = subprocess.run(words, cwd=built, capture_output=True, text=True, timeout=60, check=True).stdout
+    offered = parameters_schema(json.loads(printed))
+    assert list(schema_differences(parameters_schema(SHORT_FORM), offered)) == []
 
 
 def test_generated_types_take_every_valid_value(built: Path) -> None:

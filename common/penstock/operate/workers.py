@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
 
 from penstock.errors import NotFound
 from penstock.store.processes import processes
@@ -10,6 +13,19 @@ from penstock.store.processes.processes import Process
 from penstock.store.session.database import Session
 
 SHOWN = "`penstock workers list` shows them."
+OWN_LIBRARY = re.compile(r"(?:penstock|penstock-sdk)/(\d+)\.(\d+)\.(\d+)")
+"""The library of a worker, if it is released with Penstock and has its version."""
+
+
+def is_outdated(sdk: str | None) -> bool:
+    """Return whether a worker has a library of Penstock that is older than this version. Of other libraries nothing is known."""
+    theirs = OWN_LIBRARY.match(sdk or "")
+    return theirs is not None and tuple(map(int, theirs.groups())) < _own_version()
+
+
+@cache
+def _own_version() -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version("penstock"))[:3]))
 
 
 async def named(session: Session, name: str) -> list[Process]:

@@ -40,6 +40,7 @@ OF_AN_EVENT: Mapping[str, Field] = {
     "by": Field(str, "a token"),
     "count": Field(int, "how many times since the line before"),
     "definition_id": Field(int, "a version of an action or workflow"),
+    "differences": Field(list, "the differences between schemas of a worker and those of the definitions"),
     "events": Field(int, "how many events"),
     "executions": Field(int, "how many executions or events"),
     "failures": Field(int, "how many times in a row"),

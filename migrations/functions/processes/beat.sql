@@ -2,7 +2,8 @@
 -- process's. `canceling` are attempts that it has to cancel. `missing` are attempts that the database has for the process,
 -- and that neither of its last two heartbeats named: the claim was committed and its answer lost, or the task vanished.
 -- They are recovered. A claim that a submit made counts as missing only after 10 s, since the worker itself looks for lost
--- notifications of such claims more often. `known` is false for a process that was marked dead. `cordoned` means that it
+-- notifications of such claims more often. So does a claim of a worker that calls a gateway: the answer to its take may be
+-- on the way for longer than two heartbeats, and the worker sends a take without an answer again. `known` is false for a process that was marked dead. `cordoned` means that it
 -- must take no more work.
 -- planner: lookups
 create or replace function beat(
@@ -20,8 +21,9 @@ begin
     -- The named attempts are subtracted first, by hash: of a process with a thousand attempts, usually none is left to look
     -- up.
     select coalesce(array_agg(x order by x), '{}') into v_missing
-    from (select unnest(c.executions) as x from claim c
-          where c.worker = p_process and c.claimed_at < clock_timestamp() - case when c.assigned then interval '10 seconds' else interval '1 second' end
+    from (select unnest(c.executions) as x from claim c join process w on w.id = c.worker
+          where c.worker = p_process and c.claimed_at < clock_timestamp()
+              - case when c.assigned or w.session is not null then interval '10 seconds' else interval '1 second' end
           except select unnest(p_ids)) o
     join execution e on e.id = o.x
     where e.claim = p_process and e.status in ('running', 'canceling');

@@ -14,6 +14,11 @@ export class Refused extends Error {
   }
 }
 
+/** A schema of an action is not that of its definition. It is reported to `onError`, and the worker goes on. */
+export class SchemaDiffers extends Error {
+  override name = "SchemaDiffers";
+}
+
 /** Fails an attempt so that it is not retried. */
 export class NonRetryable extends Error {
   override name = "NonRetryable";

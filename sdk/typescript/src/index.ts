@@ -7,7 +7,8 @@ export {
   type StartArguments,
   type StartOptions,
 } from "./client.js";
-export { Defer, NonRetryable, Refused, Retry } from "./errors.js";
+export { Defer, NonRetryable, Refused, Retry, SchemaDiffers } from "./errors.js";
 export type { Json } from "./protocol.js";
 export type { Run } from "./run.js";
+export { t, type Keywords, type ObjectOf, type Optional, type Schema, type ValueOf } from "./schemas.js";
 export { VERSION, Worker, action, actionsOf, type Action, type WorkerOptions } from "./worker.js";

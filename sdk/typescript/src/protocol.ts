@@ -11,6 +11,7 @@ export interface Welcome {
   wait_at_most: number;
   batch_at_most: number;
   result_bytes: number;
+  differences?: { action: string; part: "parameters" | "result"; text: string }[];
 }
 
 export interface TakenAttempt {

@@ -2,24 +2,35 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Calls, type CallOptions } from "./calls.js";
 import type { ActionTypes, Ref } from "./client.js";
-import { Defer, Refused, described } from "./errors.js";
+import { Defer, Refused, SchemaDiffers, described } from "./errors.js";
 import type { BeatAnswer, End, Json, Taken, TakenAttempt, Welcome } from "./protocol.js";
 import { Run } from "./run.js";
+import { withDefaults, type Schema } from "./schemas.js";
 
 export const VERSION = "0.1.0";
 const WAIT_S = 20;
 const FLUSH_MS = 200;
 const BATCH = 100;
+const SCHEMAS_BYTES = 128 * 1024;
 
-/** An action: a ref, and the function that runs it. */
+/** An action: a ref, the function that runs it, and the schemas that the function was written for. */
 export interface Action {
   ref: string;
   run: (parameters: never, run: Run) => unknown;
+  parameters?: Schema<any>;
+  result?: Schema<any>;
 }
 
 /** Returns an action for a worker. Its result is JSON, or a promise of it. */
-export function action<P>(ref: string, run: (parameters: P, run: Run) => unknown): Action {
-  return { ref, run };
+export function action<P>(ref: string, run: (parameters: P, run: Run) => unknown): Action;
+/** Returns an action whose function is checked against schemas. A gateway compares them with those of the definition. */
+export function action<P = Record<string, Json>, R = unknown>(
+  ref: string,
+  schemas: { parameters?: Schema<P>; result?: Schema<R> },
+  run: (parameters: P, run: Run) => NoInfer<R> | Promise<NoInfer<R>>,
+): Action;
+export function action(ref: string, first: object, second?: Action["run"]): Action {
+  return second === undefined ? { ref, run: first as Action["run"] } : { ref, ...first, run: second };
 }
 
 /** Returns `action` for the actions of an installation: it checks refs, parameters and results. */
@@ -123,17 +134,32 @@ export class Worker {
 
   private async hello(): Promise<void> {
     for (const held of this.held.values()) this.end(held, "lost");
-    this.welcome = await this.send<Welcome>("hello", {
+    const welcome = await this.send<Welcome>("hello", {
       protocol: 1,
       name: this.options.name ?? process.env["PENSTOCK_NAME"] ?? `node-${process.pid}`,
       language: "typescript",
       sdk: `penstock-sdk/${VERSION} (node ${process.versions.node})`,
       routes: this.options.routes ?? (process.env["PENSTOCK_ROUTES"] ?? "default").split(","),
       labels: this.options.labels ?? {},
-      actions: [...this.actions.keys()].map((ref) => ({ ref })),
+      actions: this.offered(),
       slots: this.slots,
     });
+    this.welcome = welcome;
+    // A gateway of an earlier version has no differences.
+    for (const { action, part, text } of welcome.differences ?? []) {
+      this.report(new SchemaDiffers(`${action}, ${part}: ${text}`));
+    }
     this.answeredAt = performance.now();
+  }
+
+  /** Returns the actions of the hello. Schemas are left out once they would make it too large for a gateway. */
+  private offered(): object[] {
+    let left = SCHEMAS_BYTES;
+    return [...this.actions.values()].map(({ ref, parameters, result }) => {
+      const schemas = { ...(parameters && { parameters }), ...(result && { result }) };
+      left -= Buffer.byteLength(JSON.stringify(schemas));
+      return left < 0 ? { ref } : { ref, ...schemas };
+    });
   }
 
   private async takeAll(): Promise<void> {
@@ -239,7 +265,8 @@ export class Worker {
     let end: End;
     try {
       const entry = this.actions.get(taken.action)!;
-      const playing = (async () => entry.run(taken.parameters as never, run))();
+      const parameters = withDefaults(entry.parameters, taken.parameters);
+      const playing = (async () => entry.run(parameters as never, run))();
       // An action that ignores its signal goes on, and what it returns is dropped.
       const result = await Promise.race([playing, aborted(abort.signal).then(() => Promise.reject(abort.signal.reason))]);
       end = { outcome: "completed", result: result === undefined ? null : result };

@@ -27,9 +27,15 @@ class Sent(BaseModel):
 
 
 class OfferedAction(Sent):
-    """An action that a worker has the code of."""
+    """An action that a worker has the code of. Its schemas are compared with those of the definition."""
 
     ref: Ref
+    parameters: dict[str, Any] | None = Field(
+        default=None, description="The JSON Schema of the parameters that the code takes."
+    )
+    result: dict[str, Any] | None = Field(
+        default=None, description="The JSON Schema of the result that the code returns."
+    )
 
 
 class Hello(Sent):
@@ -45,6 +51,14 @@ class Hello(Sent):
     slots: int = Field(ge=1, le=10_000, description="The number of attempts that it runs at once.")
 
 
+class SchemaDifference(Answer):
+    """A place at which a schema of the worker differs from that of the current definition."""
+
+    action: str = Field(description="The action.")
+    part: Literal["parameters", "result"] = Field(description="The schema that differs.")
+    text: str = Field(description="The place, and what each side has there.")
+
+
 class Welcome(Answer):
     """The answer to a hello."""
 
@@ -58,6 +72,10 @@ class Welcome(Answer):
     wait_at_most: float = Field(description="The seconds that a take may wait.")
     batch_at_most: int = Field(description="The number of items in one message.")
     result_bytes: int = Field(description="The size of a result in bytes of JSON.")
+    differences: list[SchemaDifference] = Field(
+        description="The differences between the schemas of the hello and those of the definitions, at most 20. Work is "
+        "given by the definition all the same."
+    )
 
 
 class Taking(Sent):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from penstock.operate import routes
+from penstock.operate.workers import is_outdated
 from penstock.store.admission import waiting_work
 from penstock.store.processes import processes
 from penstock_api.auth.access import READ_ALL
@@ -23,6 +24,7 @@ async def show(request: Request, session: Db, backend: Here) -> Response:
         request,
         "workers.html",
         workers=[entry for entry in rows if entry.kind == "worker"],
+        outdated={entry.id for entry in rows if is_outdated(entry.sdk)},
         others=[entry for entry in rows if entry.kind != "worker"],
         stale=backend.settings.stale_threshold,
         routes=await routes.table(session, backend.settings),

@@ -23,6 +23,7 @@ from penstock_api.auth.access import WORK, Asked
 from penstock_api.backend import Here
 from penstock_api.models import work as models
 from penstock_api.routes.router import Router
+from penstock_api.work.definitions import OfferedAction, SchemaPart
 from penstock_api.work.held_attempts import GIVEN_UP, GivenUp, ReportedEnd
 from penstock_api.work.remote_worker import RemoteWorker
 from penstock_api.work.sessions import NewWorker, patience
@@ -57,23 +58,24 @@ async def hello(body: models.Hello, backend: Here, caller: Asked) -> models.Welc
     new = NewWorker(
         name=body.name,
         routes=list(dict.fromkeys(body.routes)),
-        actions=list(dict.fromkeys(action.ref for action in body.actions)),
+        actions=[_offered(action) for action in {action.ref: action for action in body.actions}.values()],
         labels=body.labels,
         slots=body.slots,
         language=body.language,
         sdk=body.sdk,
     )
     async with gateway.pool.session() as session:
-        worker, secret = await gateway.sessions.begin(session, caller, new)
+        new_session = await gateway.sessions.begin(session, caller, new)
     settings = backend.settings
     return models.Welcome(
-        worker=worker.id,
-        session=secret,
+        worker=new_session.worker.id,
+        session=new_session.secret,
         beat_every=settings.heartbeat_interval,
         lost_after=patience(settings),
         wait_at_most=models.LONGEST_WAIT_S,
         batch_at_most=models.MOST_IN_BATCH,
         result_bytes=settings.payload_cap,
+        differences=[models.SchemaDifference.model_validate(entry) for entry in new_session.differences],
     )
 
 
@@ -157,6 +159,15 @@ def _lost(stale: Sequence[UUID], named: int) -> models.Lost:
             hint="End it without a report: another worker has it, or it has ended. Nothing was stored.",
         )
     return models.Lost(lost_attempts=list(stale))
+
+
+def _offered(action: models.OfferedAction) -> OfferedAction:
+    schemas: dict[SchemaPart, dict[str, Any]] = {}
+    if action.parameters is not None:
+        schemas["parameters"] = action.parameters
+    if action.result is not None:
+        schemas["result"] = action.result
+    return OfferedAction(action.ref, schemas)
 
 
 def _check(hello: models.Hello) -> None:

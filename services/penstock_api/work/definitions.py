@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from penstock.attempts.action_versions import ActionVersion, version_of
+from penstock.errors import InvalidInput
+from penstock.language.schemas import parameters_schema, payload_schema, schema_differences
 from penstock.language.terms import labels
+from penstock.language.terms.options import Wrong
 from penstock.service.heartbeat import Identity
 from penstock.store.definitions import catalog
 from penstock.store.session.database import Session
@@ -27,6 +30,31 @@ class RemoteAction:
     def bind(self, params: Mapping[str, Any], /) -> dict[str, Any]:
         """Return the parameters unchanged, since the worker binds them."""
         return dict(params)
+
+
+SchemaPart = Literal["parameters", "result"]
+SCHEMAS: Mapping[SchemaPart, Callable[[Any], dict[str, Any]]] = {
+    "parameters": parameters_schema,
+    "result": payload_schema,
+}
+"""The schemas of an action, each with the function that returns its normal form."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedAction:
+    """An action that a worker has the code of, with the schemas that the worker has sent."""
+
+    ref: str
+    schemas: Mapping[SchemaPart, Mapping[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDifference:
+    """A place at which a schema of a worker differs from that of the definition."""
+
+    action: str
+    part: SchemaPart
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +92,32 @@ class Definitions:
             if missing:
                 self._bodies.update(await catalog.bodies(session, missing))
 
-    async def look_up_current(self, session: Session, refs: Sequence[str]) -> set[str]:
-        """Read the current versions of these actions. Return the refs that the catalog has."""
+    async def look_up_current(self, session: Session, refs: Sequence[str]) -> dict[str, int]:
+        """Read the current versions of these actions. Return the ids of their definitions by ref, without those of refs that
+        the catalog does not have."""
         rows = await catalog.current(session, ["action"], list(refs))
         await self.look_up(session, [row.definition_id for row in rows])
-        return {row.ref for row in rows}
+        return {row.ref: row.definition_id for row in rows}
+
+    def differences(self, definition: int, offered: OfferedAction) -> list[SchemaDifference]:
+        """Return the differences between the schemas of a worker and those of a definition. Raises InvalidInput if a schema
+        of the worker is malformed."""
+        body = self._bodies[definition]
+        differences = []
+        for part, normal in SCHEMAS.items():
+            declared = offered.schemas.get(part)
+            if declared is None:
+                continue
+            try:
+                schema = normal(declared)
+            except Wrong as error:
+                raise InvalidInput(
+                    f"the schema of the {part} of {offered.ref} {error}", hint=error.hint
+                ) from None
+            defined = body.get(part)
+            texts = schema_differences(defined, schema) if defined else ["the definition has no schema"]
+            differences += [SchemaDifference(offered.ref, part, text) for text in texts]
+        return differences
 
     def ability(self, worker: Identity) -> Ability:
         """Return which of the versions a worker can run: those of its actions, with its labels. Durable functions need the

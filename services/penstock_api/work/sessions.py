@@ -20,7 +20,7 @@ from penstock.service.heartbeat import Identity
 from penstock.settings import Settings
 from penstock.store.processes import heartbeats, remote_workers
 from penstock.store.session.database import Session
-from penstock_api.work.definitions import Definitions
+from penstock_api.work.definitions import Definitions, OfferedAction, SchemaDifference
 from penstock_api.work.remote_worker import RemoteWorker
 
 log = structlog.get_logger()
@@ -30,6 +30,8 @@ SESSION_PREFIX = "psw_"
 CACHED_S = 5.0
 """Seconds for which a session is cached. After that time one that has ended is refused."""
 MOST_CACHED = 10_000
+MOST_DIFFERENCES = 20
+"""Differences of schemas in the answer to one hello."""
 
 
 def patience(settings: Settings) -> float:
@@ -44,11 +46,20 @@ class NewWorker:
 
     name: str
     routes: Sequence[str]
-    actions: Sequence[str]
+    actions: Sequence[OfferedAction]
     labels: Mapping[str, str]
     slots: int
     language: str
     sdk: str
+
+
+@dataclass(frozen=True, slots=True)
+class BegunSession:
+    """A new session: its worker, its secret, and the differences between the worker's schemas and the definitions."""
+
+    worker: RemoteWorker
+    secret: str
+    differences: Sequence[SchemaDifference]
 
 
 class Sessions:
@@ -61,18 +72,21 @@ class Sessions:
         self._digests: dict[UUID, bytes] = {}
         """The digests of the cached sessions, by worker."""
 
-    async def begin(self, session: Session, caller: Caller, hello: NewWorker) -> tuple[RemoteWorker, str]:
-        """Register a worker. Return it with the secret of its session. Raises NotAllowed, InvalidInput."""
+    async def begin(self, session: Session, caller: Caller, hello: NewWorker) -> BegunSession:
+        """Register a worker, and begin its session. Raises NotAllowed, InvalidInput."""
+        offered = [action.ref for action in hello.actions]
         _refuse_others("route", "routes", hello.routes, caller.routes)
-        _refuse_others("pack", "packs", _packs(hello.actions), caller.packs)
-        refs = await self._definitions.look_up_current(session, hello.actions)
-        if unknown := sorted(set(hello.actions) - refs):
+        _refuse_others("pack", "packs", _packs(offered), caller.packs)
+        current = await self._definitions.look_up_current(session, offered)
+        if unknown := sorted(set(offered) - current.keys()):
             raise InvalidInput(
                 f"no action {', '.join(unknown)}",
                 hint="Apply its definition first (`penstock apply`): in a pack, with `executor: remote`.",
             )
+        # A large schema takes a while to check, and other calls go on meanwhile.
+        differences = await asyncio.to_thread(self._differences, hello.actions, current)
         identity = Identity(
-            new_id(), "worker", hello.name, hello.routes, sorted(refs), hello.labels, hello.slots
+            new_id(), "worker", hello.name, hello.routes, sorted(current), hello.labels, hello.slots
         )
         secret = f"{SESSION_PREFIX}{identity.id.hex}{secrets.token_urlsafe(32)}"
         await remote_workers.register(
@@ -88,7 +102,26 @@ class Sessions:
         log.info(
             "gateway.hello", worker=hello.name, worker_id=str(identity.id), sdk=hello.sdk, by=caller.name
         )
-        return RemoteWorker(identity, caller.name, caller.tenants), secret
+        if differences:
+            log.warning(
+                "gateway.schemas_differ",
+                worker=hello.name,
+                worker_id=str(identity.id),
+                differences=[f"{d.action}, {d.part}: {d.text}" for d in differences],
+                hint="Apply the definitions that this worker was written for, or update the worker.",
+            )
+        return BegunSession(RemoteWorker(identity, caller.name, caller.tenants), secret, differences)
+
+    def _differences(
+        self, actions: Sequence[OfferedAction], current: Mapping[str, int]
+    ) -> list[SchemaDifference]:
+        """Return the first differences between the schemas of a worker and those of the current definitions."""
+        differences = [
+            difference
+            for action in actions
+            for difference in self._definitions.differences(current[action.ref], action)
+        ]
+        return differences[:MOST_DIFFERENCES]
 
     async def find(self, session: Session, caller: Caller, secret: str) -> RemoteWorker:
         """Return the worker of a session that this caller has begun. Raises UnknownSession, NotAllowed."""

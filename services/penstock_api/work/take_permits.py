@@ -13,7 +13,7 @@ import random
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any
 
 import asyncpg
@@ -91,10 +91,13 @@ class TakePermits:
 
     def offer(self, queue: str, takes: Iterable[Take]) -> bool:
         """Have permits placed for those of `takes` that have waited longest: there is no message on their queue. Return whether
-        to offer again soon, since something is being claimed for one of them."""
+        to offer again soon, since something is being claimed for one of them.
+
+        Takes in the second half of their wait come last. A permit has to be withdrawn before its take is answered. So
+        permits of takes that end soon would cost statements for each take of any worker."""
         is_busy = False
         room = MOST - self._out[queue] if self._is_possible else 0
-        for take in takes:
+        for take in young_first(takes) if room > 0 else ():
             if room <= 0:
                 break
             if take.waits and queue not in take.permitted and self._may_have(take):
@@ -300,3 +303,14 @@ class TakePermits:
     def _look_soon(self) -> None:
         if self._takes:
             self._start(self._look(list(self._takes.values())), "look for assigned work")
+
+
+def young_first(takes: Iterable[Take]) -> Iterator[Take]:
+    """Yield the takes in the first half of their wait, and then the others, each part in the order of `takes`."""
+    now, aged = time.monotonic(), []
+    for take in takes:
+        if take.ages_at > now:
+            yield take
+        else:
+            aged.append(take)
+    yield from aged

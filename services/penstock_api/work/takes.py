@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import math
 import random
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 from uuid import UUID
@@ -340,7 +341,7 @@ class Takes:
     ) -> list[OwnedAttempt]:
         """Wait at most `seconds` for attempts of the worker, at most `slots`. `again`: this take was sent before, and may
         have been answered. If the caller is cancelled, what was claimed for it goes back on its route."""
-        take = Take(worker, claim_of(worker.id, request), slots)
+        take = Take(worker, claim_of(worker.id, request), slots, time.monotonic() + seconds / 2)
         await self._replace(take)
         if again and await self._before(take):
             return await self._given(take)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 from uuid import UUID
+
+import orjson
+import structlog
 
 from penstock.attempts.action_versions import ActionVersion
 from penstock.attempts.owned_attempt import OwnedAttempt
@@ -21,6 +24,10 @@ from penstock_worker.gateway.gateway_client import GatewayClient, Refused
 PROTOCOL = 1
 UNKNOWN_SESSION = "UnknownSession"
 CLAIM_LOST = "ClaimLost"
+SCHEMAS_BYTES = 128 * 1024
+"""The maximum size of the schemas in a hello."""
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +47,10 @@ class GatewaySession:
         return self.lost_after - self.beat_every / 2
 
 
-async def say_hello(client: GatewayClient, worker: Identity) -> GatewaySession:
-    """Begin a session. Raises Refused."""
+async def say_hello(
+    client: GatewayClient, worker: Identity, actions: Mapping[str, RunnableAction]
+) -> GatewaySession:
+    """Begin a session. `actions`: those of the worker by ref. Raises Refused."""
     answer = await client.call(
         "hello",
         {
@@ -51,10 +60,17 @@ async def say_hello(client: GatewayClient, worker: Identity) -> GatewaySession:
             "sdk": f"penstock/{version('penstock')} (python {platform.python_version()})",
             "routes": worker.routes,
             "labels": dict(worker.labels),
-            "actions": [{"ref": ref} for ref in worker.actions],
+            "actions": offered_actions(worker.actions, actions),
             "slots": worker.concurrency,
         },
     )
+    # A gateway of an earlier version has no differences.
+    if differences := answer.get("differences"):
+        log.warning(
+            "worker.schemas_differ",
+            differences=[f"{entry['action']}, {entry['part']}: {entry['text']}" for entry in differences],
+            hint="Apply the definitions of this worker's modules (`penstock apply`), or update the worker.",
+        )
     return GatewaySession(
         UUID(answer["worker"]),
         answer["session"],
@@ -63,6 +79,21 @@ async def say_hello(client: GatewayClient, worker: Identity) -> GatewaySession:
         answer["wait_at_most"],
         answer["result_bytes"],
     )
+
+
+def offered_actions(refs: Sequence[str], actions: Mapping[str, RunnableAction]) -> list[dict[str, Any]]:
+    """Return the actions of a hello. Schemas are left out once they would make it too large for a gateway."""
+    remaining = SCHEMAS_BYTES
+    offered = []
+    for ref in refs:
+        schemas = {
+            name: schema
+            for name in ("parameters", "result")
+            if (schema := getattr(actions[ref], f"{name}_schema", None)) is not None
+        }
+        remaining -= len(orjson.dumps(schemas))
+        offered.append({"ref": ref, **(schemas if remaining >= 0 else {})})
+    return offered
 
 
 def is_lost(refused: Refused) -> bool:

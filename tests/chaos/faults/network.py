@@ -10,15 +10,14 @@ from tests.chaos.faults.fault import Fault
 from tests.chaos.proxy import Direction
 from tests.kit.hostile_proxy import every_cut
 
+SERVERS = ("postgres", "rabbitmq", "gateway")
 WAYS: list[tuple[Direction, ...]] = [("up",), ("down",), ("up", "down")]
 CUTS = list(every_cut())
-STATEMENTS = (b"claim_executions", b"claim_executions", b"finish_attempts", b"")
-"""What the lost answer is an answer to, by a word of the statement; the last is any."""
 
 
 async def cut(cluster: Cluster, draw: random.Random) -> str:
     """Connections are reset, and for a while there are no new ones."""
-    server = draw.choice(["postgres", "rabbitmq"])
+    server = draw.choice(SERVERS)
     link = draw.choice(cluster.links(server))
     seconds = draw.choice([0.0, draw.uniform(0.2, 4.0)])
     link.cut()
@@ -29,7 +28,7 @@ async def cut(cluster: Cluster, draw: random.Random) -> str:
 
 async def partition(cluster: Cluster, draw: random.Random) -> str:
     """Drop the packets from a machine, to it, or both."""
-    server = draw.choice(["postgres", "rabbitmq"])
+    server = draw.choice(SERVERS)
     link = draw.choice(cluster.links(server))
     ways = draw.choice(WAYS)
     seconds = draw.uniform(0.3, 6.0)
@@ -49,7 +48,7 @@ async def slow_down(cluster: Cluster, draw: random.Random) -> str:
 
 async def be_hostile(cluster: Cluster, draw: random.Random) -> str:
     """Whatever connects to the broker is accepted, and closed, reset or forgotten after so many frames."""
-    proxy, cut = draw.choice(cluster.networks).hostile, draw.choice(CUTS)
+    proxy, cut = draw.choice(cluster.hostile), draw.choice(CUTS)
     struck = proxy.struck
     proxy.cut(cut)
     await asyncio.sleep(draw.uniform(0.5, 4))
@@ -58,8 +57,9 @@ async def be_hostile(cluster: Cluster, draw: random.Random) -> str:
 
 
 async def lose_an_answer(cluster: Cluster, draw: random.Random) -> str:
-    """Lose PostgreSQL's answer to a statement that it has committed."""
-    answers, word = draw.choice(cluster.networks).answers, draw.choice(STATEMENTS)
+    """Lose the answer to a statement that PostgreSQL has committed, or to a call that a gateway has carried out."""
+    answers = draw.choice(cluster.networks).answers
+    word = draw.choice(answers.words)
     return f"to {word.decode() or 'any'}" if await answers.lose(word, patience=3) else ""
 
 

@@ -53,6 +53,14 @@ async def kill_an_executor(cluster: Cluster, draw: random.Random) -> str:
     return victim.name
 
 
+async def kill_a_gateway(cluster: Cluster, draw: random.Random) -> str:
+    victim = _victim(cluster, draw, "gateway")
+    if victim is None:
+        return ""
+    victim.machine.kill(victim)
+    return victim.name
+
+
 async def freeze(cluster: Cluster, draw: random.Random) -> str:
     """SIGSTOP, for less or more than the time after which others take its work over; SIGCONT."""
     victim = _victim(cluster, draw)
@@ -92,6 +100,7 @@ FAULTS = (
     Fault("kill -9 a worker", 6, kill_a_worker),
     Fault("kill -9 all workers", 1, kill_all_workers),
     Fault("kill -9 an executor", 3, kill_an_executor, spares=True),
+    Fault("kill -9 a gateway", 3, kill_a_gateway),
     Fault("SIGSTOP and SIGCONT", 4, freeze),
     Fault("SIGTERM", 2, stop),
     Fault("clock jump", 2, turn_a_clock, spares=True),

@@ -57,7 +57,7 @@ async def partitions(
     in their names. `lasts`: the least and most seconds of a partition. Where that is less than a process may be silent, no
     worker may lose its work."""
     async with topology(log, DEFAULT) as it:
-        await it.house.until("select 1 from process having count(*) = $1", len(it.machines), seconds=120)
+        await it.until_started()
         load = Load(it.house.client, max(0.0, rate - IN_LINES) / WHOLE)
         loading = asyncio.create_task(load.run())
         selected = [

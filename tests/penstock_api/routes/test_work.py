@@ -395,6 +395,70 @@ async def test_cordoned_worker_takes_nothing(api: Api) -> None:
         await worker.finish(await worker.one())
 
 
+async def test_hello_tells_differences_of_schemas(api: Api) -> None:
+    defined = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    ref = await remote(api, parameters=defined, result={"type": "string"})
+    equal = {"ref": ref, "parameters": {**defined, "title": "Parameters"}, "result": {"type": "string"}}
+    async with working(api, ref, actions=[equal]) as worker:
+        assert worker.welcome["differences"] == []
+    other = {"ref": ref, "parameters": {"n": {"type": "number"}}, "result": {"type": "string"}}
+    async with working(api, ref, actions=[other]) as worker:
+        assert worker.welcome["differences"] == [
+            {
+                "action": ref,
+                "part": "parameters",
+                "text": 'n.type: the definition has "integer", the worker "number"',
+            },
+            {"action": ref, "part": "parameters", "text": "n: only the definition requires it"},
+        ]
+        id = await api.house.client.start(ref, {"n": 3})  # its work is given all the same
+        await worker.finish(await worker.one(), result="three")
+        assert await api.house.client.result(id, timeout=20) == "three"
+
+
+async def test_answer_on_its_way_for_seconds_loses_no_attempt(api: Api) -> None:
+    """A worker that has not read the answer to its take names no attempt in its heartbeats."""
+    ref = await remote(api)
+    earlier = (
+        "update claim set claimed_at = claimed_at - make_interval(secs => $2) where worker = $1 returning 1"
+    )
+    async with working(api, ref) as worker:
+        mine = UUID(worker.welcome["worker"])
+        id = await api.house.client.start(ref)
+        attempt = await worker.one()
+        assert await api.house.rows(earlier, mine, 8.0)
+        for _ in range(3):
+            await worker.ok("beat", {"holding": []})
+        assert await status(api, id) == ("running", 1)
+        assert await api.house.rows(earlier, mine, 3.0)
+        for _ in range(2):
+            await worker.ok("beat", {"holding": []})
+        assert (await worker.finish(attempt)).status_code == 409
+
+
+async def test_page_of_workers_names_an_older_library(api: Api) -> None:
+    ref = await remote(api)
+    for sdk, is_named in (("penstock-sdk/0.0.9 (node 20)", True), ("mine/0.0.9", False)):
+        async with working(api, ref, sdk=sdk), api.caller("all") as caller:
+            page = (await caller.get("/workers")).text
+            assert (sdk in page, "older library" in page) == (True, is_named)
+
+
+async def test_hello_tells_that_a_definition_has_no_schema(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref, actions=[{"ref": ref, "result": {"type": "string"}}]) as worker:
+        assert worker.welcome["differences"] == [
+            {"action": ref, "part": "result", "text": "the definition has no schema"}
+        ]
+
+
+async def test_hello_tells_twenty_differences(api: Api) -> None:
+    ref = await remote(api)
+    many = {"type": "object", "properties": {f"n{n}": {"type": "integer"} for n in range(50)}}
+    async with working(api, ref, actions=[{"ref": ref, "parameters": many}]) as worker:
+        assert len(worker.welcome["differences"]) == 20
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -403,6 +467,8 @@ async def test_cordoned_worker_takes_nothing(api: Api) -> None:
         {"labels": {"a b": "c"}},
         {"protocol": 2},
         {"slots": 0},
+        {"actions": [{"ref": "shop.count", "parameters": {"type": "numbr"}}]},
+        {"actions": [{"ref": "shop.count", "result": {"$ref": "https://example.org/schema"}}]},
     ],
 )
 async def test_wrong_hello_is_refused(api: Api, wrong: dict[str, Any]) -> None:

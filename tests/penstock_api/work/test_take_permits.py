@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,10 +17,12 @@ import pytest
 
 from penstock import Limit
 from penstock.language.terms.ids import new_id
+from penstock.service.heartbeat import Identity
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from penstock_api.work import take_permits
-from penstock_api.work.take import claim_of
+from penstock_api.work.remote_worker import RemoteWorker
+from penstock_api.work.take import Take, claim_of
 from penstock_api.work.take_permits import TakePermits
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.routes.test_work import Worker, key, remote, status, working
@@ -381,3 +384,11 @@ async def test_random_play_gives_each_execution_once(
     assert len(rows) == len(ids)
     assert {(row["failures"], row["recoveries"]) for row in rows} == {(0, 0)}
     await api.house.sound()
+
+
+def test_takes_in_their_first_half_get_permits_first() -> None:
+    worker = RemoteWorker(Identity(new_id(), "worker", "tester", ["default"], []), "token", None)
+    now = time.monotonic()
+    takes = [Take(worker, new_id(), 1, now + ages_in) for ages_in in (-1000.0, 1000.0, -1.0, 2000.0)]
+    old, young, aged, newest = takes
+    assert list(take_permits.young_first(takes)) == [young, newest, old, aged]

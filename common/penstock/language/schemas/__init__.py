@@ -7,6 +7,7 @@ from penstock.bounds import DEPTH_CAP, PAYLOAD_CAP
 from penstock.language.schemas.declared_schema import parameters_schema, payload_schema
 from penstock.language.schemas.schema import Schema
 from penstock.language.schemas.schema_checks import check_schema
+from penstock.language.schemas.schema_differences import schema_differences
 from penstock.language.schemas.schema_tree import normalise
 from penstock.language.schemas.storable_json import check_value
 from penstock.language.schemas.type_schema import Secret, schema_of_type
@@ -22,6 +23,7 @@ __all__ = [
     "normalise",
     "parameters_schema",
     "payload_schema",
+    "schema_differences",
     "schema_of_type",
 ]
 

@@ -12,7 +12,7 @@ import orjson
 from penstock.errors import PenstockError
 from penstock.language.terms import labels
 from penstock.operate import routes
-from penstock.operate.doctor import connections, durable, policies
+from penstock.operate.doctor import connections, durable, policies, remote_workers
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
@@ -38,6 +38,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         schema,
         *await _partitions(session),
         *await _services(session, settings),
+        *await remote_workers.findings(session, settings),
         await connections.finding(session, settings),
         *await _unserved(session, settings),
         *await _routes(session, settings),

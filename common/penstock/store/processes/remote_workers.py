@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 import orjson
 
 from penstock.store.processes.heartbeats import Identity, Pulse
 from penstock.store.session.database import Session
-from penstock.store.session.rows import first_as
+from penstock.store.session.rows import first_as, rows_as
 
 REGISTER = """
 insert into process (id, kind, name, routes, actions, labels, concurrency, language, sdk, session, token, tenants, patience)
@@ -103,6 +104,33 @@ async def beat_waiting(
     needs none. A worker with attempts has to send its own. Return the states of those workers that live."""
     rows = await session.fetch(BEAT_WAITING, list(workers), silence, older)
     return {row["id"]: row["state"] for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRemoteWorker:
+    """A live worker that calls a gateway. `token_name` is that of the token which began its session; it is None for a caller
+    without one. `has_token` tells whether that token exists. No `expires_at` means never."""
+
+    name: str
+    language: str
+    sdk: str
+    token_name: str | None
+    has_token: bool
+    expires_at: datetime | None
+
+
+LIVE = """
+select p.name, p.language, p.sdk, substring(p.token from '^token:(.*)$') as token_name, t.name is not null as has_token,
+    t.expires_at
+from process p left join api_token t on p.token = 'token:' || t.name
+where p.session is not null and p.state <> 'dead' and p.beat_at > clock_timestamp() - make_interval(secs => $1)
+order by p.name, p.id
+"""
+
+
+async def live(session: Session, stale: float) -> list[LiveRemoteWorker]:
+    """Return the workers that call a gateway with a heartbeat within `stale` seconds."""
+    return rows_as(LiveRemoteWorker, await session.fetch(LIVE, stale))
 
 
 CANCELING = """

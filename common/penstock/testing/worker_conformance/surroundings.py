@@ -256,12 +256,17 @@ class Surroundings:
 
     async def until_running(self, id: UUID, attempt: int = 1, seconds: float = 30) -> None:
         """Wait until an attempt of an execution runs, and its worker has said so."""
-        async with asyncio.timeout(seconds):
-            while True:
-                lines = await log_lines.after_each(self.session, {id: (0, 0)})
-                if any(line.attempt == attempt and line.line == "begun" for _, line in lines):
-                    return
-                await asyncio.sleep(0.05)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while True:
+                    lines = await log_lines.after_each(self.session, {id: (0, 0)})
+                    if any(line.attempt == attempt and line.line == "begun" for _, line in lines):
+                        return
+                    await asyncio.sleep(0.05)
+        outcomes = await self.outcomes(id)
+        raise AssertionError(
+            f"attempt {attempt} has logged no `begun` within {seconds:.0f} s; the attempts: {outcomes}"
+        )
 
     async def lines(self, id: UUID, stream: str = "log") -> list[str]:
         """Return the lines that an execution has logged."""
