@@ -3,9 +3,9 @@
     python -m tests.chaos.breaker_outage --seconds 60 --rate 500
     python -m tests.chaos.breaker_outage --seconds 60 --rate 500 --transport rabbitmq
 
-Two executors, two workers and a client. The service notes each call in a file, and the program compares the notes with the history:
-while the service is down, only the threshold, the calls under way at the opening and the probes reach it. After that all completes,
-in order.
+Two executors, two workers and a client. The service notes each call in a file, and the program compares the notes with the
+history. While the service is down, only the threshold, the calls under way at the opening and the probes reach it. After that all
+completes, in order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ select h.execution_id::text as execution, h.attempt, extract(epoch from h.at)::f
     extract(epoch from x.at)::float8 as ended, t.outcome
 from history h
 left join lateral (
-    select min(l.at) as at from history l where l.execution_id = h.execution_id and l.at > h.at and l.new <> 'canceling') x on true
+    select min(l.at) as at from history l
+    where l.execution_id = h.execution_id and l.at > h.at and l.new <> 'canceling') x on true
 left join attempt t on t.execution_id = h.execution_id and t.attempt = h.attempt
 where h.new = 'running'
 """
@@ -81,11 +82,12 @@ class Outage:
     openings: int
 
     def __str__(self) -> str:
+        calls = self.before + self.under_way + self.probes
         return (
             f"{self.submitted} executions, the service down for {self.seconds:.0f} s, {self.kills} kills, breaker opened "
             f"{self.openings} times\n"
-            f"calls that reached the service while it was down: {self.before + self.under_way + self.probes} = {self.before} until the "
-            f"opening ({self.counted} counted, threshold {THRESHOLD}) + {self.under_way} under way at it + {self.probes} probes "
+            f"calls that reached the service while it was down: {calls} = {self.before} until the opening ({self.counted} "
+            f"counted, threshold {THRESHOLD}) + {self.under_way} under way at it + {self.probes} probes "
             f"({self.lost_probes} lost with a worker; {self.beside} beside another, {self.early} too early)\n"
             f"{self.completed} completed, the last one {self.drained:.1f} s after the service came back; "
             f"admissions out of order {self.out_of_order}, overtaken {self.overtaken}"

@@ -1,5 +1,5 @@
-"""Random plays of all that happens to executions under a breaker, on a real database and on an interpreter of the page: after each
-step both agree on each execution, on the order of admissions, and on the state, the attempts and the room of each breaker."""
+"""Random plays of all that happens to executions under a breaker, on a real database and on an interpreter of the page. After
+each step both agree on each execution, on the order of admissions, and on the state, attempts and room of each breaker."""
 
 from __future__ import annotations
 
@@ -128,9 +128,7 @@ class Player:
         room = self._model.room(customer)
         assert row["room"] == (NO_BOUND if room == inf else room)
         recent = [
-            failed
-            for at, failed in expected.attempts
-            if at > self._model.clock - self._model.options.within
+            failed for at, failed in expected.attempts if at > self._model.clock - self._model.options.within
         ]
         assert row["attempts"] == recent
         if state != "closed":
@@ -144,7 +142,9 @@ class Player:
 
     async def claim_after(self) -> Step:
         """Claim all that is scheduled before an executor looks: only what the interpreter has admitted may start."""
-        rows = await self._desk.session.fetch("select id from execution where status = 'scheduled' order by id")
+        rows = await self._desk.session.fetch(
+            "select id from execution where status = 'scheduled' order by id"
+        )
         scheduled = [self._ids.index(row["id"]) for row in rows]
         admitted = set(scheduled) & set(self._model.numbers("scheduled"))
         return await self._claim(scheduled, len(admitted))
