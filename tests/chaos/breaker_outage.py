@@ -39,11 +39,10 @@ LEAD_S = 2.0
 OPENINGS = "select distinct extract(epoch from opened_at)::float8 as at from breaker"
 ATTEMPTS = """
 select h.execution_id::text as execution, h.attempt, extract(epoch from h.at)::float8 as claimed,
-    extract(epoch from x.at)::float8 as ended, t.outcome
-from history h
-left join lateral (
-    select min(l.at) as at from history l
-    where l.execution_id = h.execution_id and l.at > h.at and l.new <> 'canceling') x on true
+    extract(epoch from h.next)::float8 as ended, t.outcome
+from (
+    select execution_id, attempt, at, new, lead(at) over (partition by execution_id order by at) as next from history
+    where new <> 'canceling') h
 left join attempt t on t.execution_id = h.execution_id and t.attempt = h.attempt
 where h.new = 'running'
 """

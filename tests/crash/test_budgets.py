@@ -41,11 +41,11 @@ LEDGER = """
 select y.owner::text, y.execution_id::text as execution, y.attempt, y.reserved::float8, y.spent::float8,
     extract(epoch from a.at)::float8 as admitted, extract(epoch from x.at)::float8 as ended
 from budget_entry y
-left join lateral (
-    select max(admitted_at) as at from admission where execution_id = y.execution_id and attempt = y.attempt) a on true
-left join lateral (
-    select max(at) as at from history where execution_id = y.execution_id and attempt = y.attempt
-        and new not in ('running', 'canceling')) x on true
+left join (
+    select execution_id, attempt, max(admitted_at) as at from admission group by 1, 2) a using (execution_id, attempt)
+left join (
+    select execution_id, attempt, max(at) as at from history where new not in ('running', 'canceling')
+    group by 1, 2) x using (execution_id, attempt)
 """
 BUSY = """
 select 1 where exists (
