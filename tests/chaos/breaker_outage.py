@@ -46,6 +46,7 @@ from (
 left join attempt t on t.execution_id = h.execution_id and t.attempt = h.attempt
 where h.new = 'running'
 """
+PROBED = "select from breaker where probes > 0"
 FIRST_ADMISSIONS = """
 select (p.params ->> 'n')::integer as n, max(a.seq) as seq, extract(epoch from max(a.admitted_at))::float8 as at
 from admission a join payload p on p.execution_id = a.execution_id where a.attempt = 1 group by 1 order by 2
@@ -115,7 +116,8 @@ async def run(
     house: Installation, database: str, broker: str | None, folder: Path,
     *, seconds: float, rate: int, kill_every: float, seed: int,
 ) -> Outage:  # fmt: skip
-    """Stop the service for `seconds` under `rate` starts a second, and kill a process every `kill_every` seconds."""
+    """Stop the service under `rate` starts a second, and kill a process every `kill_every` seconds. The service stays down for
+    `seconds`, and until a probe has failed: where both workers were killed, the breaker opens late."""
     service, draw = Service(folder), random.Random(seed)
     await house.apply(called_service.pay)
     with Fleet(
@@ -153,6 +155,7 @@ async def run(
         service.stop()
         down = time.time()
         await asyncio.sleep(seconds)
+        await house.until(PROBED, seconds=60)
         service.start()
         up = time.time()
         submitted = await submitting
