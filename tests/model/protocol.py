@@ -16,6 +16,7 @@ NEW = "new"
 REQUESTED, QUEUED, SCHEDULED, RUNNING, CANCELING = "requested", "queued", "scheduled", "running", "canceling"
 COMPLETED, CANCELLED = "completed", "cancelled"
 FINAL = (COMPLETED, CANCELLED)
+LIMIT = 1
 MOST_ATTEMPTS = 2
 """Losses that are looked at: one more attempt shows nothing new."""
 
@@ -76,7 +77,7 @@ class State(NamedTuple):
     """The invariant that a step has just violated, where the state alone does not show it."""
 
 
-def beginning(scenario: str) -> State:
+def _beginning(scenario: str) -> State:
     executions = {
         "limit": (Execution(), Execution()),
         "line": (Execution(), Execution(), Execution()),
@@ -95,10 +96,46 @@ def beginning(scenario: str) -> State:
 class Protocol:
     """The possible moves in a state. `fault`: the missing mechanism, if there is one."""
 
+    misfortunes: tuple[str, ...] = ("cancel", "worker 0 falls", "worker 0 dies", "lose", "die with")
+
     def __init__(self, scenario: str, fault: str = "") -> None:
         self.scenario, self.fault = scenario, fault
         self.limited = scenario in ("limit", "line")
         self.lossy = scenario in ("limit", "permits")
+
+    def beginning(self) -> State:
+        return _beginning(self.scenario)
+
+    def violated(self, s: State) -> str:
+        """Return the invariant (as DESIGN names them) that does not hold in a state, or nothing."""
+        if s.wrong:
+            return s.wrong
+        if any(execution.claims > 1 or execution.begun > 1 for execution in s.executions):
+            return "I1"
+        if len(s.slots) > LIMIT:
+            return "I3"
+        tasks = [execution.task for execution in s.executions if execution.task]
+        if len(tasks) != len(set(tasks)):
+            return "I6"
+        return "I9" if any(execution.ends > 1 for execution in s.executions) else ""
+
+    def is_too_far(self, s: State) -> bool:
+        """Return true for a state whose attempts are not looked at."""
+        return any(execution.attempt > MOST_ATTEMPTS for execution in s.executions)
+
+    def is_at_rest(self, s: State) -> bool:
+        """Return true if all is final, nothing is held and a join was made, or if the model ends: an attempt more was not
+        looked at."""
+        final = all(execution.status in FINAL for execution in s.executions)
+        joined = self.scenario != "join" or len(s.executions) == 3
+        if final and not s.slots and not s.waiters and joined:
+            return True
+        return any(
+            execution.attempt == MOST_ATTEMPTS and execution.status not in FINAL for execution in s.executions
+        ) and any(
+            execution.owner in s.dead or execution.status in (QUEUED, SCHEDULED, RUNNING, CANCELING)
+            for execution in s.executions
+        )
 
     def steps(self, s: State) -> Iterator[tuple[str, State]]:
         """Every step that may follow, by name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.model.protocol import FAULTS
+from tests.model.protocol import FAULTS, Protocol
 from tests.model.search import Searched, search
 
 SCENARIOS = ("limit", "line", "join", "permits")
@@ -12,13 +12,13 @@ SCENARIOS = ("limit", "line", "join", "permits")
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_invariant_is_violated_in_any_state(scenario: str) -> None:
-    result = search(scenario)
+    result = search(Protocol(scenario))
     assert (result.violation, result.way) == ("", ())
     assert result.states > 1_000
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_without_one_mechanism_the_model_finds_a_violation(fault: str) -> None:
-    results: list[Searched] = [search(scenario, fault) for scenario in SCENARIOS]
+    results: list[Searched] = [search(Protocol(scenario, fault)) for scenario in SCENARIOS]
     violations = [result.violation for result in results if result.violation]
     assert FAULTS[fault] in violations, [(result.violation, result.way) for result in results]

@@ -1,9 +1,10 @@
 -- Count ended attempts of keys with breakers. The caller has freed their slots. A failed attempt and a timeout count as
 -- failures, a completed one as a success. Nothing else counts: not a cancelled, lost, deferred or waiting attempt, not one that was
--- handed back, and not one with refused parameters. The breaker opens at its threshold. Of an open one, only what
--- was admitted since it opened counts: a failed probe waits for another time, and a completed one begins the release.
--- While it releases, the number of calls doubles once as many have completed. It is closed when no execution waits there any more.
--- The caller holds the locks of the keys, so no other transaction counts meanwhile.
+-- handed back, and not one with refused parameters. The attempts of one transaction count in the order of their executions. If
+-- the completed ones came last, they could push all failed ones out of the last attempts. The breaker opens at its threshold.
+-- Of an open one, only what was admitted since it opened counts: a failed probe waits for another time, and a completed one
+-- begins the release. While it releases, the number of calls doubles once as many have completed. It is closed when no execution
+-- waits there any more. The caller holds the locks of the keys, so no other transaction counts meanwhile.
 -- planner: lookups
 create or replace function note_calls(p_calls breaker_call[]) returns void
 language plpgsql
@@ -49,7 +50,8 @@ begin
 
         v_counted := array(
             select c from unnest(r.failed || r.completed) c
-            where v_breaker.limit_id is null or c.admitted_at >= v_breaker.releasing_since);
+            where v_breaker.limit_id is null or c.admitted_at >= v_breaker.releasing_since
+            order by c.execution_id);
         insert into breaker_attempt (limit_id, group_value, execution_id, attempt, failed)
         select c.limit_id, c.group_value, c.execution_id, c.attempt, c = any (r.failed) from unnest(v_counted) c;
         delete from breaker_attempt where ctid = any (array(

@@ -1,62 +1,204 @@
-"""Random sequences of all that happens to executions under a breaker, on a real database and on a plain model: after each step
-both agree on the place of each and on the state of each breaker, and no invariant is violated."""
+"""Random plays of all that happens to executions under a breaker, on a real database and on an interpreter of the page. After
+each step both agree on each execution, on the order of admissions, and on the state, attempts and room of each breaker."""
 
 from __future__ import annotations
 
-import asyncio
 import os
+import random
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Any
+from uuid import UUID
 
-import hypothesis.strategies as st
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-    run_state_machine_as_test,
-)
-from pydantic import SecretStr
+import pytest
 
 from penstock import Limit
-from penstock.settings import Settings
 from penstock.store.admission import breakers
-from penstock.store.session.database import Database
-from tests.penstock.store.admission.breakers import Breakers, Call
-from tests.penstock.store.admission.desk import Desk, later
-from tests.penstock.store.admission.test_model import EMPTY
-
-EXAMPLES = int(os.environ.get("PENSTOCK_EXAMPLES", "12"))
-LIMIT = Limit(
-    ref="shop.bank",
-    scope="shop",
-    by="customer",
-    breaker={"failures": 2, "of": 4, "within": "1h", "probe": "20m"},
+from tests.penstock.store.admission.breakers import (
+    Cancel,
+    Claim,
+    CloseByHand,
+    End,
+    Lose,
+    Model,
+    OpenByHand,
+    Options,
+    Start,
+    Step,
+    Wait,
+    options,
+    steps,
 )
-CLEAR = "delete from breaker returning 1"
-CLEAR_ATTEMPTS = "delete from breaker_attempt returning 1"
+from tests.penstock.store.admission.desk import Desk, later
+
+SEEDS = range(int(os.environ.get("PENSTOCK_EXAMPLES", "12")))
+STEPS = 90
+ERRORS = {
+    "failed": '{"type": "Broken"}',
+    "retried": '{"type": "Broken"}',
+    "timeout": '{"type": "timeout"}',
+    "refused": '{"type": "InvalidInput"}',
+}
+STATUSES = {"retried": "requested", "deferred": "requested", "refused": "failed"}
+"""Of the ends of an attempt that are not a status: the status that a worker reports."""
 FINISH = """
 select * from finish_attempts($1, $2::uuid[], $3::smallint[], $4::text[], array_fill(null::text, array[cardinality($2)]),
     $5::text[], array_fill(0::float8, array[cardinality($2)]), null, null, '{}'::uuid[], '{}'::uuid[])
 """
+ATTEMPTS = "select id, attempt from execution where id = any ($1::uuid[])"
 LOSE = "select * from recover_executions($1, $2::uuid[], 'lost')"
-STATES = """
-select b.group_value, b.releasing_since is not null as releasing, b.allowed, b.passed from breaker b
+ADMISSIONS = "select execution_id, group_value from admission order by seq"
+STATE = """
+select k.group_value, b.limit_id is not null as is_open, b.releasing_since is not null as is_releasing, b.allowed, b.passed,
+    extract(epoch from b.probe_at - clock_timestamp())::float8 as probe_in, breaker_room(l.id, k.group_value) as room,
+    array(select a.failed from breaker_attempt a where a.limit_id = l.id and a.group_value = k.group_value
+          and a.ended_at > clock_timestamp() - make_interval(secs => (l.breaker ->> 'within')::float8)
+          order by a.ended_at, a.ctid) as attempts
+from concurrency_limit l cross join unnest($1::text[]) k (group_value)
+left join breaker b on b.limit_id = l.id and b.group_value = k.group_value
+where l.ref = 'shop.bank'
 """
-ENDS = {
-    "completed": ("completed", None, False),
-    "failed": ("failed", '{"type": "Broken"}', True),
-    "retried": ("requested", '{"type": "Broken"}', True),
-    "refused": ("failed", '{"type": "InvalidInput"}', None),
-    "deferred": ("requested", None, None),
+NO_BOUND = 2147483647
+RULES = {
+    "a call from before the opening fails while it is open",
+    "a failure is too old to count",
+    "a probe completes",
+    "a probe fails",
+    "a probe starts beside calls from before the opening",
+    "closes, as none waits",
+    "lets 4 calls start",
+    "lets 8 calls start",
+    "opens while closed",
+    "opens while open",
+    "opens while releasing",
+    "refused parameters do not open it",
+    "takes back what was admitted and not claimed",
 }
-"""Of each end of an attempt: the status, the error, and whether it counts as a failure."""
 
 
-async def time_passes(desk: Desk, seconds: float) -> None:
+class Player:
+    """The product, which plays the steps of the interpreter."""
+
+    def __init__(self, desk: Desk, model: Model) -> None:
+        self._desk = desk
+        self._model = model
+        self._ids: list[UUID] = []
+
+    async def play(self, step: Step) -> Step:
+        """Play a step, and return it with the executions that the product has chosen."""
+        match step:
+            case Start(customer, numbers, priority, is_submit):
+                await self._start(customer, len(numbers), priority, is_submit)
+            case Claim(numbers):
+                return await self._claim(numbers, len(numbers))
+            case End(outcomes):
+                await self._end(outcomes)
+            case Lose(numbers):
+                await self._desk.session.fetch(LOSE, self._desk.worker, self._named(numbers))
+            case Cancel(numbers):
+                await self._desk.cancel(self._named(numbers))
+            case Wait(seconds):
+                await _skip(self._desk, seconds)
+            case OpenByHand(customer, seconds):
+                probe_at = None if seconds is None else datetime.now(UTC) + timedelta(seconds=seconds)
+                await self._by_hand(customer, probe_at=probe_at)
+            case CloseByHand(customer, is_gradual):
+                await self._by_hand(customer, is_gradual=is_gradual)
+        return step
+
+    async def compare(self) -> None:
+        await self._desk.tidy()
+        rows = await self._desk.session.fetch("select id, status from execution")
+        statuses = {row["id"]: row["status"] for row in rows}
+        assert [statuses[id] for id in self._ids] == [call.status for call in self._model.calls.values()]
+        assert await self._admissions() == {
+            customer: [n for n in self._model.admissions if self._model.calls[n].customer == customer]
+            for customer in self._model.breakers
+        }
+        groups = {f'["{customer}"]': customer for customer in self._model.breakers}
+        for row in await self._desk.session.fetch(STATE, list(groups)):
+            self._compare_state(groups[row["group_value"]], row)
+
+    def _compare_state(self, customer: str, row: Any) -> None:
+        expected = self._model.breakers[customer]
+        state = "releasing" if row["is_releasing"] else "open" if row["is_open"] else "closed"
+        assert state == expected.state
+        room = self._model.room(customer)
+        assert row["room"] == (NO_BOUND if room == inf else room)
+        recent = [
+            failed for at, failed in expected.attempts if at > self._model.clock - self._model.options.within
+        ]
+        assert row["attempts"] == recent
+        if state != "closed":
+            assert (row["allowed"], row["passed"]) == (expected.allowed, expected.passed)
+        if state == "open":
+            probe_in = inf if row["probe_in"] is None else row["probe_in"]
+            # The real clock also goes on between two steps.
+            assert probe_in == expected.probe_at - self._model.clock or (
+                0 <= expected.probe_at - self._model.clock - probe_in < 50
+            )
+
+    async def claim_after(self) -> Step:
+        """Claim all that is scheduled before an executor looks: only what the interpreter has admitted may start."""
+        rows = await self._desk.session.fetch(
+            "select id from execution where status = 'scheduled' order by id"
+        )
+        scheduled = [self._ids.index(row["id"]) for row in rows]
+        admitted = set(scheduled) & set(self._model.numbers("scheduled"))
+        return await self._claim(scheduled, len(admitted))
+
+    async def _claim(self, numbers: Sequence[int], expected: int) -> Claim:
+        # Where priorities differ, the worker may get other executions of its route.
+        claimed = [self._ids.index(id) for id in await self._desk.claim(self._named(numbers))]
+        assert len(claimed) == expected
+        assert set(claimed) <= set(self._model.numbers("scheduled"))
+        return Claim(tuple(claimed))
+
+    def _named(self, numbers: Any) -> list[UUID]:
+        return [self._ids[n] for n in numbers]
+
+    async def _start(self, customer: str, count: int, priority: int, is_submit: bool) -> None:
+        if is_submit:
+            ids, _ = await self._desk.submit_group([{"customer": customer}] * count, "shop.charge", priority)
+        else:
+            ids = await self._desk.request(count, "shop.charge", priority, customer=customer)
+            await self._desk.admit(ids)
+        self._ids += ids
+
+    async def _end(self, outcomes: Any) -> None:
+        ids = self._named(n for n, _ in outcomes)
+        rows = await self._desk.session.fetch(ATTEMPTS, ids)
+        attempts = {row["id"]: row["attempt"] for row in rows}
+        await self._desk.session.fetch(
+            FINISH,
+            self._desk.worker,
+            ids,
+            [attempts[id] for id in ids],
+            [STATUSES.get(outcome, outcome) for _, outcome in outcomes],
+            [ERRORS.get(outcome) for _, outcome in outcomes],
+        )
+
+    async def _by_hand(
+        self, customer: str, *, is_gradual: bool | None = None, probe_at: datetime | None = None
+    ) -> None:
+        async with self._desk.database.session().transaction() as tx:
+            key = await breakers.lock(tx, "shop.bank", f'{{"customer": "{customer}"}}')
+            assert key is not None
+            if is_gradual is None:
+                await breakers.open_(tx, key, probe_at, "ada", None)
+            else:
+                await breakers.close(tx, key, is_gradual)
+
+    async def _admissions(self) -> dict[str, list[int]]:
+        order: dict[str, list[int]] = {customer: [] for customer in self._model.breakers}
+        for row in await self._desk.session.fetch(ADMISSIONS):
+            order[row["group_value"][2:-2]].append(self._ids.index(row["execution_id"]))
+        return order
+
+
+async def _skip(desk: Desk, seconds: float) -> None:
     await later(desk, seconds)
     past = "make_interval(secs => $1)"
     for statement in (
@@ -67,225 +209,31 @@ async def time_passes(desk: Desk, seconds: float) -> None:
         await desk.session.fetch(statement, seconds)
 
 
-class Machine(RuleBasedStateMachine):
-    """Every rule is a step of the real thing and of the model."""
-
-    runner: asyncio.Runner
-    desk: Desk
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.model = Breakers(failures=2, of=4, within=3600, probe=1200)
-        self.run(self._open())
-
-    def run(self, work: Any) -> Any:
-        return self.runner.run(work)
-
-    async def _open(self) -> None:
-        await self.desk.session.fetch(EMPTY)
-        await self.desk.session.fetch(CLEAR)
-        await self.desk.session.fetch(CLEAR_ATTEMPTS)
-        await self.desk.open(LIMIT)
-
-    @rule(
-        customer=st.sampled_from("aab"),
-        count=st.integers(1, 5),
-        priority=st.sampled_from([0, 0, 0, 2]),
-        is_submit=st.booleans(),
-    )
-    def start(self, customer: str, count: int, priority: int, is_submit: bool) -> None:
-        async def work() -> None:
-            if is_submit:
-                ids, _ = await self.desk.submit_group(
-                    [{"customer": customer}] * count, "shop.charge", priority
-                )
-            else:
-                ids = await self.desk.request(count, "shop.charge", priority, customer=customer)
-                await self.desk.admit(ids)
-            ready = await self._ready(ids)
-            calls = [Call(id, customer, -priority, ready[id]) for id in ids]
-            self.model.all |= {call.id: call for call in calls}
-            self.model.ask(calls)
-
-        self.run(work())
-
-    async def _ready(self, ids: Sequence[Any]) -> dict[Any, Any]:
-        rows = await self.desk.session.fetch(
-            "select id, ready_at from execution where id = any($1::uuid[])", list(ids)
-        )
-        return {row["id"]: row["ready_at"] for row in rows}
-
-    def some(self, data: st.DataObject, *statuses: str) -> list[Call]:
-        calls = sorted(self.model.those(*statuses), key=lambda call: call.id)
-        picked = data.draw(st.sets(st.integers(0, len(calls) - 1), min_size=1, max_size=5))
-        return [calls[n] for n in sorted(picked)]
-
-    @precondition(lambda self: self.model.those("scheduled"))
-    @rule(data=st.data())
-    def claim(self, data: st.DataObject) -> None:
-        calls = self.some(data, "scheduled")
-        claimed = self.run(self.desk.claim([call.id for call in calls]))
-        assert len(claimed) == len(calls)
-        for id in claimed:  # on an ordered route, the worker may get others
-            assert self.model.all[id].status == "scheduled"
-            self.model.all[id].status = "running"
-
-    @precondition(lambda self: self.model.those("running"))
-    @rule(data=st.data(), how=st.sampled_from([*ENDS, "failed", "failed", "completed", "completed"]))
-    def finish(self, data: st.DataObject, how: str) -> None:
-        self.end(self.some(data, "running"), how)
-
-    @precondition(lambda self: self.model.those("scheduled", "running"))
-    @rule(how=st.sampled_from(["failed", "failed", "completed"]), data=st.data())
-    def all_end(self, how: str, data: st.DataObject) -> None:
-        """All that is under way for one customer ends alike, as while a service is down: thresholds are reached."""
-        under_way = self.model.those("scheduled", "running")
-        customer = data.draw(st.sampled_from(sorted({call.customer for call in under_way})))
-        own = [call for call in under_way if call.customer == customer]
-        if scheduled := [call.id for call in own if call.status == "scheduled"]:
-            for id in self.run(self.desk.claim(scheduled)):
-                self.model.all[id].status = "running"
-        self.end([call for call in own if call.status == "running"], how)
-
-    def end(self, calls: Sequence[Call], how: str) -> None:
-        status, error, failed = ENDS[how]
-
-        async def work() -> None:
-            rows = await self.desk.session.fetch(
-                "select id, attempt from execution where id = any($1::uuid[])", [call.id for call in calls]
-            )
-            attempts = {row["id"]: row["attempt"] for row in rows}
-            await self.desk.session.fetch(
-                FINISH,
-                self.desk.worker,
-                [call.id for call in calls],
-                [attempts[call.id] for call in calls],
-                [status] * len(calls),
-                [error] * len(calls),
-            )
-            ready = await self._ready([call.id for call in calls])
-            for call in calls:
-                call.status = "queued" if status == "requested" else status
-                call.ready_at = ready[call.id]
-            self.model.end([(call, failed) for call in calls])
-
-        if calls:
-            self.run(work())
-
-    @precondition(lambda self: self.model.those("running"))
-    @rule(data=st.data())
-    def lose(self, data: st.DataObject) -> None:
-        """The worker of these attempts has died."""
-        calls = self.some(data, "running")
-
-        async def work() -> None:
-            await self.desk.session.fetch(LOSE, self.desk.worker, [call.id for call in calls])
-            ids = [call.id for call in calls]
-            for id, status in zip(sorted(ids), await self.desk.statuses(sorted(ids)), strict=True):
-                self.model.all[id].status = "abandoned" if status == "abandoned" else "queued"
-            self.model.end([(call, None) for call in calls])
-
-        self.run(work())
-
-    @precondition(lambda self: self.model.those("queued", "scheduled"))
-    @rule(data=st.data())
-    def cancel(self, data: st.DataObject) -> None:
-        """These end without an attempt, so they count for no breaker."""
-        calls = self.some(data, "queued", "scheduled")
-        self.run(self.desk.cancel([call.id for call in calls]))
-        for call in calls:
-            call.status = "cancelled"
-        self.model.settle()
-
-    @rule(seconds=st.sampled_from([700, 1300]))
-    def wait(self, seconds: int) -> None:
-        self.run(time_passes(self.desk, seconds))
-        self.model.now += seconds
-        self.model.settle()
-
-    @rule(customer=st.sampled_from("ab"), minutes=st.sampled_from([None, 30]))
-    def open_by_hand(self, customer: str, minutes: int | None) -> None:
-        async def work() -> None:
-            async with self.desk.database.session().transaction() as tx:
-                key = await breakers.lock(tx, "shop.bank", f'{{"customer": "{customer}"}}')
-                assert key is not None
-                probe_at = minutes and datetime.now(UTC) + timedelta(minutes=minutes)
-                await breakers.open_(tx, key, probe_at or None, "ada", None)
-
-        self.run(work())
-        self.model.open(customer, self.model.now + minutes * 60 if minutes else inf)
-        self.model.settle()
-
-    @rule(customer=st.sampled_from("ab"), is_gradual=st.booleans())
-    def close_by_hand(self, customer: str, is_gradual: bool) -> None:
-        async def work() -> None:
-            async with self.desk.database.session().transaction() as tx:
-                key = await breakers.lock(tx, "shop.bank", f'{{"customer": "{customer}"}}')
-                assert key is not None
-                await breakers.close(tx, key, is_gradual)
-
-        self.run(work())
-        switch = self.model.switch(customer)
-        if switch.state != "closed":
-            if is_gradual:
-                self.model.release(customer)
-                switch.attempts = []
-            else:
-                switch.state = "closed"
-                switch.attempts = []
-                switch.epoch += 1
-        self.model.settle()
-
-    @invariant()
-    def they_agree(self) -> None:
-        if not self.model.all:
-            return
-
-        async def work() -> None:
-            await self.desk.tidy()
-            rows = await self.desk.session.fetch("select id, status from execution")
-            assert {row["id"]: row["status"] for row in rows} == {
-                id: call.status for id, call in self.model.all.items()
-            }
-            states = {row["group_value"]: row for row in await self.desk.session.fetch(STATES)}
-            for customer, switch in self.model.switches.items():
-                row = states.pop(f'["{customer}"]', None)
-                if switch.state == "closed":
-                    assert row is None
-                else:
-                    assert row is not None
-                    assert (row["releasing"], row["allowed"], row["passed"]) == (
-                        switch.state == "releasing",
-                        switch.allowed,
-                        switch.passed,
-                    )
-            assert not states
-
-        self.run(work())
-
-    def teardown(self) -> None:
-        self.run(self.desk.sound())
+def _limit(chosen: Options) -> Limit:
+    return Limit(ref="shop.bank", scope="shop", by="customer", breaker=dict(chosen._asdict()))
 
 
-def test_breakers_agree_with_the_model(database: str) -> None:
-    with asyncio.Runner() as runner:
-        home = Database(Settings(database_url=SecretStr(database)), role="test")
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_breakers_agree_with_the_model(desk: Desk, seed: int) -> None:
+    dice = random.Random(seed)
+    model = Model(options(dice))
+    await desk.open(_limit(model.options))
+    player, hurry = Player(desk, model), random.Random(seed)
+    for step in steps(dice, model, STEPS):
+        model.play(await player.play(step))
+        if hurry.random() < 0.15:
+            model.play(await player.claim_after())
+        await player.compare()
+    await desk.sound()
 
-        class Bound(Machine):
-            pass
 
-        Bound.runner, Bound.desk = runner, Desk(home)
-        try:
-            run_state_machine_as_test(
-                Bound,
-                settings=settings(
-                    max_examples=EXAMPLES,
-                    stateful_step_count=40,
-                    deadline=None,
-                    phases=(Phase.explicit, Phase.generate),
-                    derandomize="PENSTOCK_EXAMPLES" not in os.environ,
-                    suppress_health_check=list(HealthCheck),
-                ),
-            )
-        finally:
-            runner.run(home.close())
+def test_plays_reach_each_rule_of_the_page() -> None:
+    """Without this, a fault could stay unseen because no play meets its rule."""
+    rules: Counter[str] = Counter()
+    for seed in range(40):
+        dice = random.Random(seed)
+        model = Model(options(dice))
+        for step in steps(dice, model, STEPS):
+            model.play(step)
+        rules += model.rules
+    assert set(rules) == RULES

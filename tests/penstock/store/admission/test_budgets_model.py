@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import hypothesis.strategies as st
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
@@ -193,6 +193,7 @@ def test_budgets_agree_with_the_model(database: str) -> None:
                     max_examples=EXAMPLES,
                     stateful_step_count=30,
                     deadline=None,
+                    phases=(Phase.explicit, Phase.generate),  # a failed play takes minutes to shrink
                     derandomize="PENSTOCK_EXAMPLES" not in os.environ,
                     suppress_health_check=list(HealthCheck),
                 ),
