@@ -31,6 +31,7 @@ def test_the_tests_of_the_page_pass(project: Path) -> None:
         timeout=120,
     )
     written = sum(
-        len(re.findall(r"^def test_", test.read_text(), re.M)) for test in project.glob("test_*.py")
+        len(re.findall(r"^(?:async )?def test_", test.read_text(), re.M))
+        for test in project.glob("test_*.py")
     )
     assert f"{written} passed" in ran.stdout, ran.stdout + ran.stderr

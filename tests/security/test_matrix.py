@@ -62,6 +62,7 @@ GET     /api/v1/triggers/{ref}                         read    own
 POST    /api/v1/triggers/{ref}/try                     read    public
 GET     /api/v1/rules                                  read    own
 GET     /api/v1/rules/{ref}                            read    own
+PUT     /api/v1/rules/{ref}                            define  all
 POST    /api/v1/rules/{ref}/enable                     operate all
 POST    /api/v1/rules/{ref}/disable                    operate all
 DELETE  /api/v1/rules/{ref}                            define  all
@@ -171,9 +172,11 @@ GET     /events                                        read    own
 GET     /events/{id}                                   read    own
 GET     /enforcements                                  read    own
 GET     /rules                                         read    own
+GET     /rules/new                                     define  all
 GET     /rules/{ref}                                   read    own
 POST    /rules/{ref}                                   read    own
 GET     /schedules                                     read    all
+GET     /schedules/new                                 define  all
 GET     /schedules/{ref}                               read    all
 GET     /limits                                        read    all
 GET     /limits/{ref}                                  read    all
@@ -183,6 +186,11 @@ GET     /dead-letters/many                             operate all
 POST    /dead-letters/many                             operate all
 GET     /dead-letters/{id}                             read    all
 GET     /workers                                       read    all
+GET     /users                                         admin   all
+GET     /tokens                                        admin   all
+GET     /secrets                                       read    own
+GET     /webhooks                                      read    all
+GET     /subscriptions                                 read    all
 GET     /audit                                         admin   all
 GET     /account                                       read    own
 POST    /account/totp                                  read    own

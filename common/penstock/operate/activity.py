@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from penstock.store.admission import waiting_work
 from penstock.store.admission.waiting_work import Line, RouteWork
@@ -42,9 +43,11 @@ KEYS = 8
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The recent activity. `slices` are in the order of time; `seconds` of the last one have passed."""
+    """The recent activity. `slices` are in the order of time; `seconds` of the last one have passed. The newest `counted` slices
+    are counted, and older ones may not be yet."""
 
     slices: Sequence[Slice]
+    counted: int
     seconds: float
     standing: Sequence[Standing]
     lines: Sequence[Line]
@@ -76,11 +79,10 @@ class ActivityWatch:
             now = (await clock.now(session)).timestamp()
             last = int(now // SECONDS)
             await self._count(session, last)
+            numbers = range(last - SLICES + 1, last + 1)
             return Activity(
-                [
-                    self._counted.get(n, Slice(n, 0, 0, None, None))
-                    for n in range(last - SLICES + 1, last + 1)
-                ],
+                [self._counted.get(n, Slice(n, 0, 0, None, None)) for n in numbers],
+                sum(1 for _ in takewhile(self._counted.__contains__, reversed(numbers))),
                 now - last * SECONDS,
                 await overview.standing(session),
                 await waiting_work.lines(session, KEYS),

@@ -25,9 +25,10 @@ FIRST = hashlib.sha256(b"penstock audit").digest()
 
 _KEPT = """
 action against all amount apply asked at at_most at_once before budget burst by
-catch_up children chosen cost cron delay description disabled dry_run
-enabled ends_at event every expires fair first for_ from_failed from_task grace header id ids in_ jitter key_header kind last
-limit max max_attempts max_waiting missed name names off only overlap pack packs parent pattern pause policy priority queue rate
+catch_up children chosen cost cron debounce delay description disabled dry_run
+enabled ends_at event every expires fair first for_ from_failed from_task grace header id ids in_ jitter keep key_header kind last
+limit max max_attempts max_depth max_descendants max_waiting missed name names off only overlap pack packs parent pattern pause
+policy priority queue rate
 ref refs retry role roles route routes rrule rule scope scopes seconds signature since source spread starts_at status statuses
 task tasks tenant tenants timezone trigger undo unit unset until when_full when_spent while_waiting workflow
 """
@@ -55,6 +56,7 @@ SIZED = frozenset(
         "run_context",
         "secret",
         "value",
+        "when",
     }
 )
 """Fields that may hold users' data, of which only the size is recorded. A test requires that each field of the API

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import orjson
 
 from penstock.errors import NotFound
+from penstock.language.definitions.declaration import declare
+from penstock.language.definitions.rule import Rule
+from penstock.language.loading import Definitions
+from penstock.language.terms.sources import Source
+from penstock.operate.apply import Change, register
 from penstock.operate.masking import Masking
 from penstock.store.definitions import catalog
 from penstock.store.definitions.catalog import Current
@@ -47,6 +52,18 @@ async def rules(session: Session) -> list[dict[str, Any]]:
     """Return all rules, each with the number of events on which it has failed (`errors`)."""
     failed = {entry.rule: entry.count for entry in await rule_errors.counts(session)}
     return [{**rule, "errors": failed.get(rule["ref"], 0)} for rule in await listed(session, ["rule"])]
+
+
+async def put_rule(session: Session, ref: str, options: Mapping[str, Any]) -> Change:
+    """Create a rule, or replace its options, as `penstock apply` does. Raises DefinitionError, also for an unknown trigger
+    or action."""
+    [change] = await register(session, Definitions([rule_of(ref, options)]))
+    return change
+
+
+def rule_of(ref: str, options: Mapping[str, Any]) -> Rule:
+    """Return a rule with these options. Raises DefinitionError."""
+    return declare(Rule, {"ref": ref, **options}, Source("rule", 0))
 
 
 async def enable_rule(session: Session, ref: str, enabled: bool) -> None:

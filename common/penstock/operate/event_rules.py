@@ -10,7 +10,8 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import NotFound
-from penstock.language.rules.event_rules import compile_rule, evaluate
+from penstock.language.definitions.rule import Rule
+from penstock.language.rules.event_rules import Match, compile_rule, evaluate
 from penstock.language.schemas import Schema
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.outside_names import check_tenant
@@ -19,7 +20,7 @@ from penstock.operate.masking import Masking
 from penstock.store.definitions import catalog
 from penstock.store.events import bursts, event_list, events
 from penstock.store.events.bursts import BurstOfEvent
-from penstock.store.events.event_list import EventFilter
+from penstock.store.events.event_list import EventFilter, ListedEvent
 from penstock.store.events.events import Enforcement, Event
 from penstock.store.session import clock
 from penstock.store.session.database import Session
@@ -112,6 +113,23 @@ async def _tried(
     return await _verdicts(session, event, orjson.loads(body), {}, rule)
 
 
+async def tried_on_stored(session: Session, rule: Rule, *, limit: int) -> list[dict[str, Any]]:
+    """Return the verdicts of a rule, which need not be stored, on the newest stored events of its trigger. Nothing is stored or
+    started."""
+    masking, body = await Masking.load(session), rule.body()
+    filters = EventFilter(trigger=rule.trigger)
+    compiled = compile_rule(body)
+    return [
+        {
+            "event": event.id,
+            "tenant": event.tenant,
+            "created_at": event.created_at,
+            **_verdict(body, evaluate(compiled, event, orjson.loads(event.payload)), event, masking),
+        }
+        for event in await event_list.page(session, filters, before=None, limit=limit)
+    ]
+
+
 async def _verdicts(
     session: Session,
     event: Event,
@@ -125,31 +143,38 @@ async def _verdicts(
         if only is not None and rule.ref != only:
             continue
         body = orjson.loads(rule.body or "{}")
-        verdict = evaluate(compile_rule(body), event, payload)
-        if verdict.error:
-            outcome, why = "failed", verdict.error
-        elif not rule.enabled:
-            outcome, why = "disabled", "the rule is disabled"
-        elif verdict.matched:
-            outcome, why = "matched", "its condition holds" if body.get("when") else "it has no condition"
-        elif body.get("tenant") not in (None, event.tenant):
-            outcome, why = (
-                "no match",
-                f"it is for events of tenant {body['tenant']}, and this is one of {event.tenant}",
-            )
-        else:
-            outcome, why = "no match", f"its condition does not hold: {body.get('when')}"
+        verdict = _verdict(body, evaluate(compile_rule(body), event, payload), event, masking)
+        if verdict["verdict"] != "failed" and not rule.enabled:
+            verdict = {"verdict": "disabled", "why": "the rule is disabled", "params": None}
         past = enforced.get(rule.ref)
         verdicts.append(
             {
                 "rule": rule.ref,
-                "verdict": outcome,
-                "why": why,
+                **verdict,
                 "action": rule.action,
-                "params": masking.parameters(rule.action, verdict.params) if outcome == "matched" else None,
                 "execution": past.execution_id if past and past.status == "executed" else None,
                 "enforcement": past.status if past else None,
                 "error": past.error if past else None,
             }
         )
     return verdicts
+
+
+def _verdict(
+    body: Mapping[str, Any], match: Match, event: Event | ListedEvent, masking: Masking
+) -> dict[str, Any]:
+    """Return what a rule with this body makes of an event: `verdict`, `why` and the masked `params` for its action."""
+    if match.error:
+        return {"verdict": "failed", "why": match.error, "params": None}
+    if match.matched:
+        why = "its condition holds" if body.get("when") else "it has no condition"
+        return {
+            "verdict": "matched",
+            "why": why,
+            "params": masking.parameters(body["action"], match.params),
+        }
+    if body.get("tenant") not in (None, event.tenant):
+        why = f"it is for events of tenant {body['tenant']}, and this is one of {event.tenant}"
+    else:
+        why = f"its condition does not hold: {body.get('when')}"
+    return {"verdict": "no match", "why": why, "params": None}

@@ -8,7 +8,9 @@ from uuid import UUID
 
 from pydantic import Field
 
-from penstock_api.models.model import Answer, Given, Id, Tenant
+from penstock.language.terms.budgets import WhenSpent
+from penstock.language.terms.bursts import Keep
+from penstock_api.models.model import Answer, Changed, Duration, Given, Id, MaxDepth, MaxDescendants, Tenant
 
 
 class Definition(Answer):
@@ -23,6 +25,46 @@ class Definition(Answer):
 
 class Rule(Definition):
     errors: int = Field(description="The number of events on which the rule failed and was not rerun.")
+
+
+class PutRule(Given):
+    """The options of a rule. Durations are seconds, or texts such as "5m"."""
+
+    trigger: str = Field(description="The trigger of its events.")
+    action: str = Field(description="The action or workflow to start.")
+    description: str = ""
+    when: str | None = Field(
+        default=None,
+        description="A condition over `event` and `payload`: payload.amount > 100. null: each event.",
+    )
+    params: dict[str, Any] = Field(
+        default_factory=dict, description="The parameters for the action, with templates over the same names."
+    )
+    labels: dict[str, Any] = Field(default_factory=dict, description="The labels of its executions.")
+    enabled: bool = Field(default=True, description="The initial state of a new rule.")
+    tenant: Tenant | None = Field(default=None, description="The tenant of its events. null: all tenants.")
+    priority: int = Field(default=0, description="The priority of its executions.")
+    expires: Duration | None = Field(
+        default=None, description="The time after which an execution that has not begun ends as timeout."
+    )
+    budget: dict[str, Any] | None = Field(
+        default=None, description="The budgets of an execution and its tree: an amount for each unit."
+    )
+    when_spent: WhenSpent = Field(default="refuse", description="The reaction to a spent budget.")
+    max_depth: MaxDepth = None
+    max_descendants: MaxDescendants = None
+    debounce: Duration | None = Field(
+        default=None, description="The time without another matching event after which a burst closes."
+    )
+    by: list[str] = Field(
+        default_factory=list, description="The paths that separate bursts by their values: payload.doc."
+    )
+    at_most: Duration | None = Field(default=None, description="The longest time of a burst.")
+    keep: Keep = Field(default="last", description="The event of a burst that gives the parameters.")
+
+
+class RuleChanged(Changed):
+    ref: str
 
 
 class RuleState(Answer):

@@ -21,6 +21,12 @@ class Answer(BaseModel):
     model_config = ConfigDict(from_attributes=True)
 
 
+class Changed(Answer):
+    """The base of answers to a request that applies a definition."""
+
+    what: str = Field(description="new, changed, unchanged")
+
+
 class Given(BaseModel):
     """The base of request bodies. It refuses unknown fields, NaN, and values of another type ("no" is not false)."""
 
@@ -64,4 +70,6 @@ MaxDescendants = Annotated[
         ge=1, le=INTEGER, description="The number of executions that rules may start in what follows from it."
     ),
 ]
+Duration = str | float
+"""Seconds, or a text such as "5m"."""
 Text = Annotated[str, Field(max_length=10_000)]

@@ -11,10 +11,9 @@ from pydantic import Field, model_validator
 from penstock.client.schedules import state_of
 from penstock.language.schedules.compiled_schedule import expression_of
 from penstock.store.schedules.reading import ScheduleState
-from penstock_api.models.model import Answer, Given, Instant, Tenant, loaded
+from penstock_api.models.model import Answer, Changed, Duration, Given, Instant, Tenant, loaded
 
 Refs = Annotated[list[str], Field(min_length=1, max_length=1000)]
-Duration = str | float
 
 
 class Schedule(Answer):
@@ -93,8 +92,7 @@ class CreateSchedule(ChangeSchedule):
     enabled: bool | None = None
 
 
-class ScheduleChanged(Answer):
-    what: str = Field(description="new, changed, unchanged")
+class ScheduleChanged(Changed):
     schedule: Schedule
 
 

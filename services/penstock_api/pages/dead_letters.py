@@ -43,6 +43,7 @@ async def show_all(
         rows=rows[:PAGE],
         after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
         asked=filters,
+        before=before,
         does=DOES,
         every=None if before else 5,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from fastapi import APIRouter, Body, Request, Response
 
 from penstock.client.inquiries import may_answer
 from penstock.errors import NotFound
-from penstock.language.moves import FINAL, QUEUED, REQUESTED, SCHEDULED
+from penstock.language.moves import FINAL, QUEUED, REQUESTED, SCHEDULED, WAITING
 from penstock.language.schemas.secrets import masked_schema
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.access import Caller
@@ -24,6 +25,7 @@ from penstock.operate.workflow_tree import names_inside
 from penstock.store.definitions import catalog
 from penstock.store.executions import executions, inquiries, log_lines, timelines
 from penstock.store.executions.executions import Execution
+from penstock.store.executions.inquiries import Inquiry
 from penstock.store.executions.timelines import TaskStay
 from penstock.store.session.database import Session
 from penstock.store.workflows import workflow_runs
@@ -31,10 +33,11 @@ from penstock_api.auth.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
 from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings.layout import layout
-from penstock_api.pages.drawings.step_timeline import step_timeline
+from penstock_api.pages.drawings.step_timeline import step_status, step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import Field, fields
+from penstock_api.pages.starters import other_values, starters
 
 router: APIRouter = PageRouter("executions")
 
@@ -54,7 +57,9 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
     document = await described(session, id)
     if document is None:
         raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
-    inquiry = await _inquiry(session, id, caller) if document["status"] == "waiting" else None
+    inquiry = await inquiries.find(session, id)
+    is_answered = inquiry is not None and inquiry.answered_at is not None
+    is_open = inquiry is not None and not is_answered and document["status"] == WAITING
     answer = await why(session, id, backend.settings)
     if caller.tenants is not None:
         answer = answer.of_one_tenant()
@@ -77,11 +82,15 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         counts=_counted(tasks),
         timeline=await _timeline(session, row, tasks),
         steps=steps[-STEPS:],
+        step_status=partial(step_status, is_final=not open_),
         earlier_steps=max(0, len(steps) - STEPS),
-        steps_timeline=step_timeline(steps, row.created_at, row.finished_at or datetime.now(UTC)),
+        steps_timeline=step_timeline(steps, row.created_at, row.finished_at),
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
         paused=await workflow_runs.is_paused(session, id),
-        inquiry=inquiry,
+        inquiry=_question(inquiry, caller) if inquiry is not None and is_open else None,
+        answered=inquiry if is_answered else None,
+        starters=starters(document["origin"]),
+        origin=other_values(document["origin"]),
         rerun_fields=[] if open_ else _rerun_fields(body.get("parameters"), document["params"]),
         begins=document["status"] == REQUESTED and row.not_before is not None,
         begun=document["status"] not in (REQUESTED, QUEUED, SCHEDULED),
@@ -120,12 +129,8 @@ async def _timeline(session: Session, row: Execution, tasks: list[TaskProgress])
     return timeline(tasks, stays, row.id, start, row.finished_at or datetime.now(UTC))
 
 
-async def _inquiry(session: Session, id: UUID, caller: Caller) -> dict[str, Any] | None:
-    """Return the execution's inquiry, the fields of an answer, and whether the caller may answer. None without an
-    inquiry."""
-    inquiry = await inquiries.find(session, id)
-    if inquiry is None or inquiry.answered_at is not None:
-        return None
+def _question(inquiry: Inquiry, caller: Caller) -> dict[str, Any]:
+    """Return an open inquiry, the fields of its answer, and whether the caller may answer."""
     schema = None if inquiry.schema is None else orjson.loads(inquiry.schema)
     mine = may_answer(inquiry.assignee, caller.name)
     return {"row": inquiry, "fields": fields(schema, "response"), "mine": mine}

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from penstock.operate.activity import SECONDS, Activity
 from penstock.operate.overview import CAUSES, lately, newest_failures
+from penstock.operate.why.answer import span
 from penstock.store.executions import execution_list
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock_api.auth.access import READ, Asked
@@ -39,26 +40,36 @@ def _drawn(activity: Activity | None) -> dict[str, Any]:
     if activity is None:
         return {"seen": None}
     slices = activity.slices
-    per_second = [entry.ends / SECONDS for entry in slices[:-1]]
-    per_second.append(slices[-1].ends / max(1.0, activity.seconds))
-    good = plot.bars(per_second, [f"{number(rate)}/s" for rate in per_second])
-    bad = plot.bars(
-        [entry.failed for entry in slices],
-        [f"{entry.failed} of {entry.ends} ended badly" for entry in slices],
-    )
+    ages = [span((len(slices) - n) * SECONDS) for n in range(len(slices))]
+    counted = slices[len(slices) - activity.counted :]
+    latency = plot.lines([entry.p50 for entry in slices], [entry.p95 for entry in slices])
     last_minute = lately(activity)
     standing = {entry.cause: entry for entry in activity.standing}
     return {
         "seen": activity,
-        "throughput": good,
-        "failed": bad,
-        "latency": plot.lines([entry.p50 for entry in slices], [entry.p95 for entry in slices]),
+        "ends": plot.bars(
+            [entry.ends for entry in slices],
+            [f"{entry.ends:,} ended, {age} ago" for entry, age in zip(slices, ages, strict=True)],
+        ),
+        "failed": plot.bars(
+            [entry.failed for entry in slices],
+            [
+                f"{entry.failed:,} of {entry.ends:,} ended badly, {age} ago"
+                for entry, age in zip(slices, ages, strict=True)
+            ],
+        ),
+        "latency": latency,
+        "latency_top": took(latency.top) if any(latency.lines) else "",
         "rate": number(last_minute.rate),
-        "bad": last_minute.failed,
-        "ended": last_minute.ended,
+        "bad": sum(entry.failed for entry in counted),
+        "ended": sum(entry.ends for entry in counted),
+        "counted": span(SECONDS * len(counted)),
         "p50": took(last_minute.p50),
         "p95": took(last_minute.p95),
-        "minutes": SECONDS * len(slices) // 60,
+        "drawn": span(SECONDS * len(slices)),
+        "seconds": SECONDS,
+        "open": sum(entry.count for entry in activity.standing),
+        "running": standing["running"].count if "running" in standing else 0,
         "standing": [(*CAUSES[cause], standing[cause]) for cause in CAUSES if cause in standing],
         "most": max((entry.count for entry in activity.standing), default=1),
         "workers": [entry for entry in activity.processes if entry.kind == "worker"],

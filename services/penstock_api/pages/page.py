@@ -33,13 +33,15 @@ STREAM = "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A page in the menu. It is hidden from callers that may not see it."""
+    """A page in the menu. It is hidden from callers that may not see it. A `group` is a part of the menu with a heading."""
 
     path: str
     name: str
     key: str
+    group: str = ""
 
 
+ADMINISTRATION = "Administration"
 MENU = (
     Place("/", "Overview", "o"),
     Place("/executions", "Executions", "e"),
@@ -51,7 +53,12 @@ MENU = (
     Place("/inquiries", "Inquiries", "i"),
     Place("/dead-letters", "Dead letters", "d"),
     Place("/workers", "Workers", "w"),
-    Place("/audit", "Audit", "u"),
+    Place("/users", "Users", "p", ADMINISTRATION),
+    Place("/tokens", "Tokens", "t", ADMINISTRATION),
+    Place("/secrets", "Secrets", "c", ADMINISTRATION),
+    Place("/webhooks", "Webhooks", "h", ADMINISTRATION),
+    Place("/subscriptions", "Subscriptions", "b", ADMINISTRATION),
+    Place("/audit", "Audit", "u", ADMINISTRATION),
 )
 """The menu. `key` is the key that opens the page after `g`."""
 

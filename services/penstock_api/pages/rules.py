@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import orjson
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from penstock.client import rule_errors
-from penstock.errors import InvalidInput
+from penstock.errors import DefinitionError, InvalidInput, PenstockError
 from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS
 from penstock.operate import definitions, event_rules
 from penstock.operate.access import Caller
+from penstock.store.definitions import catalog
 from penstock.store.events.event_list import EventFilter
 from penstock.store.session.database import Session
-from penstock_api.auth.access import READ, Asked, own
+from penstock_api.auth.access import DEFINE_ALL, READ, Asked, own
 from penstock_api.backend import Db
+from penstock_api.pages.drafts import draft, form_of_options, options_of
 from penstock_api.pages.page import PageRouter, first_tenant, form_of, page
 from penstock_api.pages.schema_example import example
 
 router: APIRouter = PageRouter("rules")
 
+TEXTS = ("description", "trigger", "action", "when", "tenant")
+"""The options of a rule that are texts and have fields of their own."""
+TRIED = 20
+"""The number of newest events on which a rule is tried."""
 ERRORS = 50
 """The number of newest errors to show."""
 
@@ -34,6 +41,64 @@ async def show_all(request: Request, session: Db, caller: Asked, rule: str = "")
     if caller.tenants is None:
         errors = await rule_errors.newest(session, rule=rule or None, limit=ERRORS)
     return page(request, "rules.html", rows=rows, errors=errors, rule=rule, every=10)
+
+
+@router.get("/rules/new", dependencies=[DEFINE_ALL])
+async def write(
+    request: Request,
+    session: Db,
+    change: Annotated[str, Query(description="The rule with which the form begins.")] = "",
+) -> Response:
+    """Show a form for a rule. The draft in the address is tried on the newest events of its trigger. Nothing is stored or
+    started. The condition of a draft can read secret values of events, so only a caller that may save rules may try one."""
+    form = dict(request.query_params)
+    if change:
+        form = {"ref": change, **form_of_options(await _options(session, change), TEXTS)}
+    if change or "ref" not in form:
+        return await _form(request, session, {"params": "{}", **form})
+    try:
+        rule = definitions.rule_of(form.get("ref", ""), options_of(form, TEXTS))
+        verdicts = await event_rules.tried_on_stored(session, rule, limit=TRIED)
+        written = draft(rule)
+    except (InvalidInput, DefinitionError) as error:
+        return await _form(request, session, form, refused=error)
+    return await _form(request, session, form, draft=written, verdicts=verdicts)
+
+
+async def _form(
+    request: Request,
+    session: Session,
+    form: Mapping[str, str],
+    *,
+    refused: PenstockError | None = None,
+    draft: Mapping[str, Any] | None = None,
+    verdicts: Sequence[Mapping[str, Any]] = (),
+) -> Response:
+    triggers = [row["ref"] for row in await definitions.listed(session, ["trigger"])]
+    actions = await definitions.listed(session, ["action", "workflow"])
+    return page(
+        request,
+        "rule_new.html",
+        422 if refused else 200,
+        given=defaultdict(str, form),
+        triggers=[*triggers, *SYSTEM_TRIGGERS],
+        actions=[row["ref"] for row in actions if row["enabled"]],
+        refused=refused,
+        draft=draft,
+        verdicts=verdicts,
+    )
+
+
+async def _options(session: Session, ref: str) -> dict[str, Any]:
+    """Return the options of a rule. Raises NotFound, and InvalidInput if a page may not show all of its values."""
+    masked = (await definitions.one(session, ["rule"], ref))["definition"]
+    [stored] = await catalog.current(session, ["rule"], [ref])
+    if masked != orjson.loads(stored.body):
+        raise InvalidInput(
+            f"{ref} has a secret value, which a page does not show",
+            hint="Change it in its file, and `penstock apply` that.",
+        )
+    return dict(masked)
 
 
 @router.get("/rules/{ref}", dependencies=[READ])

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any, get_args
 
 from fastapi import APIRouter, Request, Response
 
-from penstock.client.schedules import Schedules
+from penstock.client.schedules import WHEN, Schedules, upcoming
+from penstock.errors import DefinitionError, InvalidInput, PenstockError
+from penstock.language.definitions.declaration import declare
+from penstock.language.definitions.schedule import Overlap, Schedule
+from penstock.language.schedules import Preview
+from penstock.language.schedules.compiled_schedule import compile_schedule
+from penstock.language.terms.sources import Source
 from penstock.operate import definitions
-from penstock_api.auth.access import READ_ALL
+from penstock.store.session.database import Session
+from penstock_api.auth.access import DEFINE_ALL, READ_ALL
 from penstock_api.backend import Db, OnSchedules
-from penstock_api.models.schedules import Schedule
+from penstock_api.models import schedules as models
+from penstock_api.pages.drafts import draft, options_of
 from penstock_api.pages.page import PageRouter, page
 
 router: APIRouter = PageRouter("schedules")
 
+TEXTS = ("description", "action", "timezone", "overlap", "tenant")
+"""The options of a schedule that are texts and have fields of their own."""
 DRAWN = 60
 """The number of schedules whose next fires are drawn, since each takes some time to compute."""
 FIRES = 48
@@ -27,7 +40,7 @@ PREVIEWED, PAST = 10, 20
 @router.get("/schedules", dependencies=[READ_ALL])
 async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> Response:
     """Show all schedules, and the fires of the next 24 hours."""
-    entries = [Schedule.model_validate(row) for row in await schedules.all()]
+    entries = [models.Schedule.model_validate(row) for row in await schedules.all()]
     rows = [schedule for schedule in entries if find.lower() in schedule.ref.lower()]
     rows.sort(
         key=lambda schedule: (schedule.next_due is None, schedule.next_due or datetime.now(UTC), schedule.ref)
@@ -49,7 +62,7 @@ async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> 
     )
 
 
-async def _fires(schedules: Schedules, schedule: Schedule) -> list[float]:
+async def _fires(schedules: Schedules, schedule: models.Schedule) -> list[float]:
     """Return the positions of the next fires on an axis of 24 hours."""
     now = datetime.now(UTC)
     if schedule.state != "active" or schedule.next_due is None or schedule.next_due > now + DAY:
@@ -58,13 +71,56 @@ async def _fires(schedules: Schedules, schedule: Schedule) -> list[float]:
     return [round((at - now) / DAY * WIDTH, 1) for at in due if now <= at < now + DAY]
 
 
+@router.get("/schedules/new", dependencies=[DEFINE_ALL])
+async def write(request: Request, session: Db) -> Response:
+    """Show a form for a new schedule, and the next fires of the draft in the address. Nothing is stored or started."""
+    form = dict(request.query_params)
+    if "ref" not in form:
+        return await _form(request, session, {"params": "{}", "timezone": "UTC", **form})
+    try:
+        options = options_of(form, TEXTS)
+        if form.get("kind") in WHEN:
+            options[form["kind"]] = form.get("expression", "")
+        schedule = declare(Schedule, {"ref": form.get("ref", ""), **options}, Source("schedule", 0))
+        now = datetime.now(UTC)
+        preview = upcoming(compile_schedule(schedule.body()), now, PREVIEWED)
+        written = draft(schedule)
+    except (InvalidInput, DefinitionError) as error:
+        return await _form(request, session, form, refused=error)
+    return await _form(request, session, form, draft=written, preview=preview)
+
+
+async def _form(
+    request: Request,
+    session: Session,
+    form: Mapping[str, str],
+    *,
+    refused: PenstockError | None = None,
+    draft: Mapping[str, Any] | None = None,
+    preview: Sequence[Preview] = (),
+) -> Response:
+    actions = await definitions.listed(session, ["action", "workflow"])
+    return page(
+        request,
+        "schedule_new.html",
+        422 if refused else 200,
+        given=defaultdict(str, form),
+        kinds=WHEN,
+        overlaps=get_args(Overlap),
+        actions=[row["ref"] for row in actions if row["enabled"]],
+        refused=refused,
+        draft=draft,
+        preview=preview,
+    )
+
+
 @router.get("/schedules/{ref}", dependencies=[READ_ALL])
 async def show(ref: str, request: Request, session: Db, schedules: OnSchedules) -> Response:
     """Show a schedule, with its next and its newest fires."""
     return page(
         request,
         "schedule.html",
-        one=Schedule.model_validate(await schedules.get(ref)),
+        one=models.Schedule.model_validate(await schedules.get(ref)),
         definition=(await definitions.one(session, ["schedule"], ref))["definition"],
         preview=await schedules.preview(ref, PREVIEWED),
         history=await schedules.history(ref, PAST, None),

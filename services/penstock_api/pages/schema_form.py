@@ -13,11 +13,14 @@ from penstock.language.schemas.secrets import is_secret
 LONG = 200
 """The `maxLength` from which a text field has several lines."""
 
+UNNAMED = "answer"
+"""The name of the field of a document that is not an object, and has no title."""
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of a form. `at` is its path in the document, as JSON. `kind` is text, long, secret, integer, number,
-    boolean, choice, date, date-time or json."""
+    boolean, choice, date, date-time or json. For a list it may be several (some of the choices) or words."""
 
     name: str
     at: str
@@ -47,7 +50,19 @@ def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:
     if mapping.get("type") == "object" or not mapping:
         begin = {} if value is None else value
         return [_field(place[-1] if place else "document", {"type": "object"}, place, False, begin)]
-    return [_field(str(mapping.get("title") or "answer"), mapping, place, True, value)]
+    return [_field(str(mapping.get("title") or UNNAMED), mapping, place, True, value)]
+
+
+def decision(form_fields: Sequence[Field]) -> Field | None:
+    """Return the field of a yes or no, if an answer needs nothing else. Otherwise, return None."""
+    booleans = [field for field in form_fields if field.kind == "boolean"]
+    needed = [field for field in form_fields if field.required]
+    return booleans[0] if len(booleans) == 1 and not needed else None
+
+
+def is_approval(field: Field) -> bool:
+    """Return whether a yes to this field approves something: the whole answer is a yes or no, or its name says so."""
+    return field.name == UNNAMED or field.name.lower().startswith("approv")
 
 
 def _field(name: str, schema: Any, place: Sequence[str], required: bool, value: Any) -> Field:

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from penstock.language.moves import FINAL
 from penstock.operate.why.answer import count, ordinal, span
-from penstock_api.pages import static_files
+from penstock_api.pages import schema_form, static_files
 from penstock_api.requests.public_path import base
 
 TEMPLATES = jinja2.Environment(
@@ -41,6 +41,11 @@ def brief(value: Any, limit: int = 90) -> str:
     """Return a value as JSON in one line of at most `limit` characters."""
     text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str).decode()
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def compact(value: Any) -> str:
+    """Return a value as JSON in one line."""
+    return orjson.dumps(value).decode()
 
 
 def took(value: float | timedelta | None) -> str:
@@ -96,6 +101,12 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
 
 
+def reply(response: str | None) -> str:
+    """Return the answer to an inquiry, which is stored as JSON, for people."""
+    value = None if response is None else orjson.loads(response)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else brief(value)
+
+
 def same(mapping: Mapping[str, Any], **other: Any) -> dict[str, Any]:
     """Return a copy of a mapping with some values replaced."""
     return {**mapping, **other}
@@ -104,6 +115,7 @@ def same(mapping: Mapping[str, Any], **other: Any) -> dict[str, Any]:
 TEMPLATES.filters.update(
     pretty=pretty,
     brief=brief,
+    compact=compact,
     took=took,
     ago=ago,
     clock=clock,
@@ -112,6 +124,9 @@ TEMPLATES.filters.update(
     same=same,
     ordinal=ordinal,
     linked=linked,
+    decision=schema_form.decision,
+    reply=reply,
 )
+TEMPLATES.tests.update(approval=schema_form.is_approval)
 TEMPLATES.globals.update(base=base, address=address, static=static_files.address, FINAL=FINAL, count=count)
 TEMPLATES.globals.update(drawings=TEMPLATES.get_template("drawings.html").module)

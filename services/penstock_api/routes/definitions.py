@@ -76,6 +76,13 @@ async def rule(ref: str, session: Db) -> models.Definition:
     return models.Definition.model_validate(await definitions.one(session, ["rule"], ref))
 
 
+@router.put("/rules/{ref}", dependencies=[DEFINE_ALL])
+async def put_rule(ref: str, body: models.PutRule, session: Db) -> models.RuleChanged:
+    """Create a rule, or replace its options. It matches events from now on."""
+    change = await definitions.put_rule(session, ref, body.model_dump(exclude_unset=True))
+    return models.RuleChanged(ref=ref, what=change.what)
+
+
 @router.post("/rules/{ref}/enable", dependencies=[OPERATE_ALL])
 async def enable(ref: str, session: Db) -> models.RuleState:
     """Enable a rule, so that it matches again."""

@@ -15,6 +15,7 @@ from playwright.async_api import Browser, expect
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows.installation import Installation
+from tests.penstock.operate.keys import KEY
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.pages import depot
 from tests.penstock_api.pages.provider import Provider, app_of, browser_of
@@ -37,7 +38,7 @@ class Site:
 async def site(postgres_server: Postgres, template: str) -> AsyncIterator[Site]:
     name = databases.new_name()
     database = await databases.create(postgres_server, name, template=template)
-    async with Installation(database, None, api_access="open") as house:
+    async with Installation(database, None, api_access="open", secrets_key=KEY) as house:
         await house.start(*depot.ALL, depot.wide(320))
         ids = await depot.fill(house)
         backend = Backend.of(house.client)

@@ -16,6 +16,7 @@ from penstock import DurableContext, Limit, NonRetryable, Rule, Schedule, Trigge
 from penstock.errors import PenstockError
 from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
+from penstock.operate import access, people, secrets, subscriptions, webhooks
 from penstock.run.steering import AskInquiry
 from penstock.store.outbox import dead_letters
 from penstock.store.outbox.dead_letters import KeptLetter
@@ -211,6 +212,9 @@ def wide(tasks: int) -> Any:
     return from_yaml("\n".join(lines))
 
 
+DISABLED = """
+update subscription set disabled_at = clock_timestamp(), disabled_because = 'its calls failed for a day', error = 'no answer'
+"""
 TRACED = """
 update payload set origin = coalesce(origin, '{}') ||
     '{"trace": {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}'
@@ -247,7 +251,23 @@ async def fill(house: Installation) -> dict[str, UUID]:
     later = await client.start("depot.check", {"order": 9}, delay=600)
     await client.cancel(later, reason=EVIL)
     found["letter"] = await _letter(house)
+    await _administer(house)
     return found
+
+
+async def _administer(house: Installation) -> None:
+    """Create a user, a token, a secret, a webhook and a subscription, which the pages of administrators show."""
+    session = house.session
+    await people.create(session, "grace", "a password of twelve letters", ["operator"], by="test")
+    await access.create_token(session, "billing", ["viewer"], by="test")
+    await secrets.put(session, "public", "db_password", f"{EVIL} of the database", by="test")
+    signature: dict[str, Any] = {"signature": "github", "secret": "a secret of sixteen letters"}
+    await webhooks.put(
+        session, "parcels", trigger="depot.placed", payload={"order": 1}, **signature, by="test"
+    )
+    await subscriptions.put(session, "shop", url="https://example.org/hook", by="test")
+    await house.rows(DISABLED)
+    await house.rows("update person set totp_since = clock_timestamp() where name = 'grace'")
 
 
 async def _ended(client: Any, id: UUID) -> None:

@@ -60,6 +60,8 @@ class _Reader(HTMLParser):
             assert self._form is not None, f"a button of {self._path} belongs to no form: {given}"
             if "name" in given:
                 self._form.body.setdefault(given["name"], given.get("value", ""))
+            elif "data-at" in given:  # a button of a yes or a no
+                self._fill({**given, "data-kind": "json"}, given["value"])
         elif tag == "input" and given.get("type") not in ("checkbox", "radio"):
             self._fill(given, given.get("value", ""))
         elif tag in ("textarea", "select"):
@@ -92,11 +94,16 @@ class _Reader(HTMLParser):
             if "name" in given:
                 self._form.body[given["name"]] = value
             return
+        if "data-name-of" in given:
+            self._form.address = self._form.address.replace("{name}", value)
+            return
         place: list[str] = json.loads(given["data-at"])
         read: Any = value
         if given["data-kind"] in ("json", "integer", "number"):
             with suppress(ValueError):
                 read = json.loads(value)
+        elif given["data-kind"] == "words":
+            read = value.replace(",", " ").split()
         here = self._form.body
         for name in place[:-1]:
             here = here.setdefault(name, {})

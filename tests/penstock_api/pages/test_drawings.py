@@ -12,11 +12,14 @@ from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
 from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.progress import TaskProgress
+from penstock.operate.durable_steps import Step
 from penstock.store.executions.timelines import TaskStay
 from penstock_api.pages.drawings import plot
 from penstock_api.pages.drawings.layout import HIGH, LARGE, WIDE, layout
+from penstock_api.pages.drawings.step_timeline import step_status, step_timeline
 from penstock_api.pages.drawings.timeline import HELD, QUEUED, RAN, parts, timeline
-from penstock_api.pages.schema_form import fields
+from penstock_api.pages.schema_form import decision, fields, is_approval
+from penstock_api.pages.starters import other_values, starters
 from penstock_api.pages.templating import linked
 from tests.penstock_api.pages import depot
 
@@ -147,6 +150,81 @@ def test_a_form_asks_for_each_property_by_its_type() -> None:
 def test_a_schema_that_is_not_an_object_is_one_field(schema: object, kind: str) -> None:
     [one] = fields(schema, "response")
     assert (one.kind, one.at) == (kind, '["response"]')
+
+
+YES = {"type": "boolean"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "decided", "approves"),
+    [
+        (YES, "answer", True),
+        ({**YES, "title": "Is it raining"}, "Is it raining", False),
+        ({"type": "object", "properties": {"approved": YES, "note": {"type": "string"}}}, "approved", True),
+        ({"type": "object", "properties": {"leave": YES}, "required": ["leave"]}, "leave", False),
+        ({"type": "object", "properties": {"a": YES, "b": YES}}, None, False),
+        (
+            {"type": "object", "properties": {"a": YES, "b": {"type": "string"}}, "required": ["b"]},
+            None,
+            False,
+        ),
+        ({"type": "string"}, None, False),
+        (None, None, False),
+    ],
+)
+def test_answer_that_needs_only_a_yes_or_no_has_buttons(
+    schema: object, decided: str | None, approves: bool
+) -> None:
+    field = decision(fields(schema, "response"))
+    assert (field and field.name) == decided
+    assert (field is not None and is_approval(field)) is approves
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "running", "ended"),
+    [
+        ("sleep", "started", "waiting", "not finished"),
+        ("signal", "started", "waiting", "not finished"),
+        ("ask", "started", "waiting", "not finished"),
+        ("wait_for", "started", "waiting", "not finished"),
+        ("step", "started", "running", "not finished"),
+        ("run", "started", "running", "not finished"),
+        ("step", "cancelled", "cancelled", "cancelled"),
+        ("step", "superseded", "superseded", "superseded"),
+        ("step", "completed", "completed", "completed"),
+    ],
+)
+def test_step_is_shown_as_its_run_stands(kind: str, status: str, running: str, ended: str) -> None:
+    one = step(kind, status)
+    assert step_status(one, is_final=False) == running
+    assert step_status(one, is_final=True) == ended
+
+
+def test_cancelled_sleep_is_drawn_until_its_cancel() -> None:
+    until = (BEGUN + timedelta(hours=1)).isoformat()
+    cancelled = step("sleep", "cancelled", at=BEGUN + timedelta(seconds=6), result={"until": until})
+    drawn = step_timeline([cancelled], BEGUN, BEGUN + timedelta(seconds=10))
+    assert drawn is not None
+    [row] = drawn.rows
+    assert row.waited == 6
+
+
+def step(kind: str, status: str, *, at: datetime = BEGUN, result: object = None) -> Step:
+    return Step("wait", "wait", 1, [], kind, status, 1, 0.0, at, result, None, None)
+
+
+def test_starters_are_links_and_the_rest_is_kept() -> None:
+    event, run = str(new_id()), str(new_id())
+    found = starters({"event": event, "rule": "shop.large", "depth": 2})
+    assert [(one.word, one.name, one.path) for one in found] == [
+        ("rule", "shop.large", "/rules/shop.large"),
+        ("on event", event[-8:], f"/events/{event}"),
+    ]
+    assert other_values({"event": event, "rule": "shop.large", "depth": 2}) == {"depth": 2}
+    rerun = {"rerun_of": run, "by": "user:ada", "reason": "the road is open", "from_task": "drive"}
+    assert [(one.word, one.name) for one in starters(rerun)] == [("re-run of", run[-8:]), ("by", "user:ada")]
+    assert [(one.word, one.name) for one in starters({"by": "token:ci"})] == [("", "token:ci")]
+    assert not starters(None)
 
 
 def test_executions_in_a_sentence_are_links_and_the_rest_is_text() -> None:

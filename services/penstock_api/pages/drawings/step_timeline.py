@@ -3,34 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
 
-from penstock.engine.durable.records import MAP, RUN, SLEEP, STEP, VALUE, VERSION
-from penstock.language.moves import FINAL
+from penstock.engine.durable.records import (
+    ASK,
+    MAP,
+    RUN,
+    SIGNAL,
+    SLEEP,
+    STARTED,
+    STEP,
+    VALUE,
+    VERSION,
+    WAIT_FOR,
+)
+from penstock.language.moves import CANCELLED, FINAL, RUNNING, WAITING
 from penstock.operate.durable_steps import Step
 from penstock_api.pages.drawings.timeline import HELD, RAN, Row, Scale, Segment, Timeline, drawn
 
+PARKED = (SLEEP, SIGNAL, ASK, WAIT_FOR)
+"""The kinds of steps during which a run holds no worker."""
+NOT_FINISHED = "not finished"
+"""The shown status of a step that was under way when its run ended."""
 INSTANTS = (VALUE, VERSION)
 """The kinds of steps that take no time, and are not drawn."""
 
 
-def step_timeline(steps: Sequence[Step], start: datetime, end: datetime) -> Timeline | None:
-    """Return the chart of a run from `start` to `end` (its end, or now). Return None if no step takes time."""
+def step_timeline(steps: Sequence[Step], start: datetime, end: datetime | None) -> Timeline | None:
+    """Return the chart of a run from `start` to `end`, or to now if it has not ended. Return None if no step takes time."""
     timed_steps = [step for step in steps if step.kind not in INSTANTS]
     if not timed_steps:
         return None
-    scale = Scale.of(start, end)
+    scale = Scale.of(start, end or datetime.now(UTC))
     by_branch = sorted(timed_steps, key=lambda step: (step.branch, step.at))
     rows = [
         row
         for _, branch in groupby(by_branch, key=lambda step: step.branch)
-        for row in _rows(list(branch), scale)
+        for row in _rows(list(branch), scale, end is not None)
     ]
     return drawn(rows, scale)
 
 
-def _rows(steps: Sequence[Step], scale: Scale) -> Iterator[Row]:
+def step_status(step: Step, *, is_final: bool) -> str:
+    """Return the status of a step for people. A step that has begun runs or waits, or its run ended first (`is_final`)."""
+    if step.status != STARTED:
+        return step.status
+    if is_final:
+        return NOT_FINISHED
+    return WAITING if step.kind in PARKED else RUNNING
+
+
+def _rows(steps: Sequence[Step], scale: Scale, is_final: bool) -> Iterator[Row]:
     """Yield the rows of a branch. A step begins when the previous step has ended.
 
     For a step that is a separate execution only its beginning is recorded, so it counts as ended when the next step
@@ -43,7 +67,7 @@ def _rows(steps: Sequence[Step], scale: Scale) -> Iterator[Row]:
         previous_end = max(previous_end, until)
         ran = step.kind in (STEP, RUN, MAP)
         segment = scale.segment(RAN if ran else HELD, (since, until))
-        yield _row(step, segment)
+        yield _row(step, segment, is_final)
 
 
 def _beginning(step: Step) -> datetime:
@@ -53,19 +77,21 @@ def _beginning(step: Step) -> datetime:
 def _span(step: Step, previous_end: datetime, next_begins: datetime) -> tuple[datetime, datetime]:
     if step.kind == STEP:
         return _beginning(step), step.at
-    if step.kind == SLEEP and isinstance(step.result, dict):  # the end of a sleep is not recorded
+    if (
+        step.kind == SLEEP and step.status != CANCELLED and isinstance(step.result, dict)
+    ):  # its end is not recorded
         return step.at, max(step.at, min(datetime.fromisoformat(step.result["until"]), next_begins))
     if step.execution is not None or step.status not in FINAL:
         return step.at, max(step.at, next_begins)
     return min(previous_end, step.at), step.at
 
 
-def _row(step: Step, segment: Segment) -> Row:
+def _row(step: Step, segment: Segment, is_final: bool) -> Row:
     ran = segment.kind == RAN
     return Row(
         step.label,
         len(step.branch),
-        step.status,
+        step_status(step, is_final=is_final),
         step.execution,
         None,
         False,

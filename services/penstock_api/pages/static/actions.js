@@ -1,6 +1,7 @@
 // Forms that are requests to the API: data-api is "METHOD address", and perhaps a body; each field says where in the body it
 // goes (data-at) and as what (data-kind).
 import { look } from "./live.js";
+import { ofField } from "./times.js";
 
 export function listen() {
   document.addEventListener("submit", (event) => {
@@ -8,6 +9,7 @@ export function listen() {
     if (form.dataset.api) { event.preventDefault(); send(form, event.submitter); }
     else if (form.hasAttribute("data-clean")) clean(form);
   });
+  document.addEventListener("change", (event) => { if (event.target.closest(".filter .chips")) event.target.form.requestSubmit(); });
   document.addEventListener("input", (event) => event.target.closest("form[data-api]")?.setAttribute("data-dirty", ""));
   document.addEventListener("click", (event) => {
     for (const one of document.querySelectorAll("details.action[open]")) if (!one.contains(event.target)) one.open = false;
@@ -22,9 +24,13 @@ async function send(form, button) {
   const problem = form.querySelector(".problem");
   const show = (text) => { if (problem) { problem.textContent = text; problem.hidden = !text; } };
   show("");
-  const [, method, address, given] = form.dataset.api.match(/^(\w+) (\S+)(?: (.*))?$/s);
+  const [, method, named, given] = form.dataset.api.match(/^(\w+) (\S+)(?: (.*))?$/s);
+  const address = named.replace("{name}", encodeURIComponent(form.querySelector("[data-name-of]")?.value ?? ""));
   let body;
-  try { body = collect(form, given ? JSON.parse(given) : {}); } catch (error) { show(error.message); return; }
+  try {
+    body = collect(form, given ? JSON.parse(given) : {});
+    if (button?.dataset.at) put(body, JSON.parse(button.dataset.at), JSON.parse(button.value));
+  } catch (error) { show(error.message); return; }
   const headers = { "content-type": "application/json", accept: "application/json" };
   if (form.hasAttribute("data-keyed")) headers["idempotency-key"] = form.dataset.key ??= key();
   if (button) button.disabled = true;
@@ -35,6 +41,7 @@ async function send(form, button) {
     if (!answer.ok) { show([said.detail ?? `the server said ${answer.status}`, said.hint].filter(Boolean).join("\n")); delete form.dataset.key; return; }
     form.removeAttribute("data-dirty");
     delete form.dataset.key;
+    if (form.dataset.shows && said[form.dataset.shows]) { reveal(form, said[form.dataset.shows]); look(); return; }
     if (form.dataset.then) { location.assign(document.body.dataset.base + form.dataset.then.replace("{id}", encodeURIComponent(said.id ?? ""))); return; }
     form.closest("details.action")?.removeAttribute("open");
     button?.blur();
@@ -56,7 +63,7 @@ function collect(form, body) {
     if (changes && place[0] === "parameters") { change(field, place, body); continue; }
     if (field.dataset.kind === "list") { if (field.checked) put(body, place, [...(at(body, place) ?? []), field.value]); continue; }
     if (field.value === "") continue;
-    put(body, place, read(field));
+    put(body, place, field.dataset.kind === "words" ? [...(at(body, place) ?? []), ...read(field)] : read(field));
   }
   return body;
 }
@@ -85,7 +92,8 @@ function read(field) {
   const { kind } = field.dataset;
   const text = field.value;
   if (kind === "integer" || kind === "number") return Number(text);
-  if (kind === "date-time") return `${text.length === 16 ? `${text}:00` : text}Z`;
+  if (kind === "date-time") return ofField(text);
+  if (kind === "words") return text.split(/[\s,]+/).filter(Boolean);
   if (kind !== "json") return text;
   try { return JSON.parse(text); } catch (error) {
     const name = field.labels?.[0]?.textContent.trim() ?? "this field";
@@ -113,10 +121,28 @@ function key() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** An address without what says nothing. */
+/** An address without what says nothing, and with instants instead of times in the zone of the browser. */
 function clean(form) {
-  for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
-  addEventListener("pageshow", () => { for (const field of form.elements) field.disabled = false; }, { once: true });
+  const instants = [];
+  for (const field of form.elements) {
+    if (field.name && field.value === "") field.disabled = true;
+    if (field.type !== "datetime-local" || field.value === "") continue;
+    instants.push(Object.assign(document.createElement("input"), { type: "hidden", name: field.name, value: ofField(field.value) }));
+    field.disabled = true;
+  }
+  form.append(...instants);
+  addEventListener("pageshow", () => {
+    for (const instant of instants) instant.remove();
+    for (const field of form.elements) field.disabled = false;
+  }, { once: true });
+}
+
+/** Show a secret that only this answer contains. */
+function reveal(form, secret) {
+  const place = form.querySelector("[data-secret]");
+  place.querySelector("code").textContent = secret;
+  place.hidden = false;
+  place.focus();
 }
 
 export function tell(text) {

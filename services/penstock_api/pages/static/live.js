@@ -1,5 +1,8 @@
 // Keeps what a page shows true: the server sends the page again whenever it has changed, and its live parts are put in place.
 // A browser has six connections to a host: a page that nobody sees gives its own back.
+import { showGraphs } from "./graphs.js";
+import { showTimes } from "./times.js";
+
 const shown = new Map(); // what the server said last of each part, by its id
 
 let source = null;
@@ -58,19 +61,27 @@ function put(page) {
   for (const part of fresh.querySelectorAll("[data-live][id]")) {
     const here = document.getElementById(part.id);
     const html = part.innerHTML;
-    if (!here) { place(part); shown.set(part.id, html); continue; }
+    if (!here) { place(part); shown.set(part.id, html); finish(document.getElementById(part.id)); continue; }
     if (shown.get(part.id) === html || busy(here)) continue;
     const kept = [...here.querySelectorAll("details[id][open]")].map((one) => one.id);
     const scrolled = [...here.querySelectorAll(".scroll, .json")].map((one) => [one.scrollLeft, one.scrollTop]);
-    const at = here.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const focused = here.contains(document.activeElement) ? document.activeElement : null;
+    const at = focused?.getAttribute("href") ?? null;
     here.replaceChildren(...part.childNodes);
     shown.set(part.id, html);
+    finish(here, focused?.dataset.zoom);
     if (at !== null) refocus(here, at);
     for (const id of kept) document.getElementById(id)?.setAttribute("open", "");
     [...here.querySelectorAll(".scroll, .json")].forEach((one, n) => {
       if (scrolled[n]) [one.scrollLeft, one.scrollTop] = scrolled[n];
     });
   }
+}
+
+/** Add what only scripts know to a part that the server has sent: the zone of the browser, and the scale of a graph. */
+function finish(part, zoomed = null) {
+  showTimes(part);
+  showGraphs(part, zoomed);
 }
 
 /** Put a part there that was not, before what comes after it. */
@@ -98,6 +109,6 @@ function refocus(part, href) {
 /** Somebody is about to say something there, and must not be disturbed. */
 function busy(part) {
   const at = document.activeElement;
-  return (at && at !== document.body && part.contains(at) && at.matches("input, select, textarea, button, summary"))
+  return (at && at !== document.body && part.contains(at) && at.matches("input, select, textarea, button:not([data-zoom]), summary"))
     || part.querySelector("details.action[open], form[data-dirty]") !== null;
 }

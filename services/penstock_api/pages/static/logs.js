@@ -1,4 +1,6 @@
 // What an execution and its tasks print, as it comes.
+import { inZone } from "./times.js";
+
 const MOST = 5000; // lines that are kept on the page
 const PAUSE = 700; // milliseconds between two looks
 
@@ -53,7 +55,8 @@ function row({ at, task, line, stream }) {
   row.className = stream === "stderr" ? "stderr" : "";
   const time = document.createElement("time");
   time.dateTime = at;
-  time.textContent = at.slice(11, 23);
+  time.textContent = inZone(at).slice(11, 23);
+  time.title = inZone(at);
   row.append(time);
   if (task) {
     const name = document.createElement("b");

@@ -1,0 +1,60 @@
+"""Drafts of rules and schedules: what a person has typed into the form of a page, as options of a declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from penstock.errors import InvalidInput
+from penstock.language.definitions.rule import Rule
+from penstock.language.definitions.schedule import Schedule
+from penstock.language.packs.declaration_text import python_of, yaml_of
+
+MORE = "more"
+"""The field of a form with all options that have no field of their own, as JSON."""
+
+
+def options_of(form: Mapping[str, str], texts: Sequence[str]) -> dict[str, Any]:
+    """Return the options in a form: `texts` as they are, `params` and all others from JSON. Raises InvalidInput."""
+    options: dict[str, Any] = {name: form[name].strip() for name in texts if form.get(name, "").strip()}
+    if params := _document(form, "params"):
+        options["params"] = params
+    return options | _document(form, MORE)
+
+
+def form_of_options(options: Mapping[str, Any], texts: Sequence[str]) -> dict[str, str]:
+    """Return the fields of a form with these options."""
+    other = {name: value for name, value in options.items() if name not in (*texts, "params", "ref")}
+    form = {name: str(options[name]) for name in texts if options.get(name) is not None}
+    return {**form, "params": _text(options.get("params") or {}), MORE: _text(other) if other else ""}
+
+
+def draft(declaration: Rule | Schedule) -> dict[str, Any]:
+    """Return a draft for its template: the ref, the options, and the texts to copy."""
+    options = declaration.body()
+    return {
+        "ref": options.pop("ref"),
+        "options": options,
+        "yaml": yaml_of(declaration),
+        "python": python_of(declaration),
+    }
+
+
+def _document(form: Mapping[str, str], name: str) -> dict[str, Any]:
+    text = form.get(name, "").strip()
+    if not text:
+        return {}
+    hint = 'Write names and values, such as {"order": "{{ payload.order }}"}.'
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(f"{name} is not JSON: {error}", hint=hint) from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{name} is not an object of JSON", hint=hint)
+    return value
+
+
+def _text(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()

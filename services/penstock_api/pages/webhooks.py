@@ -1,0 +1,36 @@
+"""The page of webhooks, each an address that other programs call."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request, Response
+
+from penstock.store.access import webhooks
+from penstock_api.auth.access import READ_ALL
+from penstock_api.backend import Db
+from penstock_api.models import webhooks as models
+from penstock_api.pages.page import PageRouter, page
+from penstock_api.pages.request_form import request_fields
+
+router: APIRouter = PageRouter("webhooks")
+
+
+@router.get("/webhooks", dependencies=[READ_ALL])
+async def show(request: Request, session: Db, change: str = "") -> Response:
+    """Show the webhooks, with a form to create one, or to `change` the one of this name."""
+    rows = await webhooks.listed(session)
+    changed = next((row for row in rows if row.name == change), None)
+    value: dict[str, Any] = {} if changed is None else asdict(changed)
+    if value.get("payload") is not None:
+        value["payload"] = orjson.loads(value["payload"])
+    return page(
+        request,
+        "webhooks.html",
+        rows=rows,
+        changed=changed,
+        put=request_fields(models.PutWebhook, value),
+        every=5,
+    )

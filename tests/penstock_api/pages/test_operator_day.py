@@ -1,0 +1,304 @@
+"""A day of an operator, by clicking alone: each test opens the first page once, and from there goes by the links and buttons
+that a person sees. What came of it is read from the database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pytest
+from playwright.async_api import Browser, Locator, Page, expect
+
+from penstock.language.loading import load_all
+from penstock.store.access import audit
+from tests.penstock_api.pages.conftest import Site
+from tests.penstock_api.pages.test_page import looking
+
+ZONE = "Asia/Kathmandu"
+"""A zone whose offset is no whole number of hours."""
+
+
+@pytest.fixture
+async def page(browser: Browser, site: Site) -> AsyncIterator[Page]:
+    async with looking(browser, site) as opened:
+        await opened.goto(site.address)
+        yield opened
+
+
+async def go(page: Page, name: str) -> None:
+    """Open a page of the menu."""
+    await page.get_by_role("navigation", name="Pages").get_by_role("link", name=name, exact=True).click()
+    await expect(page.get_by_role("navigation", name="Pages").locator("[aria-current]")).to_have_text(name)
+
+
+async def fill(form: Locator, **fields: str) -> None:
+    for label, text in fields.items():
+        await form.get_by_label(label.replace("_", " ")).first.fill(text)
+
+
+async def operations(site: Site) -> set[str]:
+    """Return the operations of the audit."""
+    return {row.operation for row in await audit.newest(site.house.session, limit=1000)}
+
+
+async def test_failure_is_found_read_and_run_again(page: Page, site: Site) -> None:
+    failures = page.locator("#failures")
+    await failures.get_by_role("link", name="all").click()
+    await page.locator(".chips label", has_text="tasks of workflows, too").click()
+    await page.wait_for_url(lambda url: "children" not in url)
+    await page.locator(".chips label", has_text="abandoned").click()
+    await page.wait_for_url(lambda url: "abandoned" not in url)
+    assert "status=failed" in page.url
+    statuses = await page.locator("#rows tbody tr .status").all_inner_texts()
+    assert set(statuses) == {"failed"}
+    await page.locator("#rows tbody tr", has_text="depot.drive").get_by_role("link").click()
+    await expect(page.locator("#why")).to_contain_text("the road is closed")
+    failed = UUID(page.url.rpartition("/")[2])
+    await page.get_by_text("Run again …", exact=True).click()
+    form = page.locator("#do-rerun")
+    await form.get_by_label("ok").select_option(label="yes")
+    await form.get_by_role("button", name="Run again").click()
+    await expect(page.locator("#why .status")).to_have_text("completed")
+    await page.locator("#why").get_by_role("link", name=str(failed)[-8:]).click()
+    await page.wait_for_url(f"**/executions/{failed}")
+
+
+async def test_answered_inquiry_names_its_responder(page: Page, site: Site) -> None:
+    await go(page, "Inquiries")
+    question = page.locator("section.ask", has_text="May the tour begin?")
+    await question.get_by_role("button", name="Approve").click()
+    await expect(page.get_by_text("May the tour begin?")).to_have_count(0)
+    await page.locator(".chips label", has_text="answered ones, too").click()
+    answered = page.locator("main li", has_text="May the tour begin?")
+    await expect(answered).to_contain_text("anybody on this machine answered yes")
+    await answered.get_by_role("link").click()
+    await expect(page.locator("#answered")).to_contain_text("anybody on this machine answered yes")
+    await page.get_by_role("link", name="its workflow").click()
+    await expect(page.locator("#why .status")).to_have_text("completed")
+    assert await site.house.client.result(site.ids["tour"], timeout=10) is None
+
+
+async def test_rule_is_tried_on_stored_events_and_starts_after_it_is_saved(
+    page: Page, site: Site, tmp_path: Path
+) -> None:
+    await go(page, "Rules")
+    await page.get_by_role("link", name="Write a rule …").click()
+    form = page.locator("form.start")
+    await fill(
+        form,
+        Name="depot.by_day",
+        Trigger="depot.placed",
+        Condition="payload.order == 101",
+        Action_or_workflow="depot.weigh",
+    )
+    await form.get_by_label("Parameters, as JSON").fill('{"parcel": "{{ payload.order }}", "words": "x"}')
+    await form.get_by_role("button", name="Try it on stored events").click()
+    await expect(page.locator("#tried").get_by_role("status")).to_have_text("It matches 1 of 2 events.")
+    await page.get_by_role("button", name="Save depot.by_day").click()
+    await expect(page.locator("#save .problem")).to_contain_text("words")
+    await page.get_by_label("Parameters, as JSON").fill('{"parcel": "{{ payload.order }}"}')
+    await page.get_by_role("button", name="Try it on stored events").click()
+    await expect(page.locator("#tried")).to_contain_text('{"parcel":101}')
+    texts = [await page.get_by_label(name, exact=True).inner_text() for name in ("YAML", "Python")]
+    assert not await site.house.rows("select 1 from catalog where ref = 'depot.by_day'")
+    await page.get_by_role("button", name="Save depot.by_day").click()
+    await page.wait_for_url("**/rules/depot.by_day")
+    [stored] = await site.house.rows(
+        "select d.digest from catalog c join definition d on d.id = c.definition_id where c.ref = 'depot.by_day'"
+    )
+    for text, name in zip(texts, ("rule.yaml", "rule.py"), strict=True):
+        (tmp_path / name).write_text(text)
+        [document] = load_all(str(tmp_path / name)).documents()
+        assert document.digest == stored["digest"], text
+    await go(page, "Events")
+    await page.get_by_text("Publish an event …").click()
+    await page.locator("#pick").select_option("depot.placed")
+    await page.get_by_role("button", name="Take it").click()
+    await page.get_by_label("order").fill("101")
+    await page.get_by_role("button", name="Publish depot.placed").click()
+    verdict = page.locator("#verdicts li", has_text="depot.by_day")
+    await verdict.get_by_role("link", name="depot.weigh").click()
+    await expect(page.locator("#why .status")).to_have_text("completed")
+    await page.locator("#why").get_by_role("link", name="depot.by_day").click()
+    await page.get_by_text("Delete …").click()
+    await page.get_by_role("button", name="Delete the rule").click()
+    await page.wait_for_url("**/rules")
+    assert not await site.house.rows("select 1 from catalog where ref = 'depot.by_day'")
+
+
+async def test_schedule_shows_its_fires_before_it_is_saved(page: Page, site: Site) -> None:
+    await go(page, "Schedules")
+    await page.get_by_role("link", name="Write a schedule …").click()
+    form = page.locator("form.start")
+    await fill(
+        form,
+        Name="depot.by_day",
+        Expression="0 2 * *",
+        Time_zone="Europe/Paris",
+        Action_or_workflow="depot.confirm",
+    )
+    await form.get_by_role("button", name="Show its next fires").click()
+    await expect(page.locator("form.start .problem")).to_contain_text("cron")
+    await fill(form, Expression="0 2 * * 1")
+    await form.get_by_role("button", name="Show its next fires").click()
+    fires = await page.locator("#tried li").all_inner_texts()
+    assert len(fires) == 10
+    assert all(fire.startswith("Mon") and " 02:00:00" in fire for fire in fires)
+    await page.get_by_role("button", name="Save depot.by_day").click()
+    await page.wait_for_url("**/schedules/depot.by_day")
+    await expect(page.locator("#next li")).to_have_count(10)
+    await page.get_by_text("Delete …").click()
+    await page.get_by_role("button", name="Delete the schedule").click()
+    await page.wait_for_url("**/schedules")
+    assert not await site.house.rows("select 1 from catalog where ref = 'depot.by_day'")
+
+
+async def test_access_is_given_and_taken_away(page: Page, site: Site) -> None:
+    await go(page, "Tokens")
+    await page.get_by_text("Create a token …").click()
+    form = page.locator("#create form")
+    await fill(form, name="night-shift")
+    await form.locator(".chips label", has_text="viewer").click()
+    await expect(page.locator("#rows tr", has_text="night-shift")).to_have_count(0)
+    await form.get_by_role("button", name="Create the token").click()
+    await expect(form.locator("[data-secret] code")).to_contain_text("pst_")
+    secret = await form.locator("[data-secret] code").inner_text()
+    row = page.locator("#rows tr", has_text="night-shift")
+    await row.get_by_text("Rotate …").click()
+    await row.get_by_role("button", name="Replace the secret").click()
+    await expect(row.locator("[data-secret] code")).to_contain_text("pst_")
+    assert await row.locator("[data-secret] code").inner_text() != secret
+    await page.locator("h1").click()
+    await row.get_by_text("Revoke …").click()
+    await row.get_by_role("button", name="Revoke the token").click()
+    await expect(row).to_have_count(0)
+    await go(page, "Users")
+    await page.get_by_text("Create a user …").click()
+    form = page.locator("#create form")
+    await fill(form, name="night", password="a password for the night")
+    await form.locator(".chips label", has_text="operator").click()
+    await form.get_by_role("button", name="Create the user").click()
+    row = page.locator("#rows tr", has_text="night")
+    await row.get_by_text("Roles …").click()
+    await row.locator(".chips label", has_text="viewer").click()
+    await row.get_by_role("button", name="Set the roles").click()
+    await expect(row.locator('[data-name="roles"]')).to_have_text("viewer")
+    await row.get_by_text("Delete …").click()
+    await row.get_by_role("button", name="Delete the user").click()
+    await expect(row).to_have_count(0)
+    assert {
+        "tokens_create",
+        "tokens_rotate",
+        "tokens_revoke",
+        "users_create",
+        "users_set_roles",
+        "users_delete",
+    } <= await operations(site)
+    seen = await page.content()
+    assert secret not in seen
+
+
+async def test_secret_webhook_and_subscription_are_created_and_removed(page: Page, site: Site) -> None:
+    await go(page, "Secrets")
+    await page.get_by_text("Set a secret …").click()
+    await fill(page.locator("#put"), name="day_key", value="-----BEGIN KEY-----\nabc\n-----END KEY-----")
+    await page.get_by_role("button", name="Set the secret").click()
+    row = page.locator("#rows tr", has_text="day_key")
+    await row.get_by_text("Delete …").click()
+    await row.get_by_role("button", name="Delete the secret").click()
+    await expect(row).to_have_count(0)
+    await go(page, "Webhooks")
+    await page.get_by_text("Create a webhook …").click()
+    await fill(
+        page.locator("#put"), name="day-hook", trigger="depot.placed", secret="a secret of sixteen letters"
+    )
+    await page.locator("#put").get_by_label("signature").select_option("github")
+    await page.get_by_role("button", name="Create the webhook").click()
+    row = page.locator("#rows tr", has_text="day-hook")
+    await row.get_by_role("link", name="Change …").click()
+    await expect(page.locator("#put").get_by_label("trigger")).to_have_value("depot.placed")
+    await page.locator("#rows tr", has_text="day-hook").get_by_text("Remove …").click()
+    await page.get_by_role("button", name="Remove the webhook").click()
+    await expect(row).to_have_count(0)
+    await go(page, "Subscriptions")
+    await page.get_by_text("Create a subscription …").click()
+    await fill(page.locator("#put"), name="day-calls", url="https://example.org/day")
+    await page.locator("#put .chips label", has_text="failed").click()
+    await page.get_by_role("button", name="Create the subscription").click()
+    await expect(page.locator("#put [data-secret] code")).to_contain_text("whsec_")
+    row = page.locator("#rows tr", has_text="day-calls")
+    await expect(row.locator('[data-name="reports"]')).to_have_text("failed")
+    await row.get_by_text("Remove …").click()
+    await row.get_by_role("button", name="Remove the subscription").click()
+    await expect(row).to_have_count(0)
+    await go(page, "Audit")
+    await expect(page.locator("#rows")).to_contain_text("subscriptions_remove")
+    assert {"secrets_set_secret", "webhooks_put", "subscriptions_put"} <= await operations(site)
+
+
+async def test_letter_is_unfolded_and_worker_is_cordoned(page: Page, site: Site) -> None:
+    await go(page, "Dead letters")
+    letters = page.locator("#letters")
+    await expect(letters.locator("li")).not_to_be_visible()
+    await letters.locator("summary").click()
+    await letters.locator("li").get_by_role("link").click()
+    await page.get_by_text("Forget …").click()
+    await page.get_by_role("button", name="Forget it").click()
+    await expect(page.get_by_text("Every message could be handled.")).to_be_visible()
+    await go(page, "Workers")
+    await page.locator("#workers").get_by_role("button", name="Cordon", exact=False).first.click()
+    await page.locator("#workers").get_by_role("button", name="Uncordon", exact=False).first.click()
+    await expect(page.locator("#workers .status").first).to_have_text("active")
+    assert not await site.house.rows("select 1 from dead_letter")
+
+
+async def test_times_are_in_the_zone_of_the_browser(browser: Browser, site: Site) -> None:
+    context = await browser.new_context(timezone_id=ZONE, base_url=site.address)
+    page = await context.new_page()
+    await page.goto("/executions?find=depot.truck")
+    [row] = await site.house.rows("select created_at from execution where id = $1", site.ids["good"])
+    created: datetime = row["created_at"]
+    local = created.astimezone(ZoneInfo(ZONE)).strftime("%Y-%m-%d %H:%M:%S")
+    time = page.locator(f'#rows tr:has(a[href$="{site.ids["good"]}"]) time')
+    title = await time.get_attribute("title") or ""
+    assert title.startswith(local)
+    assert created.astimezone(UTC).strftime("(%Y-%m-%d %H:%M:%S") in title
+    await page.get_by_label("From").fill(created.astimezone(ZoneInfo(ZONE)).strftime("%Y-%m-%dT%H:%M"))
+    await page.get_by_role("button", name="Show", exact=True).click()
+    await page.wait_for_url(lambda url: f"since={created.astimezone(UTC):%Y-%m-%dT%H}%3A{created:%M}" in url)
+    await expect(page.get_by_label("From")).to_have_value(
+        created.astimezone(ZoneInfo(ZONE)).strftime("%Y-%m-%dT%H:%M")
+    )
+    await page.get_by_role("link", name="depot.truck").last.click()
+    await expect(page.locator("#history time").first).to_contain_text(local[:16])
+    await context.close()
+
+
+async def test_graph_fits_zooms_and_says_that_it_scrolls(page: Page, site: Site) -> None:
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await go(page, "Actions")
+    await page.get_by_role("link", name="depot.tour").click()
+    graph, says = page.locator(".graph > svg"), page.locator(".zoom .hint")
+    drawn = float(await graph.evaluate("drawing => drawing.viewBox.baseVal.width"))
+    fitting = float(await graph.get_attribute("width") or 0)
+    assert fitting < drawn
+    await page.get_by_role("button", name="Show the graph as large as it is drawn").click()
+    assert float(await graph.get_attribute("width") or 0) == drawn
+    await expect(says).to_have_text("100 %, larger than its frame: scroll to see the rest")
+    await page.get_by_role("button", name="Fit the graph into its frame").click()
+    assert float(await graph.get_attribute("width") or 0) == fitting
+
+
+async def test_figures_of_the_overview_are_those_of_the_rows(page: Page, site: Site) -> None:
+    [ends] = await site.house.rows(
+        "select count(*) filter (where new = any($1)) as ended, count(*) filter (where new = any($2)) as bad from history",
+        ["completed", "failed", "timeout", "abandoned", "cancelled", "skipped"],
+        ["failed", "timeout", "abandoned"],
+    )
+    await page.reload()
+    tiles = page.locator("#tiles .tile")
+    await expect(tiles.nth(1).locator("b")).to_have_text(f"{ends['ended']:,}")
+    await expect(tiles.nth(2).locator("b")).to_have_text(str(ends["bad"]))
