@@ -8,6 +8,7 @@ from penstock.language.definitions.route import Route
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import MissedFires, Schedule
 from penstock.language.definitions.trigger import Poll, Trigger
+from penstock.language.definitions.window import Part, Window
 from penstock.language.packs.pack_reader import HEADER
 from penstock.language.packs.sections import SECTIONS
 from penstock.language.workflows.model import Workflow
@@ -64,7 +65,7 @@ and all [options of an action](actions.md#options-of-an-action).
 """
 MODELS = {
     "triggers": (Trigger, ()),
-    "rules": (Rule, ()),
+    "rules": (Rule, (("`window`", Window), ("A part of a window", Part))),
     "limits": (Limit, ()),
     "routes": (Route, ()),
     "schedules": (Schedule, (("`missed`", MissedFires),)),

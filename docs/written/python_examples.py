@@ -37,6 +37,7 @@ EXAMPLES: Mapping[str, str] = {
     "SyncClient": "def view():\n    with SyncClient.connect() as client:\n        return client.start('shop.charge', {'order': 7})",
     "SyncHttpClient": "def view():\n    with SyncHttpClient('https://penstock.example.org', token='pst_...') as client:\n        return client.start('shop.charge', {'order': 7})",
     "Timeouts": "Timeouts(attempt='30s', total='1h')",
+    "Window": "Window(absence=['shop.placed', 'shop.paid'], by='payload.order', within='1h')\nWindow(count=['ops.failed'], at_least=5, by='payload.host', within='10m')",
     "Trigger": "Trigger('shop.order_placed', schema={'id': 'integer', 'amount': 'number'})",
     "Workflow": _FLOW + "    return charge(order=order)\n\nassert isinstance(fulfil, Workflow)",
     "action": "@action(pack='shop', retry={'max_attempts': 3}, timeout='10s')\nasync def book(order: int) -> str:\n    return f'booked {order}'",

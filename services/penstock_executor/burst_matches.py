@@ -1,83 +1,113 @@
-"""Matches of rules with a debounce time: they join bursts, and a closed burst enforces its rule once."""
+"""Matches of rules with a debounce time or a window: they join bursts and windows, and what closes enforces its rule once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
 import orjson
 
-from penstock.language.rules.event_rules import CompiledRule, event_namespace, parameters
+from penstock.language.rules.event_rules import (
+    CompiledRule,
+    Match,
+    WindowMatch,
+    event_namespace,
+    parameters,
+)
 from penstock.language.terms.bursts import MAX_EVENTS, key_of, split
 from penstock.store.events import bursts, events, rule_matches
-from penstock.store.events.bursts import BurstEvent, BurstKey, ClosedBurst
+from penstock.store.events.bursts import BurstEvent, BurstKey, ClosedBurst, WindowEvent
 from penstock.store.events.events import CurrentRule, Event
 from penstock.store.events.rule_matches import Hit
 from penstock.store.session.database import Transaction
-from penstock_executor import rule_failures
+from penstock_executor import rule_failures, window_matches
 
 
 async def join(tx: Transaction, hits: Sequence[Hit], compiled: dict[int, CompiledRule]) -> list[Hit]:
-    """Let the matches of rules with a debounce time join their bursts, and return the others. A condition that failed
-    joins none, since it is not known to match."""
+    """Let the matches of rules with a debounce time or a window join their bursts and windows, and return the others. A
+    condition that failed joins none, since it is not known to match."""
     joining: list[BurstEvent] = []
+    joining_windows: list[WindowEvent] = []
     immediate: list[Hit] = []
     for event, rule, verdict in hits:
         debounce = compiled[rule.definition_id].debounce
+        if verdict.place is not None:
+            joining_windows.append(window_matches.window_event(event, rule, verdict.place, compiled))
+            continue
         if debounce is None or verdict.failed_condition:
             immediate.append((event, rule, verdict))
             continue
         names = {"event": event_namespace(event, orjson.loads(event.payload))}
-        key = key_of(debounce, {**names, "payload": names["event"]["payload"]})
+        key = key_of(debounce.by, {**names, "payload": names["event"]["payload"]})
         waits = debounce.closes_at(event.created_at, event.created_at) - event.created_at
         of = BurstKey(rule.ref, event.tenant, key)
         joining.append(BurstEvent(of, event.id, event.created_at, rule.definition_id, waits.total_seconds()))
     if joining:
         await bursts.join(tx, joining)
+    if joining_windows:
+        await bursts.join_windows(tx, joining_windows)
     return immediate
 
 
 async def close_due(tx: Transaction, limit: int) -> bool:
-    """Close bursts of at most `limit` keys, and start an execution for each. Return False if no key was taken."""
+    """Close bursts and windows of at most `limit` keys, and start an execution for each burst and match. Return False if no key
+    was taken."""
     horizon, keys = await bursts.take_due(tx, limit)
     if not keys:
         return False
     waiting = await bursts.open_events(tx, keys, MAX_EVENTS + 1)
+    of_windows = {
+        key: [event for event in of_key if event.fits is not None] for key, of_key in waiting.items()
+    }
+    watches = await bursts.watches(tx, sorted({key.rule for key, of_key in of_windows.items() if of_key}))
+    definitions = {event.definition_id for of_key in waiting.values() for event in of_key}
     versions = await bursts.rules(
-        tx, sorted({event.definition_id for of_key in waiting.values() for event in of_key})
+        tx, sorted(definitions | {watch.definition_id for watch in watches.values()})
     )
     compiled = await rule_matches.compiled(tx, list(versions.values()))
     closed: list[ClosedBurst] = []
+    dropped: list[tuple[BurstEvent, str]] = []
     due: list[tuple[BurstKey, datetime | None]] = []
     for key, of_key in waiting.items():
-        newly_closed, following = _closed(of_key, compiled, horizon)
-        closed += newly_closed
-        due.append((key, following))
+        is_cut = len(of_key) > MAX_EVENTS
+        newly_closed, following = _closed(
+            [event for event in of_key if event.fits is None], compiled, horizon, is_cut
+        )
+        windows = window_matches.decided(
+            of_windows[key], watches.get(key.rule), compiled, horizon, is_cut=is_cut
+        )
+        closed += [*newly_closed, *windows.matches]
+        dropped += windows.dropped
+        due.append((key, min((at for at in (following, windows.due_at) if at is not None), default=None)))
     if closed:
         await _enforce(tx, closed, versions, compiled)
         await bursts.close(tx, closed)
+    if dropped:
+        await bursts.drop(tx, dropped)
+    window_matches.tally(tx).add(closed, dropped)
     await bursts.settle(tx, due)
     return True
 
 
 def _closed(
-    of_key: Sequence[BurstEvent], compiled: dict[int, CompiledRule], horizon: datetime
+    of_key: Sequence[BurstEvent], compiled: dict[int, CompiledRule], horizon: datetime, is_cut: bool
 ) -> tuple[list[ClosedBurst], datetime | None]:
     """Return the bursts of a key that have closed before the horizon, and the instant at which the next one can close.
-    The newest version of the rule decides."""
+    The newest version of the rule decides. A cut list may lack the last events of its last burst."""
     if not of_key:
         return [], None
     debounce = compiled[of_key[-1].definition_id].debounce
     assert debounce is not None  # only a version with a debounce time adds events
     closed: list[ClosedBurst] = []
     for span in split([event.at for event in of_key], debounce):
-        is_cut = span.stop == len(of_key) > MAX_EVENTS  # later events were not read, and may belong to it
-        if span.closes_at >= horizon or is_cut:
+        if span.closes_at >= horizon or (is_cut and span.stop == len(of_key)):
             return closed, span.closes_at
         members = of_key[span.start : span.stop]
         source = members[0] if debounce.keep == "first" else members[-1]
-        closed.append(ClosedBurst(source.of, members, debounce.keep, source.event_id))
+        closed.append(
+            ClosedBurst(source.of, members, debounce.keep, source.event_id, members[-1].definition_id)
+        )
     return closed, None
 
 
@@ -89,26 +119,38 @@ async def _enforce(
 ) -> None:
     needed: set[UUID] = set()
     for burst in closed:
-        needed |= {event.event_id for event in burst.events} if burst.keep == "all" else {burst.event_id}
+        has_all = burst.keep == "all" or burst.parts is not None
+        needed |= {event.event_id for event in burst.events} if has_all else {burst.event_id}
     by_id: dict[UUID, Event] = {event.id: event for event in await events.read(tx, sorted(needed), days=3650)}
-    hits: list[Hit] = []
-    for burst in closed:
-        definition = burst.events[-1].definition_id
-        payloads = (
-            [orjson.loads(by_id[event.event_id].payload) for event in burst.events if event.event_id in by_id]
-            if burst.keep == "all"
-            else None
+    hits: list[Hit] = [
+        (
+            by_id[burst.event_id],
+            versions[burst.definition_id],
+            _match(burst, by_id, compiled[burst.definition_id]),
         )
-        event = by_id[burst.event_id]
-        hits.append(
-            (
-                event,
-                versions[definition],
-                parameters(compiled[definition], event, orjson.loads(event.payload), payloads),
-            )
-        )
+        for burst in closed
+    ]
     enforcements = await rule_matches.enforcements(tx, hits, compiled)
     await events.enforce(tx, enforcements)
     rule_failures.tally(tx).add(
         [enforcement.rule for enforcement in enforcements if enforcement.error is not None]
     )
+
+
+def _match(burst: ClosedBurst, by_id: Mapping[UUID, Event], rule: CompiledRule) -> Match:
+    """Return the parameters of a closed burst, or of a match of a window."""
+    event = by_id[burst.event_id]
+    payload = orjson.loads(event.payload)
+    if burst.parts is not None:
+        match = WindowMatch(
+            [
+                (by_id[member.event_id], orjson.loads(by_id[member.event_id].payload), part)
+                for member, part in zip(burst.events, burst.parts, strict=True)
+                if member.event_id in by_id
+            ]
+        )
+        return parameters(rule, event, payload, match=match)
+    if burst.keep == "all":
+        members = [by_id[member.event_id] for member in burst.events if member.event_id in by_id]
+        return parameters(rule, event, payload, [orjson.loads(member.payload) for member in members])
+    return parameters(rule, event, payload)

@@ -20,6 +20,7 @@ from penstock_executor import (
     installation_metrics,
     rule_failures,
     subscriber_calls,
+    window_matches,
 )
 from penstock_executor.handlers import ROUTES
 from penstock_executor.loop_runner import run_loop
@@ -74,6 +75,7 @@ async def work(parts: Parts, stop: Stop) -> None:
     events = event_counts.tally(parts.database)
     by_label = {
         "rule_errors": rule_failures.tally(parts.database).total,
+        "window_events": window_matches.tally(parts.database).total,
         "events": events.evaluated,
         "events_matched": events.matched,
     }

@@ -34,6 +34,8 @@ CONTAINERS: dict[str, dict[str, Any]] = {
     "next": {"do": ["u"]},
     "on_exit": {"action": "shop.noop"},
     "missed": {},
+    "window": {"all": ["shop.paid", "shop.paid"], "within": "1m", "by": "payload.doc"},
+    "count": {"trigger": "shop.paid"},
 }
 """What an option's own mapping holds beside it, by its name; others hold nothing."""
 BESIDE: dict[str, dict[str, Any]] = {
@@ -45,6 +47,11 @@ BESIDE: dict[str, dict[str, Any]] = {
     "rules.by": {"debounce": 5},
     "rules.at_most": {"debounce": 5},
     "rules.keep": {"debounce": 5},
+    "window.count": {"at_least": 2},
+    "window.any": {"at_least": 2},
+    "window.at_least": {"count": ["shop.paid"]},
+    "timestamp": {"lateness": "5s"},
+    "lateness": {"timestamp": "payload.at"},
     "when.context": {"op": "==", "value": 1},
     "when.op": {"context": "x", "value": 1},
     "when.value": {"context": "x", "op": "=="},
@@ -62,6 +69,10 @@ BESIDE: dict[str, dict[str, Any]] = {
 INSTEAD_OF: dict[str, str] = {
     "limits.budget": "max",
     "limits.breaker": "max",
+    "rules.window": "trigger",
+    **dict.fromkeys(
+        ("window.sequence", "window.any", "window.count", "window.absence", "window.at_least"), "all"
+    ),
     **dict.fromkeys(("schedules.every", "schedules.at", "schedules.rrule"), "cron"),
     **dict.fromkeys(("actions.command", "actions.url", "actions.image", "actions.options"), "function"),
     **dict.fromkeys(("tasks.workflow", "wait_for_event", "inquiry", "on_exit.workflow"), "action"),
@@ -81,6 +92,11 @@ LEGAL: dict[str, Any] = {
     "rate": "100/min", "burst": 10, "per": "1m", "cost": "{{ parameters.n }}", "unit": "tokens", "limits.budget": "tokens",
     "breaker": {"failures": 20, "of": 50}, "breaker.of": 50, "within": "1m", "probe": "30s", "warn_after": "10m",
     "batch": {"size": 100, "within": "200ms", "by": "customer"},
+    "window.by": "payload.doc", "count.[].by": "payload.n",
+    "rules.window": {"absence": ["shop.paid", "shop.paid"], "within": "1m"},
+    "window.sequence": ["shop.paid", "shop.paid"], "window.all": ["shop.paid", "shop.paid"], "window.at_least": 2,
+    "window.any": ["shop.paid", "shop.paid"], "window.count": ["shop.paid"], "window.absence": ["shop.paid", "shop.paid"],
+    "timestamp": "payload.at", "lateness": "5s",
     "rules.by": "payload.doc", "debounce": "5s", "rules.at_most": "1m", "rules.keep": "first",
     "max_depth": 3, "max_descendants": 50, "rules.budget": {"tokens": 100}, "when_spent": "wait",
     "fair": "customer", "max_waiting": 5, "cron": "0 4 * * *", "at": "2100-01-31T09:00",
@@ -199,8 +215,8 @@ def options() -> tuple[Option, ...]:
             if (key := json.dumps(branch, sort_keys=True)) in ancestors:
                 continue
             inside = (*ancestors, key)
-            if path[-1:] == ("[]",) and (path[-2] in ("tasks", "all", "any", "none")):
-                continue  # another spelling of what is walked by name; rules of rules
+            if path[-1:] == ("[]",) and (path[-2] in ("tasks", "all", "any", "none", "sequence", "absence")):
+                continue  # walked by name, or in count; rules of rules
             for name, option in branch.get("properties", {}).items():
                 place_of = (*path, name)
                 if len(place_of) > 2 and place_of not in listed:

@@ -18,6 +18,7 @@ from penstock.cli.server import read
 from penstock.client.installation import find_installation
 from penstock.language.loading import load_all
 from penstock.language.loading.likely_typos import likely_typos
+from penstock.language.terms.windows import PATTERNS
 from penstock.operate import definitions as operate
 from penstock.operate import event_rules, routes
 from penstock.operate.apply import Change, register
@@ -86,7 +87,15 @@ def _column(row: dict[str, Any], column: str) -> str:
         return _said(row[column])
     if column == "executor" and row["kind"] == "workflow":
         return "workflow"  # executors run workflows themselves
+    if column == "trigger" and "window" in row["definition"]:
+        return _of_window(row["definition"]["window"])
     return _said(row["definition"].get(column))
+
+
+def _of_window(window: dict[str, Any]) -> str:
+    """Return the pattern of a rule's window with its triggers."""
+    pattern = next(name for name in PATTERNS if window.get(name))
+    return f"{pattern}: {', '.join(part['trigger'] for part in window[pattern])}"
 
 
 def _said(value: Any) -> str:

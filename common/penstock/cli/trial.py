@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
@@ -11,13 +12,15 @@ from rich.markup import escape
 from penstock.bounds import PAYLOAD_CAP
 from penstock.cli.arguments import parse_params
 from penstock.cli.output import Json, json_line, out
-from penstock.errors import NotFound
+from penstock.errors import InvalidInput, NotFound
 from penstock.language.definitions.qualified_name import is_ref
+from penstock.language.definitions.rule import Rule
 from penstock.language.loading import Definitions, load_all
 from penstock.language.rules.event_rules import Match, event_namespace
-from penstock.language.rules.trial import SimulatedEvent, evaluate, try_rule
+from penstock.language.rules.trial import FORM, Played, SimulatedEvent, evaluate, play, try_rule
 from penstock.language.schemas import Schema
 from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.windows import DROPPED
 from penstock.service.process_secrecy import hidden_secrets
 
 
@@ -35,13 +38,25 @@ def test(
             "--module", "-m", help="The source of the rule: a Python file or module, or a folder of packs."
         ),
     ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(
+            help="A JSON file with a list of events instead of a payload: "
+            '[{"trigger": "shop.paid", "at": "10m", "payload": {}}]'
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Evaluate a rule or an expression for a payload, without a server. Exit code 1 if it fails. A rule that does not
-    match has not failed."""
+    """Evaluate a rule or an expression for a payload, or a rule for a list of events with times, without a server. Exit code 1
+    if it fails. A rule that does not match has not failed."""
     values = parse_params(payload or [])
     with hidden_secrets():
         definitions = load_all(",".join(module or []))
+    if events is not None:
+        if payload:
+            raise InvalidInput("there is a payload and --events", hint="Write the payloads in the file.")
+        _play(_rule(target, definitions), _read_events(events), definitions, json)
+        return
     is_rule = is_ref(target) and target.partition(".")[0] not in ("payload", "event")
     if is_rule:
         _try_rule(target, values, definitions, json)
@@ -51,16 +66,31 @@ def test(
         json_line({"value": value}) if json else out.print_json(orjson.dumps(value, default=str).decode())
 
 
-def _try_rule(ref: str, payload: dict[str, Any], definitions: Definitions, json: bool) -> None:
-    rule = definitions.rules.get(ref)
+def _rule(ref: str, definitions: Definitions) -> Rule:
+    rule: Rule | None = definitions.rules.get(ref)
     if rule is None:
         hint = (
             did_you_mean(ref, definitions.rules) if definitions.rules else "Name its file: --module shop.py."
         )
         raise NotFound(f"no rule {ref!r}", hint=hint)
-    trigger = definitions.triggers.get(rule.trigger)
-    if trigger is not None:
-        payload = orjson.loads(Schema(trigger.payload_schema).check(payload, what="payload", cap=PAYLOAD_CAP))
+    return rule
+
+
+def _checked(trigger: str | None, payload: Any, definitions: Definitions) -> Any:
+    """Return the payload with the defaults of its trigger's schema. Raises InvalidInput if it does not fit."""
+    declared = definitions.triggers.get(trigger or "")
+    if declared is None:
+        return payload
+    return orjson.loads(Schema(declared.payload_schema).check(payload, what="payload", cap=PAYLOAD_CAP))
+
+
+def _try_rule(ref: str, payload: dict[str, Any], definitions: Definitions, json: bool) -> None:
+    rule = _rule(ref, definitions)
+    if rule.window is not None:
+        raise InvalidInput(
+            f"rule {ref} is for several events", hint="Write them in a file: --events events.json."
+        )
+    payload = _checked(rule.trigger, payload, definitions)
     match = try_rule(rule, payload, tenant=rule.tenant or "public")
     if json:
         json_line({"rule": ref, "matched": match.matched, "params": match.params, "error": match.error})
@@ -68,6 +98,57 @@ def _try_rule(ref: str, payload: dict[str, Any], definitions: Definitions, json:
         _print(ref, rule.action, rule.when, match)
     if match.error:
         raise typer.Exit(1)
+
+
+def _read_events(path: Path) -> list[Any]:
+    try:
+        events = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise InvalidInput(f"{path} has no list of events: {error}", hint=FORM) from None
+    if not isinstance(events, list):
+        raise InvalidInput(f"{path} has no list of events", hint=f"Write a JSON list. {FORM}")
+    return events
+
+
+def _play(rule: Rule, events: list[Any], definitions: Definitions, json: bool) -> None:
+    checked = [
+        {**event, "payload": _checked(event.get("trigger"), event.get("payload", {}), definitions)}
+        if isinstance(event, dict)
+        else event
+        for event in events
+    ]
+    played = play(rule, checked)
+    if json:
+        for played_match in played.matches:
+            match = played_match.match
+            json_line(
+                {
+                    "rule": rule.ref,
+                    "events": played_match.events,
+                    "params": match.params,
+                    "error": match.error,
+                }
+            )
+        for place, reason in sorted(played.dropped.items()):
+            json_line({"rule": rule.ref, "events": [place], "dropped": reason})
+    else:
+        _print_played(rule, events, played)
+    if any(played_match.match.error for played_match in played.matches):
+        raise typer.Exit(1)
+
+
+def _print_played(rule: Rule, events: list[Any], played: Played) -> None:
+    for played_match in played.matches:
+        places = ", ".join(f"{place} ({events[place]['trigger']})" for place in played_match.events)
+        if played_match.match.error:
+            out.print(f"[red]fails[/red] on events {places}: {escape(played_match.match.error)}")
+        else:
+            out.print(f"[green]matches[/green] events {places}: {rule.ref} would start {rule.action} with")
+            out.print_json(orjson.dumps(played_match.match.params).decode())
+    for place, reason in sorted(played.dropped.items()):
+        out.print(f"[yellow]dropped[/yellow]: event {place} ({events[place]['trigger']}): {DROPPED[reason]}")
+    if not played.matches:
+        out.print("[yellow]does not match[/yellow]: no match in these events")
 
 
 def _print(ref: str, action: str, when: str | None, match: Match) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from penstock.client.client import Client
-from penstock.language.rules.event_rules import evaluate, parameters
+from penstock.language.rules.event_rules import CompiledRule, Match, WindowMatch, evaluate, parameters
 from penstock.operate.event_rules import KEPT_DAYS
 from penstock.store.events import bursts, events, rule_errors, rule_matches
 from penstock.store.events.events import Event, NewEnforcement
@@ -71,7 +71,7 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
     current = await events.rules(tx, sorted({event.trigger for event in by_id.values()}))
     by_ref = {rule.ref: rule for rule in current}
     compiled = await rule_matches.compiled(tx, current)
-    payloads = await _payloads(tx, held)
+    members = await _members(tx, held)
     unresolved: list[Rerun] = []
     hits: list[rule_matches.Hit] = []
     unmatched: list[Place] = []
@@ -81,11 +81,14 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
             unresolved.append(Rerun(id, ref, "left", error=_missing(event)))
             continue
         payload = orjson.loads(event.payload)
-        if (id, ref) in payloads:
-            verdict = parameters(compiled[rule.definition_id], event, payload, payloads[id, ref])
+        version = compiled[rule.definition_id]
+        if (id, ref) in members and (version.window is None) == (members[id, ref][0][2] is None):
+            verdict = _of_members(version, event, payload, members[id, ref])
         else:
-            verdict = evaluate(compiled[rule.definition_id], event, payload)
-        if verdict.matched:
+            verdict = evaluate(version, event, payload)
+        if verdict.place is not None:
+            unresolved.append(Rerun(id, ref, "left", error=ALONE))
+        elif verdict.matched:
             hits.append((event, rule, verdict))
         else:
             unmatched.append((id, ref))
@@ -109,12 +112,31 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
     ]
 
 
-async def _payloads(tx: Transaction, held: Sequence[Place]) -> dict[Place, list[Any]]:
-    """Return the payloads of the closed bursts for which a rule failed."""
+Member = tuple[Event, Any, int | None]
+"""An event of a closed burst with its payload, and the part of the window that it took."""
+
+
+async def _members(tx: Transaction, held: Sequence[Place]) -> dict[Place, list[Member]]:
+    """Return the events of the closed bursts and matches of windows for which a rule failed."""
     members = await bursts.members(tx, held)
-    ids = sorted({id for burst in members.values() for id in burst})
-    by_id = {event.id: orjson.loads(event.payload) for event in await events.read(tx, ids, days=KEPT_DAYS)}
-    return {place: [by_id[id] for id in burst if id in by_id] for place, burst in members.items()}
+    ids = sorted({id for burst in members.values() for id, _ in burst})
+    by_id = {
+        event.id: (event, orjson.loads(event.payload)) for event in await events.read(tx, ids, days=KEPT_DAYS)
+    }
+    return {
+        place: [(*by_id[id], part) for id, part in burst if id in by_id] for place, burst in members.items()
+    }
+
+
+def _of_members(rule: CompiledRule, event: Event, payload: Any, members: Sequence[Member]) -> Match:
+    """Return the parameters of a rule for the events of a closed burst, or of a match of a window."""
+    if rule.window is None:
+        return parameters(rule, event, payload, [payload for _, payload, _ in members])
+    match = WindowMatch([(event, payload, part) for event, payload, part in members if part is not None])
+    return parameters(rule, event, payload, match=match)
+
+
+ALONE = "the rule is for several events, and this one is in no match: publish it again"
 
 
 def _missing(event: Event | None) -> str:

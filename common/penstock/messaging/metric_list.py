@@ -47,6 +47,9 @@ OF_EXECUTORS: Mapping[str, Described] = {
     "rule_errors": _counter(
         "Rules that failed on an event: their condition, a parameter, or what their action takes", "rule"
     ),
+    "window_events": _counter(
+        "Events that left the windows of rules: matched, expired, answered, full, late or changed", "outcome"
+    ),
     "relayed": _counter(
         "Messages that were staged and not known to be published, and were sent by another process"
     ),

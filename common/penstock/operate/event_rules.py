@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,16 +13,19 @@ import orjson
 from penstock.errors import NotFound
 from penstock.language.definitions.rule import Rule
 from penstock.language.rules.event_rules import Match, compile_rule, evaluate
+from penstock.language.rules.trial import play
 from penstock.language.schemas import Schema
+from penstock.language.terms.bursts import MAX_EVENTS
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.outside_names import check_tenant
 from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS, hint, is_system
+from penstock.language.terms.windows import DROPPED, PATTERNS, WindowEvent, decide
 from penstock.operate.masking import Masking
 from penstock.store.definitions import catalog
 from penstock.store.events import bursts, event_list, events
-from penstock.store.events.bursts import BurstOfEvent
+from penstock.store.events.bursts import BurstKey, BurstOfEvent
 from penstock.store.events.event_list import EventFilter, ListedEvent
-from penstock.store.events.events import Enforcement, Event
+from penstock.store.events.events import CurrentRule, Enforcement, Event
 from penstock.store.session import clock
 from penstock.store.session.database import Session
 
@@ -57,23 +61,64 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
     enforced = {enforcement.rule: enforcement for enforcement in await events.enforcements(session, id)}
     verdicts = await _verdicts(session, rows[0], orjson.loads(rows[0].payload), enforced)
     in_bursts = await bursts.of_event(session, id)
-    return [
-        {**verdict, **_of_burst(in_bursts[verdict["rule"]], id)} if verdict["rule"] in in_bursts else verdict
-        for verdict in verdicts
-    ]
+    rules = {rule.ref: rule for rule in await _with_windows(session, rows[0], in_bursts)}
+    results = []
+    for verdict in verdicts:
+        burst = in_bursts.get(verdict["rule"])
+        if burst is None:
+            results.append(verdict)
+        elif burst.dropped is not None:
+            results.append({**verdict, "why": f"it is in no match: {DROPPED[burst.dropped]}"})
+        elif burst.closed_at is None and burst.fits is not None:
+            results.append({**verdict, "why": await _open_window(session, burst, rules.get(burst.rule))})
+        else:
+            results.append({**verdict, **_of_burst(burst, id)})
+    return results
+
+
+async def _with_windows(
+    session: Session, event: Event, in_bursts: Mapping[str, BurstOfEvent]
+) -> list[CurrentRule]:
+    """Return the rules in whose windows the event is, with their bodies."""
+    if all(burst.fits is None for burst in in_bursts.values()):
+        return []
+    return await events.rules(session, [event.trigger], disabled=True, bodies=True)
+
+
+async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule | None) -> str:
+    """Return the state of the oldest open window of an event's key."""
+    compiled = compile_rule(orjson.loads(rule.body or "{}")).window if rule is not None else None
+    if compiled is None:
+        return "it waits in a window of a rule that has changed since, and will be dropped"
+    key = BurstKey(burst.rule, burst.tenant, burst.key)
+    waiting = (await bursts.open_events(session, [key], MAX_EVENTS + 1))[key]
+    line = [WindowEvent(event.at, event.fits or ()) for event in waiting]
+    progress = decide(line, compiled.window, datetime.min.replace(tzinfo=UTC)).progress
+    if progress is None:
+        return "its window has just ended"
+    ends_at = progress.ends_at + compiled.window.lateness
+    return (
+        f"it waits in a window, as {_several(len(waiting))} of its key; the oldest window ends at "
+        f"{ends_at:%Y-%m-%d %H:%M:%S} UTC or later, and {compiled.window.state(progress.filled, compiled.triggers)}"
+    )
+
+
+def _several(number: int) -> str:
+    """Return a number of events as text."""
+    return "1 event" if number == 1 else f"{number:,} events"
 
 
 def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
-    """Return what a verdict says of an event in a burst."""
-    several = "1 event" if burst.events == 1 else f"{burst.events:,} events"
+    """Return what a verdict says of an event in a burst, or in a match of a window."""
     if burst.closed_at is None:
         closing = (
             "" if burst.due_at is None else f", which closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC or later"
         )
-        return {"why": f"it waits in an open burst of {several}{closing}"}
+        return {"why": f"it waits in an open burst of {_several(burst.events)}{closing}"}
+    noun = "burst" if burst.fits is None else "match"
     source = "this event" if burst.event_id == event else f"event {burst.event_id}"
     return {
-        "why": f"it went into a burst of {several} that closed at {burst.closed_at:%Y-%m-%d %H:%M:%S} UTC; "
+        "why": f"it went into a {noun} of {_several(burst.events)} that closed at {burst.closed_at:%Y-%m-%d %H:%M:%S} UTC; "
         f"the execution has the parameters of {source}",
         "execution": burst.execution_id,
     }
@@ -85,16 +130,20 @@ async def tried_on(
     """Return the verdicts of the rules (or of `rule`) on an event that has not happened. Raises NotFound for an
     unknown trigger, InvalidInput for a payload that does not fit its schema."""
     check_tenant(tenant)
+    return await _tried(session, trigger, await _schema(session, trigger), payload, tenant, rule)
+
+
+async def _schema(session: Session, trigger: str) -> Schema:
+    """Return the schema of a trigger's payload. Raises NotFound."""
     if is_system(trigger):
-        return await _tried(session, trigger, Schema(_system_schema(trigger)), payload, tenant, rule)
+        return Schema(_system_schema(trigger))
     rows = await catalog.current(session, ["trigger"], [trigger])
     if not rows:
         otherwise = "`penstock triggers` lists them."
         raise NotFound(
             f"no trigger {trigger!r}", hint=await catalog.hint(session, ["trigger"], trigger, otherwise)
         )
-    schema = Schema(orjson.loads(rows[0].body).get("schema"))
-    return await _tried(session, trigger, schema, payload, tenant, rule)
+    return Schema(orjson.loads(rows[0].body).get("schema"))
 
 
 def _system_schema(trigger: str) -> dict[str, Any]:
@@ -128,6 +177,46 @@ async def tried_on_stored(session: Session, rule: Rule, *, limit: int) -> list[d
         }
         for event in await event_list.page(session, filters, before=None, limit=limit)
     ]
+
+
+async def played(session: Session, ref: str, played_events: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the matches of the rule in a list of events that have not happened, and the events that it drops, with masked
+    parameters. Raises NotFound for an unknown rule or trigger, InvalidInput for an event that does not fit its schema."""
+    rows = await catalog.current(session, ["rule"], [ref])
+    if not rows:
+        raise NotFound(f"no rule {ref!r}", hint="`penstock rules list` shows the rules there are.")
+    rule = Rule(**orjson.loads(rows[0].body))
+    outcome = play(rule, [await _checked(session, event) for event in played_events])
+    masking = await Masking.load(session)
+    matches = [
+        {
+            "events": list(entry.events),
+            "params": masking.parameters(rule.action, entry.match.params),
+            "error": entry.match.error,
+            "why": entry.match.error or f"a match of {_several(len(entry.events))}",
+        }
+        for entry in outcome.matches
+    ]
+    drops = [
+        {"events": [place], "params": None, "error": None, "why": f"no match: {DROPPED[reason]}"}
+        for place, reason in sorted(outcome.dropped.items())
+    ]
+    return matches + drops
+
+
+def parts_of(window: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """Return the parts of a stored window."""
+    parts: Sequence[Mapping[str, Any]] = next(window[name] for name in PATTERNS if window.get(name))
+    return parts
+
+
+async def _checked(session: Session, event: Any) -> Any:
+    """Return a played event with the defaults of its trigger's schema."""
+    if not isinstance(event, dict) or not isinstance(event.get("trigger"), str):
+        return event  # the trial refuses it, with its position
+    schema = await _schema(session, event["trigger"])
+    body = schema.check(event.get("payload", {}), what="payload", cap=session.settings.payload_cap)
+    return {**event, "payload": orjson.loads(body)}
 
 
 async def _verdicts(
@@ -166,6 +255,8 @@ def _verdict(
     """Return what a rule with this body makes of an event: `verdict`, `why` and the masked `params` for its action."""
     if match.error:
         return {"verdict": "failed", "why": match.error, "params": None}
+    if match.place is not None:
+        return {"verdict": "matched", "why": "it fits the window of the rule", "params": None}
     if match.matched:
         why = "its condition holds" if body.get("when") else "it has no condition"
         return {
@@ -175,6 +266,8 @@ def _verdict(
         }
     if body.get("tenant") not in (None, event.tenant):
         why = f"it is for events of tenant {body['tenant']}, and this is one of {event.tenant}"
+    elif "window" in body:
+        why = "it fits no part of the window"
     else:
         why = f"its condition does not hold: {body.get('when')}"
     return {"verdict": "no match", "why": why, "params": None}

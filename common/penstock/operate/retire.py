@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 
 from penstock.errors import Conflict, NotFound
+from penstock.language.terms.windows import PATTERNS
 from penstock.store.definitions import catalog
 from penstock.store.events import polls
 from penstock.store.session.committed_once import committed_once
@@ -56,7 +57,8 @@ async def _referrers(tx: Transaction, ref: str) -> list[str]:
 
 def _named(body: Mapping[str, Any]) -> Iterator[str]:
     """Yield the actions, workflows and triggers that a definition refers to."""
-    for part in [body, *body.get("tasks", ()), body.get("on_exit") or {}]:
+    of_window = [part for name in PATTERNS for part in (body.get("window") or {}).get(name, ())]
+    for part in [body, *body.get("tasks", ()), body.get("on_exit") or {}, *of_window]:
         yield from (part[name] for name in ("action", "workflow", "trigger") if name in part)
         if "wait_for_event" in part:
             yield part["wait_for_event"]["trigger"]

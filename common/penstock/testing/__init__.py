@@ -7,11 +7,22 @@ Not here: production code. A simulation uses the same engine and the same retry 
 
 from __future__ import annotations
 
-from penstock.language.rules.trial import evaluate, try_rule
+from penstock.language.rules.trial import Played, PlayedMatch, evaluate, play, try_rule
 from penstock.testing.crash_everywhere import crash_everywhere
 from penstock.testing.durable_run import DurableRun
 from penstock.testing.simulated_run import SimulatedRun
 from penstock.testing.simulation import Simulation
 from penstock.testing.steps import Step
 
-__all__ = ["DurableRun", "SimulatedRun", "Simulation", "Step", "crash_everywhere", "evaluate", "try_rule"]
+__all__ = [
+    "DurableRun",
+    "Played",
+    "PlayedMatch",
+    "SimulatedRun",
+    "Simulation",
+    "Step",
+    "crash_everywhere",
+    "evaluate",
+    "play",
+    "try_rule",
+]

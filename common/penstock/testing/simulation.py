@@ -26,7 +26,8 @@ from penstock.testing.world import Call, Execution, World
 class Simulation:
     """A simulated installation, which runs work at once, in the calling thread. Python actions run as they are, unless
     they are faked. Other actions must be faked. A function with a batch gets the executions that are ready. Limits, routes
-    and schedules have no effect: nothing waits for a slot, and a worker is always free.
+    and schedules have no effect: nothing waits for a slot, and a worker is always free. Rules with a window start nothing: `play`
+    tries them on a list of events.
 
     The clock starts at midnight of 1 January 2026, UTC, or at `start`. Ids count from 1, so a test is the same each
     time.

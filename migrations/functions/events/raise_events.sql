@@ -20,7 +20,8 @@ begin
         where p_trigger <> all (coalesce(s.raised, '{}')) and (
             exists (
                 select from catalog c join definition f on f.id = c.definition_id
-                where c.trigger = p_trigger and c.kind = 'rule' and c.enabled and coalesce(f.body ->> 'tenant', d.tenant) = d.tenant)
+                where (c.trigger = p_trigger or c.triggers @> array[p_trigger]) and c.kind = 'rule' and c.enabled
+                    and coalesce(f.body ->> 'tenant', d.tenant) = d.tenant)
             or exists (select from event_wait w where w.trigger = p_trigger and w.tenant = d.tenant))
     ), keyed as (
         insert into event_key (tenant, trigger, source, message_id, event_id, digest)

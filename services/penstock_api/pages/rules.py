@@ -10,7 +10,8 @@ import orjson
 from fastapi import APIRouter, Query, Request, Response
 
 from penstock.client import rule_errors
-from penstock.errors import DefinitionError, InvalidInput, PenstockError
+from penstock.errors import DefinitionError, InvalidInput, NotFound, PenstockError
+from penstock.language.rules.trial import FORM
 from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS
 from penstock.operate import definitions, event_rules
 from penstock.operate.access import Caller
@@ -106,6 +107,9 @@ async def show(ref: str, request: Request, session: Db, caller: Asked) -> Respon
     """Show a rule, with a form that tries it. The form starts with the newest event of its trigger that the caller may
     see."""
     rule = await definitions.one(session, ["rule"], ref)
+    if "window" in rule["definition"]:
+        text = orjson.dumps(await _example_list(session, rule), option=orjson.OPT_INDENT_2).decode()
+        return _rule_page(request, rule, {"events": text})
     trigger = rule["definition"]["trigger"]
     event_filter = EventFilter(trigger=trigger, tenants=caller.tenants)
     newest = next(iter(await event_rules.listed(session, event_filter, before=None, limit=1)), None)
@@ -116,7 +120,15 @@ async def show(ref: str, request: Request, session: Db, caller: Asked) -> Respon
         tenant, payload = newest["tenant"], newest["payload"]
     text = orjson.dumps(payload, option=orjson.OPT_INDENT_2).decode()
     form = {"payload": text, "tenant": tenant}
-    return page(request, "rule.html", one=rule, given=form, newest=newest, verdict=None, refused=None)
+    return _rule_page(request, rule, form, newest=newest)
+
+
+def _rule_page(
+    request: Request, rule: Mapping[str, Any], form: Mapping[str, str], **outcome: Any
+) -> Response:
+    """Return the page of a rule. `outcome` has the newest event, the result of a trial, or the error that refused it."""
+    names = {"newest": None, "verdict": None, "played": None, "refused": None, **outcome}
+    return page(request, "rule.html", 422 if names["refused"] else 200, one=rule, given=form, **names)
 
 
 async def _example(session: Session, trigger: str) -> Any:
@@ -126,37 +138,64 @@ async def _example(session: Session, trigger: str) -> Any:
     return example(rows[0]["definition"].get("schema")) if rows else {}
 
 
+async def _example_list(session: Session, rule: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return an event for each part of a rule's window, a second apart."""
+    triggers = [part["trigger"] for part in event_rules.parts_of(rule["definition"]["window"])]
+    payloads = {trigger: await _example(session, trigger) for trigger in triggers}
+    return [
+        {"trigger": trigger, "at": f"{second}s", "payload": payloads[trigger]}
+        for second, trigger in enumerate(triggers)
+    ]
+
+
 @router.post("/rules/{ref}", dependencies=[READ])
 async def try_one(ref: str, request: Request, session: Db, caller: Asked) -> Response:
-    """Try the rule on an event. Nothing is stored or started."""
+    """Try the rule on an event, or a rule with a window on a list of events. Nothing is stored or started."""
     rule = await definitions.one(session, ["rule"], ref)
+    if "window" in rule["definition"]:
+        return await _try_list(request, session, caller, rule)
     form = {"payload": "", "tenant": first_tenant(caller), **await form_of(request)}
     verdict, refused = None, None
     try:
         verdict = await _verdict(session, rule, form, caller)
     except InvalidInput as error:
         refused = error
-    return page(
-        request,
-        "rule.html",
-        422 if refused else 200,
-        one=rule,
-        given=form,
-        newest=None,
-        verdict=verdict,
-        refused=refused,
-    )
+    return _rule_page(request, rule, form, verdict=verdict, refused=refused)
+
+
+async def _try_list(request: Request, session: Session, caller: Caller, rule: Mapping[str, Any]) -> Response:
+    form = {"events": "", **await form_of(request)}
+    outcome, refused = None, None
+    try:
+        events = _json(form["events"], "list")
+        if not isinstance(events, list):
+            raise InvalidInput("this is no list of events", hint=FORM)
+        tenant = rule["definition"].get("tenant") or first_tenant(caller)
+        of_caller = [
+            {**event, "tenant": own(caller, str(event.get("tenant") or tenant))}
+            if isinstance(event, dict)
+            else event
+            for event in events
+        ]
+        outcome = await event_rules.played(session, rule["ref"], of_caller)
+    except (InvalidInput, NotFound) as error:
+        refused = error
+    return _rule_page(request, rule, form, played=outcome, refused=refused)
+
+
+def _json(text: str, thing: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(
+            f"the {thing} is no JSON: {error}", hint='Texts are in double quotes: "like this".'
+        ) from None
 
 
 async def _verdict(
     session: Session, rule: Mapping[str, Any], form: Mapping[str, str], caller: Caller
 ) -> dict[str, Any] | None:
-    try:
-        payload = orjson.loads(form["payload"])
-    except orjson.JSONDecodeError as error:
-        raise InvalidInput(
-            f"the payload is no JSON: {error}", hint='Texts are in double quotes: "like this".'
-        ) from None
+    payload = _json(form["payload"], "payload")
     tenant = own(caller, form["tenant"])
     trigger = rule["definition"]["trigger"]
     verdicts = await event_rules.tried_on(session, trigger, payload, tenant=tenant, rule=rule["ref"])

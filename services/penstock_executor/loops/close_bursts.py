@@ -1,4 +1,4 @@
-"""The loop that closes bursts of events, and starts one execution for each.
+"""The loop that closes bursts and windows of events, and starts one execution for each.
 
 Every replica runs it. A transaction locks the keys of bursts that can close, with SKIP LOCKED, and an executor that adds an
 event locks its key too. A burst closes once no event before its end is unmatched, so a backlog of events delays it and does

@@ -275,6 +275,17 @@ async def each_burst_ran_once(world: World) -> None:
     assert await world.value("select count(*) from burst_event") == 3
 
 
+async def pairs(world: World) -> None:
+    for n in (1, 2, 3, 4):
+        await again(lambda n=n: world.client.publish("pt.edited", {"n": n}, key=f"pair-{n}"))  # type: ignore[misc]
+    await world.until("select 1 from execution where finished_at is not null having count(*) >= 2")
+
+
+async def each_pair_ran_once(world: World) -> None:
+    assert await world.results("pt.charge") == ["3", "7"]
+    assert await world.value("select count(*) from burst_event where part = 0 and burst is not null") == 4
+
+
 SCENARIOS = {
     one.name: one
     for one in (
@@ -286,6 +297,7 @@ SCENARIOS = {
         Scenario("inquiry", inquiry, it_was_answered_once),
         Scenario("cron", cron, every_fire_ran_once, definitions=(*works.ALL, works.ticking)),
         Scenario("bursts", edits, each_burst_ran_once, (works.charge, works.edited, works.on_edited)),
+        Scenario("windows", pairs, each_pair_ran_once, (works.charge, works.edited, works.on_pairs)),
         Scenario("polls", polling, every_letter_came_once, (works.sort, works.letters, works.on_letter)),
         Scenario(
             "durable",

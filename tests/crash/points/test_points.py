@@ -33,6 +33,7 @@ SHORT = {
     "durable": 4,
     "assigned": 5,
     "bursts": 6,
+    "windows": 6,
 }
 """Of these so many points, spread over what they pass."""
 

@@ -15,6 +15,7 @@ from penstock import (
     Rule,
     Schedule,
     Trigger,
+    Window,
     action,
     current,
     trigger,
@@ -157,5 +158,11 @@ on_edited = Rule(
     params={"order": "{{ payload.n }}"},
     debounce="300ms",
     max_descendants=5,
+)
+on_pairs = Rule(
+    "pt.on_pairs",
+    action="pt.charge",
+    params={"order": "{{ events | map(attribute='payload.n') | sum }}"},
+    window=Window(count=[edited], at_least=2, within="1h"),
 )
 ALL: tuple[Any, ...] = (*ACTIONS, placed, on_placed, one, one_held, twice, flow, nested)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from penstock import DurableContext, Limit, NonRetryable, Rule, Schedule, Trigger, action
+from penstock import DurableContext, Limit, NonRetryable, Rule, Schedule, Trigger, Window, action
 from penstock.errors import PenstockError
 from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
@@ -171,6 +171,12 @@ RULES = (
     ),
 )
 EMPTY = Trigger("depot.empty", schema={"type": "object", "properties": {"pin": {"type": "string"}}})
+PAIR = Rule(
+    "depot.pair",
+    action=check,
+    params={"order": "{{ events[0].payload.order }}", "pin": "{{ payload.pin }}"},
+    window=Window(sequence=[placed, EMPTY], within="1m"),
+)
 UNMET = Rule(
     "depot.empty",
     trigger=EMPTY,
@@ -197,6 +203,7 @@ ALL = (
     TOUR,
     *RULES,
     UNMET,
+    PAIR,
     NIGHTLY,
     HOURLY,
     GATE,

@@ -43,6 +43,7 @@ MORE = {
     "many": "/executions/many?does=cancel&action=depot.check",
     "letters": "/dead-letters/many?does=replay",
     "schedule-off": "/schedules/depot.hourly",
+    "rule-of-several-events": "/rules/depot.pair",
     "limit-by-hand": "/limits/depot.spare",
 }
 """Pages that no browser has to look at, for what is only to be done with things that stand as these do."""

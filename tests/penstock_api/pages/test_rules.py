@@ -3,6 +3,7 @@ parameters it would start its action."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -64,6 +65,25 @@ async def test_secrets_are_masked_and_a_rule_of_one_tenant_says_so(page: Page, s
     assert "it is for events of tenant theirs, and this is one of public" in said
 
 
+async def test_rule_of_several_events_plays_a_list(page: Page, site: Site) -> None:
+    count = await site.house.rows("select count(*) from event")
+    await page.goto(f"{site.address}/rules/depot.pair")
+    await expect(page.get_by_label("Events with times")).to_have_value(re.compile('"trigger": "depot.empty"'))
+    listed = (
+        '[{"trigger": "depot.placed", "at": 0, "payload": {"order": 1}},'
+        ' {"trigger": "depot.placed", "at": "5s", "payload": {"order": 2}},'
+        ' {"trigger": "depot.empty", "at": "9s", "payload": {"pin": "4711"}}]'
+    )
+    await page.get_by_label("Events with times").fill(listed)
+    await page.get_by_role("button", name="Try it").click()
+    text = await page.get_by_role("status").last.inner_text()
+    assert "Events 0, 2: a match of 2 events" in text
+    assert '"pin": "***"' in text
+    assert "Event 1: no match: no other events completed a match with it" in text
+    assert await severe_findings(page, whole=True) == []
+    assert await site.house.rows("select count(*) from event") == count
+
+
 async def test_an_invalid_payload_is_refused_and_stays_in_the_form(site: Site, browser: Browser) -> None:
     context = await browser.new_context(java_script_enabled=False, base_url=site.address)
     page = await context.new_page()
@@ -73,6 +93,18 @@ async def test_an_invalid_payload_is_refused_and_stays_in_the_form(site: Site, b
         await page.get_by_role("button", name="Try it").click()
         await expect(page.get_by_role("alert")).to_contain_text(says)
         await expect(page.get_by_label("Payload")).to_have_value(payload)
+    await context.close()
+
+
+async def test_invalid_list_is_refused_and_stays_in_the_form(site: Site, browser: Browser) -> None:
+    context = await browser.new_context(java_script_enabled=False, base_url=site.address)
+    page = await context.new_page()
+    await page.goto("/rules/depot.pair")
+    for wrong, says in (("{", "the list is no JSON"), ("{}", "no list of events"), ("[7]", "event 0")):
+        await page.get_by_label("Events with times").fill(wrong)
+        await page.get_by_role("button", name="Try it").click()
+        await expect(page.get_by_role("alert")).to_contain_text(says)
+        await expect(page.get_by_label("Events with times")).to_have_value(wrong)
     await context.close()
 
 

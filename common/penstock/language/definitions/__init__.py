@@ -14,6 +14,7 @@ from penstock.language.definitions.route import Route
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import MissedFires, Overlap, Schedule, schedule
 from penstock.language.definitions.trigger import Trigger, trigger
+from penstock.language.definitions.window import Window
 
 __all__ = [
     "Action",
@@ -29,6 +30,7 @@ __all__ = [
     "Rule",
     "Schedule",
     "Trigger",
+    "Window",
     "action",
     "command_action",
     "http_action",

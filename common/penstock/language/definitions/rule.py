@@ -1,21 +1,23 @@
-"""Rules: each starts an action, with parameters, for each event of a trigger that meets its condition."""
+"""Rules: each starts an action, with parameters, for each event of a trigger that meets its condition, or for each match of its
+window."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, StrictBool, model_validator
+from pydantic import AfterValidator, Field, StrictBool, model_validator
 
 from penstock.language.definitions.declaration import Declaration
+from penstock.language.definitions.event_paths import EventPaths, at_most_a_day
 from penstock.language.definitions.qualified_name import Ref, TriggerRef
+from penstock.language.definitions.window import Window
 from penstock.language.expressions.template_checks import Condition, Templates
 from penstock.language.terms.budgets import Budget, WhenSpent
 from penstock.language.terms.bursts import Keep
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER
 from penstock.language.terms.durations import PositiveDuration
-from penstock.language.terms.options import Items, Wrong
+from penstock.language.terms.options import Wrong
 from penstock.language.terms.outside_names import TENANT
 from penstock.language.terms.run_labels import HINT, MAX_LABELS, check_key
 
@@ -23,29 +25,6 @@ Priority = Annotated[int, Field(ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)]
 """The priority of an execution that waits for a slot. Higher ones go first, and 0 is the default."""
 Bound = Annotated[int, Field(strict=True, ge=1, le=INTEGER)]
 Tenant = Annotated[str, Field(strict=True, pattern=TENANT)]
-
-LONGEST_S = 86_400
-"""The longest time of a burst, in seconds."""
-_PATH = re.compile(r"(payload|event)(\.[A-Za-z0-9_-]+)*")
-
-
-def _at_most_a_day(seconds: float) -> float:
-    if seconds > LONGEST_S:
-        raise Wrong("is longer than a day", "Write at most '1d'.")
-    return seconds
-
-
-def _paths(value: object) -> object:
-    several = list(value) if isinstance(value, list | tuple) else [value]
-    for path in several:
-        if not isinstance(path, str) or not _PATH.fullmatch(path):
-            raise Wrong(
-                f"is not a path of an event: {path!r}",
-                "Write a path such as 'payload.doc' or 'event.tenant'.",
-            )
-    if len(set(several)) < len(several):
-        raise Wrong("names a path twice", None)
-    return tuple(several)
 
 
 def _at_most_labels(labels: dict[str, Any]) -> dict[str, Any]:
@@ -67,8 +46,9 @@ class Rule(Declaration):
     thing: ClassVar[str] = "rule"
     shorten: ClassVar[tuple[str, ...]] = ("ref", "trigger", "action")
 
-    trigger: TriggerRef
-    """The trigger of its events: one of your own, or a system trigger such as `penstock.execution.failed`."""
+    trigger: TriggerRef | None = None
+    """The trigger of its events: one of your own, or a system trigger such as `penstock.execution.failed`. None: the rule
+    has a window."""
     action: Ref
     """The action or workflow to start."""
     when: Condition | None = None
@@ -94,15 +74,17 @@ class Rule(Declaration):
     """The number of executions that rules start in the chain that an execution of this rule begins, with that execution. None: no
     bound."""
 
-    debounce: Annotated[PositiveDuration, AfterValidator(_at_most_a_day)] | None = None
+    debounce: Annotated[PositiveDuration, AfterValidator(at_most_a_day)] | None = None
     """The time without another matching event after which a burst of them closes, at most a day. The rule then starts one
     execution for the burst. None: it starts one for each event."""
-    by: Annotated[Items[str], BeforeValidator(_paths)] = ()
+    by: EventPaths = ()
     """Paths within `event` and `payload`, such as `payload.doc`. Events with different values there are in different bursts."""
-    at_most: Annotated[PositiveDuration, AfterValidator(_at_most_a_day)] | None = None
+    at_most: Annotated[PositiveDuration, AfterValidator(at_most_a_day)] | None = None
     """The time after its first event at which a burst closes in any case, at most a day."""
     keep: Keep = "last"
     """The event of a burst from which the parameters are made. all: the last one, and `payloads` is the list of all payloads."""
+    window: Window | None = None
+    """The pattern of several events, for which the rule starts one execution, instead of `trigger` and `when`."""
 
     if TYPE_CHECKING:
 
@@ -110,7 +92,7 @@ class Rule(Declaration):
             self,
             ref: str,
             *,
-            trigger: object,
+            trigger: object = None,
             action: object,
             when: str | None = None,
             params: Mapping[str, Any] = {},
@@ -127,11 +109,26 @@ class Rule(Declaration):
             by: str | Sequence[str] = (),
             at_most: object = None,
             keep: Keep = "last",
+            window: Window | None = None,
             description: str = "",
         ) -> None: ...
 
+    @property
+    def triggers(self) -> tuple[str, ...]:
+        """Return the triggers of its events, each once."""
+        if self.window is not None:
+            return tuple(dict.fromkeys(part.trigger for part in self.window.parts))
+        return (self.trigger,) if self.trigger else ()
+
     @model_validator(mode="after")
     def _relations(self) -> Self:
+        if (self.trigger is None) == (self.window is None):
+            raise Wrong(
+                "has trigger and window" if self.trigger else "has no trigger",
+                "Write trigger for single events, or window for several of them.",
+            )
+        if self.window is not None and (self.when is not None or self.debounce is not None):
+            raise Wrong("has when or debounce with window", "Write `when` at the parts of the window.")
         if self.debounce is None and (self.by or self.at_most is not None or self.keep != "last"):
             raise Wrong("has by, at_most or keep without debounce", "Add the time: debounce='5s'.")
         return self

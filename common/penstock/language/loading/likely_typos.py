@@ -22,7 +22,7 @@ NEAR = 0.8
 def likely_typos(definitions: Definitions) -> Iterator[Fault]:
     """Yield a warning for each likely typo, at the rule's condition or parameters."""
     for rule in definitions.rules.values():
-        trigger = definitions.triggers.get(rule.trigger)
+        trigger = definitions.triggers.get(rule.trigger or "")
         if trigger is not None:
             yield from _of_rule(rule, trigger.payload_schema)
 

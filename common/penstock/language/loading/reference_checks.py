@@ -9,6 +9,7 @@ from penstock.errors import DefinitionError, as_one
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
+from penstock.language.definitions.window import Window
 from penstock.language.expressions import NamesUsed, condition, names_used
 from penstock.language.rules.event_rules import EVENT
 from penstock.language.rules.parameter_checks import Names, misfits, names_of, unknown_names
@@ -61,7 +62,7 @@ def referred(definitions: Iterable[Any]) -> set[str]:
     refs: set[str] = set()
     for item in definitions:
         if isinstance(item, Rule):
-            refs |= {item.trigger, item.action}
+            refs |= {*item.triggers, item.action}
         elif isinstance(item, Schedule):
             refs.add(item.action)
         elif isinstance(item, Limit):
@@ -117,11 +118,13 @@ def _problems(item: Any, targets: _ReferenceTargets) -> Iterator[Problem]:
 
 
 def _of_rule(rule: Rule, targets: _ReferenceTargets) -> Iterator[Problem]:
-    yield from _unknown(("trigger",), "unknown trigger", rule.trigger, targets.triggers)
+    if rule.window is not None:
+        yield from _of_window(rule, rule.window, targets)
+        return
+    [trigger] = rule.triggers
+    yield from _unknown(("trigger",), "unknown trigger", trigger, targets.triggers)
     yield from _of_call(rule, targets)
-    trigger = targets.triggers.get(rule.trigger)
-    payload = names_of(trigger.schema) if trigger else None
-    available = {"event": {**dict.fromkeys(EVENT), "payload": payload}, "payload": payload}
+    available = _names_of_event(trigger, targets)
     in_params = {**available, "payloads": None} if rule.keep == "all" else available
     if rule.when is not None:
         yield from _undefined(("when",), condition(rule.when).names, available)
@@ -130,6 +133,33 @@ def _of_rule(rule: Rule, targets: _ReferenceTargets) -> Iterator[Problem]:
             ("by",), NamesUsed(frozenset(tuple(path.split(".")) for path in rule.by)), available
         )
     yield from _undefined(("params",), names_used(rule.params), in_params | {"secrets": None})
+
+
+def _names_of_event(trigger: str, targets: _ReferenceTargets) -> dict[str, Any]:
+    """Return the names that expressions have for an event of this trigger."""
+    target = targets.triggers.get(trigger)
+    payload = names_of(target.schema) if target else None
+    return {"event": {**dict.fromkeys(EVENT), "payload": payload}, "payload": payload}
+
+
+def _of_window(rule: Rule, window: Window, targets: _ReferenceTargets) -> Iterator[Problem]:
+    for number, part in enumerate(window.parts):
+        at = ("window", window.pattern, number)
+        yield from _unknown(at, "unknown trigger", part.trigger, targets.triggers)
+        available = _names_of_event(part.trigger, targets)
+        if part.when is not None:
+            yield from _undefined((*at, "when"), condition(part.when).names, available)
+        paths = {tuple(path.split(".")) for path in part.by or window.by}
+        if window.timestamp is not None:
+            paths.add(tuple(window.timestamp.split(".")))
+        yield from _undefined((*at, "by"), NamesUsed(frozenset(paths)), available)
+    yield from _of_call(rule, targets)
+    is_open = window.pattern in ("all", "any")  # any of the parts can be the last
+    last = _names_of_event(window.parts[-1 if window.pattern == "sequence" else 0].trigger, targets)
+    named = {part.name: _names_of_event(part.trigger, targets)["event"] for part in window.parts if part.name}
+    available = {**({"event": None, "payload": None} if is_open else last), "events": None, "parts": named}
+    yield from _undefined(("params",), names_used(rule.params), available | {"secrets": None})
+    yield from _undefined(("labels",), names_used(rule.labels), available)
 
 
 def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Problem]:

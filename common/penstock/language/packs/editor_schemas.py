@@ -60,6 +60,9 @@ class _Written(GenerateJsonSchema):
         if name == "_several":  # one value, or a list of them
             several = self.generate_inner(inner)
             return {"anyOf": [several, several.get("items", ANY)]}
+        if name == "_parts":  # triggers, or parts with options
+            several = self.generate_inner(inner)
+            return {**several, "items": {"anyOf": [TEXT, several.get("items", ANY)]}}
         if _is_of_model(inner):
             return self.generate_inner(inner)
         return dict(_BY_VALIDATOR.get(name, ANY))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from penstock.language.definitions.route import Route
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.trigger import Trigger, poll_trigger
+from penstock.language.definitions.window import with_pack
 from penstock.language.packs.actions import action_of
 from penstock.language.packs.pack_code import function_of
 from penstock.language.packs.pack_files import mapping
@@ -80,7 +81,10 @@ def _trigger(entry: Entry, pack: Pack, folder: Path) -> Any:
 
 
 def _rule(entry: Entry, pack: Pack, folder: Path) -> Any:
-    return declare(Rule, _given(entry, pack, Rule), entry.source)
+    values = _given(entry, pack, Rule)
+    if isinstance(values.get("window"), Mapping):
+        values["window"] = with_pack(values["window"], pack.name)
+    return declare(Rule, values, entry.source)
 
 
 def _limit(entry: Entry, pack: Pack, folder: Path) -> Any:

@@ -13,6 +13,7 @@ import orjson
 
 from penstock.errors import ExpressionError
 from penstock.language.expressions import SECRETS, compile_template, condition
+from penstock.language.rules.window_parts import CompiledWindow, WindowPlace, compile_window, place_of
 from penstock.language.terms.bursts import Debounce, read_debounce
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.run_labels import rendered_labels
@@ -42,18 +43,21 @@ class CompiledRule:
     options: str | None
     debounce: Debounce | None = None
     labels: Callable[[Mapping[str, Any]], Any] | None = None
+    window: CompiledWindow | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
     """The outcome of matching a rule with an event: the parameters for its action, or the reason for having no
-    parameters. `failed_condition`: the reason is the condition's."""
+    parameters. `failed_condition`: the reason is the condition's. A rule with a window has no parameters for an event alone:
+    `place` is the place of the event in the window."""
 
     matched: bool
     params: Any = None
     error: str | None = None
     failed_condition: bool = False
     labels: Mapping[str, str] | None = None
+    place: WindowPlace | None = None
 
 
 def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
@@ -67,6 +71,7 @@ def compile_rule(body: Mapping[str, Any]) -> CompiledRule:
         options=orjson.dumps(options).decode() if options else None,
         debounce=read_debounce(body),
         labels=compile_template(body["labels"]) if body.get("labels") else None,
+        window=compile_window(body["window"]) if body.get("window") else None,
     )
 
 
@@ -94,19 +99,48 @@ def evaluate(rule: CompiledRule, event: Event, payload: Any) -> Match:
         return Match(False)
     namespace = {"event": event_namespace(event, payload), "payload": payload}
     try:
+        if rule.window is not None:
+            place = place_of(rule.window, event.created_at, namespace)
+            return Match(place is not None, place=place)
         if not rule.when(namespace):
             return Match(False)
     except ExpressionError as error:
         return Match(True, error=_error_text(error), failed_condition=True)
+    except Wrong as wrong:
+        return Match(True, error=f"InvalidInput: {wrong}. {wrong.hint}", failed_condition=True)
     return parameters(rule, event, payload)
 
 
+@dataclass(frozen=True, slots=True)
+class WindowMatch:
+    """The events of a match of a window, oldest first, each with its payload and the part that it took."""
+
+    events: Sequence[tuple[Event, Any, int]]
+
+    def names(self, window: CompiledWindow) -> dict[str, Any]:
+        """Return the names that templates have for these events."""
+        spaces = [event_namespace(event, payload) for event, payload, _ in self.events]
+        parts = {
+            window.names[part]: space
+            for space, (_, _, part) in zip(spaces, self.events, strict=True)
+            if window.names[part]
+        }
+        return {"events": spaces, "parts": parts}
+
+
 def parameters(
-    rule: CompiledRule, event: Event, payload: Any, payloads: Sequence[Any] | None = None
+    rule: CompiledRule,
+    event: Event,
+    payload: Any,
+    payloads: Sequence[Any] | None = None,
+    match: WindowMatch | None = None,
 ) -> Match:
     """Return a match with the parameters of the rule for an event that meets its condition, or with their error.
-    `payloads` are those of the event's burst, by default its own, for a rule that keeps all of them."""
+    `payloads` are those of the event's burst, by default its own, for a rule that keeps all of them. `match` has the events of a
+    rule with a window."""
     names: dict[str, Any] = {"event": event_namespace(event, payload), "payload": payload, "secrets": SECRETS}
+    if rule.window is not None and match is not None:
+        names |= match.names(rule.window)
     if rule.debounce is not None and rule.debounce.keep == "all":
         names["payloads"] = [payload] if payloads is None else list(payloads)
     try:

@@ -44,18 +44,21 @@ def read_debounce(body: Mapping[str, Any]) -> Debounce | None:
     )
 
 
-def key_of(debounce: Debounce, namespace: Mapping[str, Any]) -> str:
+def key_of(paths: Sequence[str], namespace: Mapping[str, Any]) -> str:
     """Return the key of an event: a digest of the values at the paths, of which each may be missing."""
-    values = []
-    for path in debounce.by:
-        value: Any = namespace
-        for name in path.split("."):
-            value = value.get(name, _MISSING) if isinstance(value, dict) else _MISSING
-        values.append([] if value is _MISSING else [value])
+    values = [[] if (value := value_at(namespace, path)) is MISSING else [value] for path in paths]
     return hashlib.sha256(orjson.dumps(values, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
-_MISSING = object()
+MISSING = object()
+
+
+def value_at(namespace: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a path of an event, or MISSING."""
+    value: Any = namespace
+    for name in path.split("."):
+        value = value.get(name, MISSING) if isinstance(value, dict) else MISSING
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import orjson
 
 from penstock.language.schemas import Schema
+from penstock.language.terms.windows import PATTERNS
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
@@ -196,10 +197,15 @@ async def history(db: Session, kind: str, ref: str, digest: str = "") -> list[Pa
 
 
 MAKE_CURRENT = """
-insert into catalog as c (kind, ref, definition_id, trigger, enabled)
-select k, r, d, t, e from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::boolean[]) as x (k, r, d, t, e)
+insert into catalog as c (kind, ref, definition_id, trigger, triggers, enabled)
+select k, r, d, t, w::text[], e
+from unnest($1::text[], $2::text[], $3::integer[], $4::text[], $5::text[], $6::boolean[]) as x (k, r, d, t, w, e)
 on conflict (kind, ref) do update
-set definition_id = excluded.definition_id, trigger = excluded.trigger, updated_at = clock_timestamp()
+set definition_id = excluded.definition_id, trigger = excluded.trigger, triggers = excluded.triggers,
+    updated_at = clock_timestamp(), watches_since = case
+        when (select body -> 'window' from definition where id = c.definition_id)
+            is distinct from (select body -> 'window' from definition where id = excluded.definition_id)
+        then clock_timestamp() else c.watches_since end
 where c.definition_id <> excluded.definition_id
 """
 
@@ -212,8 +218,15 @@ async def make_current(tx: Transaction, documents: Sequence[Document], ids: Sequ
         [d.ref for d in documents],
         list(ids),
         [d.body.get("trigger") if d.kind == "rule" else None for d in documents],
+        [_triggers(d.body["window"]) if d.kind == "rule" and "window" in d.body else None for d in documents],
         [d.body.get("enabled", True) for d in documents],
     )
+
+
+def _triggers(window: Mapping[str, Any]) -> str:
+    """Return the triggers of a rule's window, as the text of an array. Refs need no quotes."""
+    triggers = (part["trigger"] for name in PATTERNS for part in window.get(name, ()))
+    return f"{{{','.join(dict.fromkeys(triggers))}}}"
 
 
 STORE_ITEM_WORKFLOW = "select store_item_workflow($1, $2, $3::text::jsonb) as changed"
@@ -229,7 +242,9 @@ async def store_item_workflow(tx: Transaction, document: Document) -> bool:
 
 
 SET_ENABLED = """
-update catalog set enabled = $3, updated_at = clock_timestamp() where kind = $1 and ref = $2 returning ref
+update catalog set enabled = $3, updated_at = clock_timestamp(),
+    watches_since = case when $3 and not enabled then clock_timestamp() else watches_since end
+where kind = $1 and ref = $2 returning ref
 """
 
 

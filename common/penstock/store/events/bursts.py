@@ -1,13 +1,16 @@
-"""The rows of bursts: events that wait for their burst to close, and closed bursts."""
+"""The rows of bursts and windows: events that wait for their burst or window to close, and closed bursts. A match of a window is
+stored as a closed burst."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from penstock.language.terms.ids import new_id
+from penstock.language.terms.windows import Reason
 from penstock.store.events.events import CurrentRule
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
@@ -25,13 +28,14 @@ class BurstKey:
 @dataclass(frozen=True, slots=True)
 class BurstEvent:
     """An event that a rule with a debounce time matched at `at`, with the version of the rule. `waits` is the time in seconds
-    after which its burst can close."""
+    after which its burst can close. `fits` has the parts of a window that it fits, None for an event of a burst."""
 
     of: BurstKey
     event_id: UUID
     at: datetime
     definition_id: int
     waits: float
+    fits: Sequence[int] | None = None
 
 
 JOIN = """
@@ -53,6 +57,41 @@ async def join(tx: Transaction, new_events: Sequence[BurstEvent]) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class WindowEvent:
+    """An event that fits parts of a rule's window. Its key is due at `due_at`, at the latest. A late event joins no window."""
+
+    of: BurstKey
+    event_id: UUID
+    at: datetime
+    definition_id: int
+    due_at: datetime
+    fits: Sequence[int]
+    is_late: bool
+
+
+JOIN_WINDOWS = """
+select join_windows($1::uuid[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::integer[], $7::timestamptz[],
+    $8::text[], $9::boolean[])
+"""
+
+
+async def join_windows(tx: Transaction, new_events: Sequence[WindowEvent]) -> None:
+    """Add events to the windows of their keys, each once for a rule."""
+    await tx.fetch(
+        JOIN_WINDOWS,
+        [event.event_id for event in new_events],
+        [event.of.rule for event in new_events],
+        [event.of.tenant for event in new_events],
+        [event.of.key for event in new_events],
+        [event.at for event in new_events],
+        [event.definition_id for event in new_events],
+        [event.due_at for event in new_events],
+        [f"{{{','.join(map(str, event.fits))}}}" for event in new_events],
+        [event.is_late for event in new_events],
+    )
+
+
 SLACK = "interval '250 milliseconds'"
 """The time that a burst stays open after its end, for events whose transactions began before its end and commit after it."""
 NEXT = (
@@ -71,8 +110,8 @@ HORIZON = f"""
 select least(clock_timestamp() - {SLACK}, (
     select min(e.created_at) from unmatched u join event e on e.id = u.event_id
     where e.created_at > now() - interval '1 day' and e.trigger in (
-        select d.body ->> 'trigger' from catalog c join definition d on d.id = c.definition_id
-        where c.kind = 'rule' and d.body ? 'debounce'))) as at
+        select unnest(coalesce(c.triggers, array[c.trigger])) from catalog c join definition d on d.id = c.definition_id
+        where c.kind = 'rule' and (d.body ? 'debounce' or c.triggers is not null)))) as at
 """
 # A key is locked until its burst has its execution. An executor that adds an event to it is skipped until it has committed.
 TAKE = """
@@ -87,30 +126,30 @@ async def take_due(tx: Transaction, limit: int) -> tuple[datetime, list[BurstKey
 
 
 OPEN = """
-select k.rule, k.tenant, k.key, b.event_id, b.at, b.definition_id
+select k.rule, k.tenant, k.key, b.event_id, b.at, b.definition_id, b.fits
 from unnest($1::text[], $2::text[], $3::text[]) as k (rule, tenant, key)
 cross join lateral (
-    select b.event_id, b.at, b.definition_id from burst_event b
+    select b.event_id, b.at, b.definition_id, b.fits from burst_event b
     where b.rule = k.rule and b.tenant = k.tenant and b.key = k.key and b.burst is null
     order by b.at, b.event_id limit $4) b
 """
 
 
 async def open_events(
-    tx: Transaction, keys: Sequence[BurstKey], limit: int
+    tx: Session | Transaction, keys: Sequence[BurstKey], limit: int
 ) -> dict[BurstKey, list[BurstEvent]]:
     """Return the events of the open bursts of these keys, at most `limit` for each, oldest first."""
     rows = await tx.fetch(OPEN, *_columns(keys), limit)
     events: dict[BurstKey, list[BurstEvent]] = {key: [] for key in keys}
-    for rule, tenant, key, event_id, at, definition_id in rows:
+    for rule, tenant, key, event_id, at, definition_id, fits in rows:
         of = BurstKey(rule, tenant, key)
-        events[of].append(BurstEvent(of, event_id, at, definition_id, 0))
+        events[of].append(BurstEvent(of, event_id, at, definition_id, 0, fits))
     return events
 
 
 RULES = """
-select d.body ->> 'trigger' as trigger, d.ref, d.id as definition_id, true as enabled, d.body ->> 'action' as action,
-    a.definition_id as action_definition_id, null as body
+select coalesce(d.body ->> 'trigger', '') as trigger, d.ref, d.id as definition_id, true as enabled,
+    d.body ->> 'action' as action, a.definition_id as action_definition_id, null as body
 from definition d
 left join catalog a on a.ref = d.body ->> 'action' and a.kind in ('action', 'workflow') and a.enabled
 where d.id = any($1::integer[])
@@ -123,13 +162,35 @@ async def rules(tx: Transaction, definitions: Sequence[int]) -> dict[int, Curren
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """The current version of an enabled rule, and the instant since which it is enabled with this window."""
+
+    ref: str
+    definition_id: int
+    watches_since: datetime
+
+
+WATCHES = """
+select ref, definition_id, watches_since from catalog where kind = 'rule' and enabled and ref = any($1::text[])
+"""
+
+
+async def watches(tx: Session | Transaction, rules: Sequence[str]) -> dict[str, Watch]:
+    """Return the enabled ones of these rules."""
+    return {watch.ref: watch for watch in rows_as(Watch, await tx.fetch(WATCHES, rules))}
+
+
+@dataclass(frozen=True, slots=True)
 class ClosedBurst:
-    """A burst that closes: its events, and the one of them that gives its parameters."""
+    """A burst that closes, or a match of a window: its events, and the event that gives its parameters. `parts` has the part
+    that each event took in the match, and `definition_id` is the version of the rule."""
 
     of: BurstKey
     events: Sequence[BurstEvent]
     keep: str
     event_id: UUID
+    definition_id: int
+    parts: Sequence[int] | None = None
 
 
 CLOSE = """
@@ -138,8 +199,8 @@ with closed as (
     select * from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::uuid[], $7::integer[],
         $8::timestamptz[], $9::timestamptz[])
 )
-update burst_event b set burst = d.burst
-from unnest($10::uuid[], $11::text[], $12::uuid[]) as d (event_id, rule, burst)
+update burst_event b set burst = d.burst, part = d.part
+from unnest($10::uuid[], $11::text[], $12::uuid[], $13::smallint[]) as d (event_id, rule, burst, part)
 where b.event_id = any ($10::uuid[]) and b.event_id = d.event_id and b.rule = d.rule
 """
 
@@ -147,7 +208,11 @@ where b.event_id = any ($10::uuid[]) and b.event_id = d.event_id and b.rule = d.
 async def close(tx: Transaction, closed: Sequence[ClosedBurst]) -> None:
     """Record closed bursts. The caller holds the locks of their keys, and enforces their rules."""
     ids = [new_id() for _ in closed]
-    members = [(event, id) for id, burst in zip(ids, closed, strict=True) for event in burst.events]
+    members = [
+        (event, id, part)
+        for id, burst in zip(ids, closed, strict=True)
+        for event, part in itertools.zip_longest(burst.events, burst.parts or ())
+    ]
     await tx.fetch(
         CLOSE,
         ids,
@@ -159,9 +224,27 @@ async def close(tx: Transaction, closed: Sequence[ClosedBurst]) -> None:
         [len(burst.events) for burst in closed],
         [burst.events[0].at for burst in closed],
         [burst.events[-1].at for burst in closed],
-        [event.event_id for event, _ in members],
-        [event.of.rule for event, _ in members],
-        [id for _, id in members],
+        [event.event_id for event, _, _ in members],
+        [event.of.rule for event, _, _ in members],
+        [id for _, id, _ in members],
+        [part for _, _, part in members],
+    )
+
+
+DROP = """
+update burst_event b set burst = b.event_id, dropped = d.reason
+from unnest($1::uuid[], $2::text[], $3::text[]) as d (event_id, rule, reason)
+where b.event_id = any ($1::uuid[]) and b.event_id = d.event_id and b.rule = d.rule
+"""
+
+
+async def drop(tx: Transaction, dropped: Sequence[tuple[BurstEvent, str]]) -> None:
+    """Record events that left their windows without a match, with the reasons. The caller holds the locks of their keys."""
+    await tx.fetch(
+        DROP,
+        [event.event_id for event, _ in dropped],
+        [event.of.rule for event, _ in dropped],
+        [reason for _, reason in dropped],
     )
 
 
@@ -181,27 +264,39 @@ async def settle(tx: Transaction, due: Sequence[tuple[BurstKey, datetime | None]
     await tx.fetch(SETTLE, *_columns([key for key, _ in due]), [at for _, at in due])
 
 
-PAYLOADS = """
+MEMBERS = """
 select n.event_id, n.rule, array(
-    select m.event_id from burst_event m where m.burst = b.id order by m.at, m.event_id) as events
+    select m.event_id from burst_event m where m.burst = b.id order by m.at, m.event_id) as events, array(
+    select m.part from burst_event m where m.burst = b.id order by m.at, m.event_id) as parts
 from unnest($1::uuid[], $2::text[]) as n (event_id, rule)
 join burst_event own on own.event_id = n.event_id and own.rule = n.rule
 join burst b on b.id = own.burst
 """
 
 
-async def members(tx: Transaction, places: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], list[UUID]]:
-    """Return the events of the closed burst around each of these events and rules, oldest first."""
-    rows = await tx.fetch(PAYLOADS, [event for event, _ in places], [rule for _, rule in places])
-    return {(row["event_id"], row["rule"]): row["events"] for row in rows}
+Members = list[tuple[UUID, int | None]]
+"""The events of a closed burst, oldest first, each with the part of the window that it took."""
+
+
+async def members(tx: Transaction, places: Sequence[tuple[UUID, str]]) -> dict[tuple[UUID, str], Members]:
+    """Return the events of the closed burst around each of these events and rules."""
+    rows = await tx.fetch(MEMBERS, [event for event, _ in places], [rule for _, rule in places])
+    return {
+        (row["event_id"], row["rule"]): list(zip(row["events"], row["parts"], strict=True)) for row in rows
+    }
 
 
 @dataclass(frozen=True, slots=True)
 class BurstOfEvent:
     """The burst of an event and a rule. It is closed if it has an `event_id`, whose parameters it has. `execution_id` is its
-    execution, if the parameters of the rule could be rendered."""
+    execution, if the parameters of the rule could be rendered. `fits` is None for a burst, and has the parts of a window that
+    the event fits. `dropped` is the reason why it left its window without a match."""
 
     rule: str
+    tenant: str
+    key: str
+    fits: Sequence[int] | None
+    dropped: Reason | None
     event_id: UUID | None
     events: int
     due_at: datetime | None
@@ -210,12 +305,12 @@ class BurstOfEvent:
 
 
 OF_EVENT = """
-select m.rule, b.event_id, coalesce(b.events, (
+select m.rule, m.tenant, m.key, m.fits, m.dropped, b.event_id, coalesce(b.events, (
         select count(*)::integer from burst_event o
         where o.rule = m.rule and o.tenant = m.tenant and o.key = m.key and o.burst is null)) as events,
     k.due_at, b.closed_at, n.execution_id
 from burst_event m left join burst b on b.id = m.burst
-left join burst_key k on b.id is null and k.rule = m.rule and k.tenant = m.tenant and k.key = m.key
+left join burst_key k on m.burst is null and k.rule = m.rule and k.tenant = m.tenant and k.key = m.key
 left join enforcement n on n.event_id = b.event_id and n.rule = m.rule and n.error is null
 where m.event_id = $1
 """

@@ -156,8 +156,8 @@ async def matched(tx: Transaction, ids: Sequence[UUID]) -> None:
 
 @dataclass(slots=True)
 class CurrentRule:
-    """The current version of a rule, and of the action that it starts (None: not registered, or disabled). `body` is
-    JSON, or None if the caller asked for no bodies."""
+    """The current version of a rule, and of the action that it starts (None: not registered, or disabled). A rule with a
+    window has an entry for each of its triggers. `body` is JSON, or None if the caller asked for no bodies."""
 
     trigger: str
     ref: str
@@ -169,13 +169,15 @@ class CurrentRule:
 
 
 RULES = """
-select c.trigger, c.ref, c.definition_id, c.enabled, d.body ->> 'action' as action,
+select t.trigger, c.ref, c.definition_id, c.enabled, d.body ->> 'action' as action,
     a.definition_id as action_definition_id,
     case when $3 then d.body::text end as body
 from catalog c
+cross join lateral unnest(coalesce(c.triggers, array[c.trigger])) as t (trigger)
 join definition d on d.id = c.definition_id
 left join catalog a on a.ref = d.body ->> 'action' and a.kind in ('action', 'workflow') and a.enabled
-where c.kind = 'rule' and c.trigger = any($1::text[]) and (c.enabled or $2)
+where c.kind = 'rule' and (c.trigger = any($1::text[]) or c.triggers && $1::text[]) and t.trigger = any($1::text[])
+    and (c.enabled or $2)
 order by c.ref
 """
 

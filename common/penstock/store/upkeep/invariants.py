@@ -194,7 +194,7 @@ INVARIANTS = (
     ),
     Invariant(
         "I7c",
-        "one execution for each burst of events, with the event that it keeps; each open burst has its key",
+        "one execution for each burst and match of events, with the event that it keeps; each open event has its key",
         # Only bursts of the last day: the retention deletes their rows and their enforcements at different times.
         """select b.id::text from burst b
            join lateral (

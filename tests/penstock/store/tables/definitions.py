@@ -43,7 +43,15 @@ catalog = Table(
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
     Column("trigger", Text),
     Column("updated_at", INSTANT, nullable=False, server_default=text("now()")),
+    Column("triggers", ARRAY(Text)),
+    Column("watches_since", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Index("catalog_trigger", "trigger", postgresql_where=text("trigger IS NOT NULL")),
+    Index(
+        "catalog_triggers",
+        "triggers",
+        postgresql_using="gin",
+        postgresql_where=text("triggers IS NOT NULL"),
+    ),
 )
 
 

@@ -102,6 +102,9 @@ burst_event = Table(
     Column("at", INSTANT, nullable=False),
     Column("definition_id", Integer, nullable=False),
     Column("burst", UUID),
+    Column("fits", ARRAY(SmallInteger)),
+    Column("part", SmallInteger),
+    Column("dropped", Text),
     Index(
         "burst_event_open", "rule", "tenant", "key", "at", "event_id", postgresql_where=text("burst is null")
     ),
