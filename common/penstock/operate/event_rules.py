@@ -79,7 +79,7 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
 async def _with_windows(
     session: Session, event: Event, in_bursts: Mapping[str, BurstOfEvent]
 ) -> list[CurrentRule]:
-    """Return the rules in whose windows the event is, with their bodies."""
+    """Return the rules that have the event in a window, with their bodies."""
     if all(burst.fits is None for burst in in_bursts.values()):
         return []
     return await events.rules(session, [event.trigger], disabled=True, bodies=True)
@@ -163,11 +163,16 @@ async def _tried(
 
 
 async def tried_on_stored(session: Session, rule: Rule, *, limit: int) -> list[dict[str, Any]]:
-    """Return the verdicts of a rule, which need not be stored, on the newest stored events of its trigger. Nothing is stored or
+    """Return the verdicts of a rule, which need not be stored, on the newest stored events of its triggers. Nothing is stored or
     started."""
     masking, body = await Masking.load(session), rule.body()
-    filters = EventFilter(trigger=rule.trigger)
     compiled = compile_rule(body)
+    stored = [
+        event
+        for trigger in rule.triggers
+        for event in await event_list.page(session, EventFilter(trigger=trigger), before=None, limit=limit)
+    ]
+    newest = sorted(stored, key=lambda event: event.created_at, reverse=True)[:limit]
     return [
         {
             "event": event.id,
@@ -175,7 +180,7 @@ async def tried_on_stored(session: Session, rule: Rule, *, limit: int) -> list[d
             "created_at": event.created_at,
             **_verdict(body, evaluate(compiled, event, orjson.loads(event.payload)), event, masking),
         }
-        for event in await event_list.page(session, filters, before=None, limit=limit)
+        for event in newest
     ]
 
 

@@ -17,7 +17,7 @@ _ANNOTATIONS = frozenset(
 )
 """The keywords that change nothing about which values are valid."""
 _SETS = ("type", "enum", "required")
-"""The keywords whose lists have no order."""
+"""The keywords with lists that have no order."""
 LONGEST_VALUE = 80
 """The length at which a value in a sentence is cut off."""
 
