@@ -29,6 +29,7 @@ NO_COLUMN = (
     "factor",
     "backoff_factor",
     "jitter",
+    "at_least",
     "at_most",
     "position",
     "concurrency",

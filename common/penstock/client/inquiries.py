@@ -29,7 +29,7 @@ async def listed(
     """Return the open inquiries, newest first. With `answered` also return the ended ones, with secrets in their
     answers masked."""
     rows = await inquiries.newest(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
-    return [replace(row, response=_masked(row)) for row in rows]
+    return [with_masked_answer(row) for row in rows]
 
 
 def may_answer(assignee: str | None, by: str) -> bool:
@@ -37,10 +37,12 @@ def may_answer(assignee: str | None, by: str) -> bool:
     return assignee is None or by in (assignee, f"user:{assignee}")
 
 
-def _masked(row: Inquiry) -> str | None:
-    if row.response is None or row.schema is None:
-        return row.response
-    return orjson.dumps(mask(orjson.loads(row.response), orjson.loads(row.schema))).decode()
+def with_masked_answer(inquiry: Inquiry) -> Inquiry:
+    """Return the inquiry with the secrets in its answer masked."""
+    if inquiry.response is None or inquiry.schema is None:
+        return inquiry
+    response = mask(orjson.loads(inquiry.response), orjson.loads(inquiry.schema))
+    return replace(inquiry, response=orjson.dumps(response).decode())
 
 
 async def answer(

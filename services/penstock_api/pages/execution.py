@@ -12,7 +12,7 @@ from uuid import UUID
 import orjson
 from fastapi import APIRouter, Body, Request, Response
 
-from penstock.client.inquiries import may_answer
+from penstock.client.inquiries import may_answer, with_masked_answer
 from penstock.errors import NotFound
 from penstock.language.moves import FINAL, QUEUED, REQUESTED, SCHEDULED, WAITING
 from penstock.language.schemas.secrets import masked_schema
@@ -88,7 +88,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
         paused=await workflow_runs.is_paused(session, id),
         inquiry=_question(inquiry, caller) if inquiry is not None and is_open else None,
-        answered=inquiry if is_answered else None,
+        answered=with_masked_answer(inquiry) if inquiry is not None and is_answered else None,
         starters=starters(document["origin"]),
         origin=other_values(document["origin"]),
         rerun_fields=[] if open_ else _rerun_fields(body.get("parameters"), document["params"]),
