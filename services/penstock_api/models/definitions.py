@@ -30,7 +30,9 @@ class Rule(Definition):
 class PutRule(Given):
     """The options of a rule. Durations are seconds, or texts such as "5m"."""
 
-    trigger: str = Field(description="The trigger of its events.")
+    trigger: str | None = Field(
+        default=None, description="The trigger of its events. null: a rule with a window."
+    )
     action: str = Field(description="The action or workflow to start.")
     description: str = ""
     when: str | None = Field(
@@ -61,6 +63,10 @@ class PutRule(Given):
     )
     at_most: Duration | None = Field(default=None, description="The longest time of a burst.")
     keep: Keep = Field(default="last", description="The event of a burst that gives the parameters.")
+    window: dict[str, Any] | None = Field(
+        default=None,
+        description="The pattern of several events that starts one execution, instead of a trigger.",
+    )
 
 
 class RuleChanged(Changed):

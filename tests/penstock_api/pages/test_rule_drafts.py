@@ -10,7 +10,7 @@ import httpx
 import pytest
 from pydantic import Field
 
-from penstock import Rule, Trigger, action
+from penstock import Rule, Trigger, Window, action
 from penstock_api.models.definitions import PutRule
 from tests.penstock_api.conftest import THEIRS, Api
 from tests.penstock_api.pages.forms import forms
@@ -94,13 +94,16 @@ async def test_rule_with_a_secret_value_is_not_changed_on_a_page(
     assert (await call.delete(f"{V1}/rules/drafts.hidden")).status_code == 204
 
 
+SLOW = Rule("drafts.slow", trigger="drafts.come", action=take, when="false", debounce="30s", priority=5)
+SEVERAL = Rule("drafts.slow", action=take, window=Window(count=["drafts.come"], at_least=1000, within="1h"))
+
+
+@pytest.mark.parametrize("rule", [SLOW, SEVERAL], ids=["debounce", "window"])
 async def test_option_without_a_field_stays_in_a_changed_rule(
-    api: Api, reader: httpx.AsyncClient, call: httpx.AsyncClient
+    api: Api, reader: httpx.AsyncClient, call: httpx.AsyncClient, rule: Rule
 ) -> None:
     """The form begins with all options, and the draft that it sends has all of them."""
-    await api.house.apply(
-        Rule("drafts.slow", trigger="drafts.come", action=take, when="false", debounce="30s", priority=5)
-    )
+    await api.house.apply(rule)
     page = await call.get("/rules/new", params={"change": "drafts.slow"}, headers={"accept": "text/html"})
     [form] = [form for form in forms(page.text, "/rules/new") if form.key == ("GET", "/rules/new")]
     stored = (await call.get(f"{V1}/rules/drafts.slow")).json()["definition"]

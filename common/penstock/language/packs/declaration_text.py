@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from penstock.extras import needed
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
@@ -23,5 +25,15 @@ def python_of(declaration: Rule | Schedule) -> str:
     """Return a Python file with this declaration."""
     options = declaration.body()
     called = type(declaration).__name__
-    lines = [f"from penstock import {called}", "", f"{called}(", f"    {options.pop('ref')!r},"]
-    return "\n".join([*lines, *(f"    {name}={value!r}," for name, value in options.items()), ")", ""])
+    names = f"{called}, Window" if "window" in options else called
+    lines = [f"from penstock import {names}", "", f"{called}(", f"    {options.pop('ref')!r},"]
+    return "\n".join(
+        [*lines, *(f"    {name}={_python(name, value)}," for name, value in options.items()), ")", ""]
+    )
+
+
+def _python(name: str, value: Any) -> str:
+    """Return the value of an option as Python."""
+    if name == "window":
+        return f"Window({', '.join(f'{part}={of!r}' for part, of in value.items())})"
+    return repr(value)

@@ -300,7 +300,7 @@ async def one_of_many_is_cancelled(house: Surroundings) -> None:
 @case
 async def no_more_than_its_slots(house: Surroundings) -> None:
     """A worker never holds more attempts than it has slots."""
-    ids = [await house.start({"sleep": 0.2}, {"return": n}) for n in range(4 * SLOTS)]
+    ids = [await house.start({"sleep": 1.0}, {"return": n}) for n in range(4 * SLOTS)]
     largest = 0
     for id in ids:
         await house.until_ended(id)

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
+from penstock.language.definitions.window import Window
 from penstock.language.loading import load
 from penstock.language.packs.declaration_text import python_of, yaml_of
 
@@ -54,6 +55,7 @@ SCHEDULES: tuple[dict[str, Any], ...] = (
 )
 DECLARED = [
     *(Rule("shop.large", trigger="shop.paid", action="shop.charge", **options) for options in RULES),
+    Rule("shop.both", action="shop.charge", window=Window(all=["shop.paid", "shop.placed"], within="1d")),
     *(Schedule("shop.nightly", action="shop.charge", **options) for options in SCHEDULES),
 ]
 
