@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import orjson
 import pytest
 
 from penstock import Rule
-from tests.crash.processes import Fleet
+from tests.crash.processes import Fleet, Started
 from tests.flows import shop
 from tests.flows.installation import Installation
 
@@ -48,16 +49,18 @@ async def test_each_bad_end_has_one_event_while_services_are_killed(
     dice = random.Random(7)
     done = asyncio.Event()
 
-    async def kill(fleet: Fleet) -> None:
-        services = [(start, start()) for start in (fleet.executor, fleet.worker) for _ in range(2)]
+    async def kill(fleet: Fleet, services: list[tuple[Callable[[], Started], Started]]) -> None:
         while not done.is_set():
             await asyncio.sleep(dice.uniform(0.3, 1.0))
-            start, process = services.pop(dice.randrange(len(services)))
+            # The first one is a worker, which has begun. A later one may be killed before.
+            start, process = services.pop(dice.randrange(len(services)) if fleet.killed else -1)
             fleet.kill(process)
             services.append((start, start()))
 
     with Fleet(database, broker, tmp_path / "services.log") as fleet:
-        killing = asyncio.create_task(kill(fleet))
+        services = [(start, start()) for start in (fleet.executor, fleet.worker) for _ in range(2)]
+        await house.until("select from process where kind = 'worker' having count(*) = 2", seconds=90)
+        killing = asyncio.create_task(kill(fleet, services))
         for _ in range(STARTS):
             await house.client.start(*dice.choice(WORK))
             await asyncio.sleep(dice.uniform(0, 0.05))
