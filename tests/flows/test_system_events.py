@@ -502,7 +502,7 @@ async def test_lateness_counts_from_the_first_start(house: Installation) -> None
         waiting, retried,
     )  # fmt: skip
     assert [row["was_late"] for row in starts] == [True, True]
-    assert events[str(retried)]["attempt"] == 4
+    assert events[str(retried)]["attempt"] > 1  # how many retries fit into 0.3 s is up to the machine
     GATE.set()
     await settled(house)
 
