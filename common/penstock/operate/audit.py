@@ -57,6 +57,7 @@ SIZED = frozenset(
         "secret",
         "value",
         "when",
+        "window",
     }
 )
 """Fields that may hold users' data, of which only the size is recorded. A test requires that each field of the API
