@@ -63,7 +63,7 @@ async def test_letting_one_in_costs_the_same_however_many_wait(
     few = await turnover(desk)
     await wait(desk, 1500, 500)
     many = await turnover(desk)
-    # Two or three indexes may have become a level deeper. With hundreds of lines, one that goes on has its next one looked up and goes
+    # Some indexes may have become a level deeper. With hundreds of lines, one that goes on has its next one looked up and goes
     # to stand elsewhere, where the first few, of one each, were only dropped.
     assert many <= few + more, (few, many)
     await desk.sound()
