@@ -26,7 +26,7 @@ DROPPED: Mapping[Reason, str] = {
     "late": "it was stored too long after its time",
     "changed": "the rule was disabled or deleted, or its window was changed",
 }
-"""What an operator reads for each reason."""
+"""The sentence that an operator reads for each reason."""
 
 
 @dataclass(frozen=True, slots=True)
