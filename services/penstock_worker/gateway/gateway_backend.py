@@ -49,6 +49,8 @@ WAIT_S = 20.0
 """Seconds for which a take waits for work."""
 PAUSE_S = 0.5
 """Seconds between two tries to take work while a session is replaced, or while a task executor is full."""
+ENDS_S = 0.01
+"""Seconds for which a take waits for ends, while there is more work than slots."""
 LAST_TAKE_S = 5.0
 """Seconds for the answer to the last take of a worker that stops."""
 MOST_ENDS = 500
@@ -76,6 +78,7 @@ class _Report:
     owned: OwnedAttempt
     session: GatewaySession
     end: bytes
+    is_settled: bool = False
 
 
 class RefusedRequests:
@@ -138,6 +141,12 @@ class GatewayBackend:
         self._beginning = asyncio.Lock()
         self.is_taking = False
         """True while a take waits at a gateway."""
+        self._is_behind = False
+        """True after a take was answered with as many attempts as it had slots: there is more work."""
+        self._turn = asyncio.Lock()
+        """Held while a take is on its way."""
+        self._ends_sent = asyncio.Event()
+        """Set when ends go with a take."""
         self._has_warned = False
         self.lost = 0
         """The number of attempts that were taken away, with a refused or unreported result."""
@@ -158,12 +167,16 @@ class GatewayBackend:
                 slots = self._free()
                 if not slots:
                     await self._wait_for_room()
-                    continue
-                await self._take(slots)
+                elif not (self._is_behind and await self._waits_for_ends()):
+                    async with self._turn:
+                        await self._take(self._free())
         finally:
-            self._taken.set()
+            async with self._turn:
+                self._taken.set()
 
     async def _take(self, slots: int) -> None:
+        if not slots:
+            return
         session = self.session
         wait = min(WAIT_S, session.longest_wait)
         message = {"request": new_id(), "slots": slots, "wait": wait}
@@ -188,11 +201,28 @@ class GatewayBackend:
             self.is_taking = False
             stopping.cancel()
             taking.cancel()
-        self._accept(answer["attempts"], session)
+        self._accept(answer, slots, session)
+
+    async def _waits_for_ends(self) -> bool:
+        """Wait a moment for ends, since a take with them costs half. Return whether there was such a take."""
+        if not self._turn.locked():
+            self._ends_sent.clear()
+            try:
+                async with asyncio.timeout(ENDS_S):
+                    await self._ends_sent.wait()
+            except TimeoutError:
+                return False
+        async with self._turn:
+            return True
+
+    def _accept(self, answer: Json, slots: int, session: GatewaySession) -> None:
+        """Begin the attempts in the answer to a take for so many slots."""
+        self._is_behind = len(answer["attempts"]) >= slots
+        self._begin(answer["attempts"], session)
         if answer["drain"] != self._slots.cordoned:
             self._slots.cordon(answer["drain"])
 
-    def _accept(self, attempts: Sequence[Json], session: GatewaySession) -> None:
+    def _begin(self, attempts: Sequence[Json], session: GatewaySession) -> None:
         owned = []
         for document in attempts:
             action = self._actions(document["action"])
@@ -306,7 +336,7 @@ class GatewayBackend:
 
     def discard(self, owned: OwnedAttempt, *, known_to_be_lost: bool) -> None:
         self.lost += 1
-        self._settled(owned)
+        self._give_back(owned)
 
     def has_room(self) -> None:
         self._room.set()
@@ -329,9 +359,15 @@ class GatewayBackend:
         if not is_stored:
             self.lost += 1
             log.warning("worker.claim_lost", execution_id=str(event.execution_id), attempt=event.attempt)
-        self._settled(report.owned)
+        self._settled(report)
 
-    def _settled(self, owned: OwnedAttempt) -> None:
+    def _settled(self, report: _Report) -> None:
+        """Give the slot of a reported attempt back. The execution may have come again since."""
+        if not report.is_settled:
+            report.is_settled = True
+            self._give_back(report.owned)
+
+    def _give_back(self, owned: OwnedAttempt) -> None:
         self._sessions.pop(owned.event.execution_id, None)
         self._slots.give_back(owned.event.execution_id)
 
@@ -363,12 +399,44 @@ class GatewayBackend:
         """Send ends of a session. Return the executions of which the attempt is lost."""
         message = {"ends": [orjson.Fragment(report.end) for report in reports]}
         try:
+            if self._may_take_with_ends(session):
+                lost_attempts = await self._take_with_ends(message, reports, session)
+                if lost_attempts is not None:
+                    return lost_attempts
             answer = await self._client.call("finish", message, session.secret)
         except Refused as refused:
             if not is_lost(refused):
                 raise
             return {report.owned.event.execution_id for report in reports}
         return {UUID(id) for id in answer["lost"]}
+
+    def _may_take_with_ends(self, session: GatewaySession) -> bool:
+        """Return whether there is more work, and no other take asks for it."""
+        return (
+            self._is_behind
+            and session is self.session
+            and not self._turn.locked()
+            and not self._slots.cordoned
+            and not self._stopping.is_set()
+        )
+
+    async def _take_with_ends(
+        self, message: Json, reports: Sequence[_Report], session: GatewaySession
+    ) -> set[UUID] | None:
+        """Send ends, and take work into their slots with the same call. Return the executions of which the attempt is lost;
+        None if the gateway is of an earlier version, and has stored no end. Raises Refused."""
+        async with self._turn:
+            self._ends_sent.set()
+            slots = self._free() + len(reports)
+            message = {"request": new_id(), "slots": slots, **message}
+            answer = await self._client.call("take", message, session.secret, again={"again": True})
+            lost_attempts = None
+            if "lost" in answer:
+                lost_attempts = {UUID(id) for id in answer["lost"]}
+                for report in reports:
+                    self._settled(report)
+            self._accept(answer, slots, session)
+            return lost_attempts
 
     async def _store_lines(self, lines: Sequence[NewLine]) -> None:
         by_session: dict[int, tuple[GatewaySession, list[NewLine]]] = {}

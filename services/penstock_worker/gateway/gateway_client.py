@@ -6,6 +6,8 @@ import asyncio
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
@@ -40,6 +42,13 @@ def gateway_addresses(servers: str) -> list[str]:
     return [checked_address(server.strip()).rstrip("/") for server in servers.split(",")]
 
 
+def environment_proxy(server: str) -> str | None:
+    """Return the proxy that the environment names for an address (`HTTPS_PROXY`, `NO_PROXY`), with its password; None for none.
+    A worker behind a firewall may have to go through one."""
+    address = urlsplit(server)
+    return None if proxy_bypass(address.netloc.rpartition("@")[2]) else getproxies().get(address.scheme)
+
+
 class GatewayClient:
     """The connections of one event loop. A call without an answer is sent again, to the next gateway."""
 
@@ -48,8 +57,8 @@ class GatewayClient:
         self._http = aiohttp.ClientSession(
             headers={"authorization": f"Bearer {token}", "content-type": "application/json"},
             cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=True,  # a worker behind a firewall may have to go through a proxy
         )
+        self._proxies = {server: environment_proxy(server) for server in self._servers}
         self._is_answered = True
 
     async def call(
@@ -72,6 +81,7 @@ class GatewayClient:
                     f"{server}{PREFIX}/{name}",
                     data=orjson.dumps(message),
                     headers=headers,
+                    proxy=self._proxies[server],
                     timeout=aiohttp.ClientTimeout(connect=PATIENCE_S, sock_read=PATIENCE_S + wait),
                     allow_redirects=False,
                 ) as answer:

@@ -27,6 +27,9 @@ CLAIM_LOST = "ClaimLost"
 SCHEMAS_BYTES = 128 * 1024
 """The maximum size of the schemas in a hello."""
 
+NO_RETRY, NO_RECOVERY = RetryPolicy(), Recovery()
+"""The policies of attempts on this side: a gateway applies those of the definition."""
+
 log = structlog.get_logger()
 
 
@@ -119,7 +122,7 @@ def given_attempt(
         workflow=None if document["workflow"] is None else UUID(document["workflow"]),
         task=document["task"],
     )
-    version_ = ActionVersion(action, RetryPolicy(), Recovery(), document["timeout"], False, parameters)
+    version_ = ActionVersion(action, NO_RETRY, NO_RECOVERY, document["timeout"], False, parameters)
     secrets = parameters.secrets_of(document["parameters"])
     named = document["secrets"]
     LIVE.hide([*secrets, *named.values()])
