@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
 from penstock import tracing
-from penstock_api import head_requests, pages, quick_submit
+from penstock_api import fast_path, head_requests, pages
 from penstock_api.auth.allowed import table
 from penstock_api.auth.same_origin import Receive, SameOrigin, Scope, Send, public_netloc, with_headers
 from penstock_api.backend import Backend
@@ -32,13 +32,13 @@ SLACK = 64 * 1024
 
 
 class Application(FastAPI):
-    """An application with a fast path in front of all middleware. It serves submissions, and refuses log-ins if their queue
-    is full.
+    """An application with a fast path in front of all middleware. It serves submissions and calls of workers, and refuses
+    log-ins if their queue is full.
 
     HEAD is answered as GET. A body with a declared length over the bound is refused unread.
     """
 
-    quick: Mapping[str, quick_submit.Submit] = {}
+    fast: Mapping[str, fast_path.FastRoute] = {}
     public_path = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -55,9 +55,9 @@ class Application(FastAPI):
             with_page = scope["path"] == SIGN_IN_PATH
             if await log_in.refused_unread(self.state.backend, scope, receive, send, with_page=with_page):
                 return
-        elif scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self.quick:
-            submit = self.quick[scope["path"]]
-            unread = await quick_submit.answer(submit, self.state.backend, scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "POST" and scope["path"] in self.fast:
+            route = self.fast[scope["path"]]
+            unread = await fast_path.answer(route, self.state.backend, scope, receive, send)
             if unread is None:
                 return
             receive = unread
@@ -85,7 +85,7 @@ def make_app(backend: Backend, *, only_work: bool = False) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.backend = backend
-    app.quick = quick_submit.submits(routers, PREFIX, largest)
+    app.fast = fast_path.fast_routes(routers, PREFIX, largest)
     app.state.provider = None if only_work else _provider(backend)
     handle_errors(app)
     for router in routers:

@@ -20,7 +20,14 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer, SecurityScopes
 
-from penstock.errors import InvalidInput, NotAllowed, NotAuthenticated, NotFound, TooManyAttempts
+from penstock.errors import (
+    InvalidInput,
+    NotAllowed,
+    NotAuthenticated,
+    NotFound,
+    PenstockError,
+    TooManyAttempts,
+)
 from penstock.language.terms.options import did_you_mean
 from penstock.operate import access
 from penstock.operate.access import ANYBODY, Caller
@@ -222,18 +229,28 @@ class GuardedRoute(APIRoute):
                 name = getattr(request.state, "known", None)
                 if name is None and not getattr(request.state, "has_secret", False):
                     raise  # a browser that has not signed in yet, or a port scanner
-                if not backend_of(request).audits:
-                    log.warning(
-                        "gateway.refused", by=name, address=address_of(request), reason=refused.message
-                    )
-                    raise
                 with audited_change.apart():  # the audit row of the refusal is a separate change
-                    await backend_of(request).refused_calls.note(
-                        name, address_of(request), self.unique_id, request.url.path, refused.message
+                    await note_refusal(
+                        backend_of(request),
+                        name,
+                        address_of(request),
+                        self.unique_id,
+                        request.url.path,
+                        refused,
                     )
                 raise
 
         return refusing
+
+
+async def note_refusal(
+    backend: Backend, name: str | None, address: str, operation: str, path: str, refused: PenstockError
+) -> None:
+    """Write the refusal of a call into the audit, or into the log of a gateway alone. `name` is that of the caller."""
+    if backend.audits:
+        await backend.refused_calls.note(name, address, operation, path, refused.message)
+    else:
+        log.warning("gateway.refused", by=name, address=address, reason=refused.message)
 
 
 def only_known(route: APIRoute, handle: Handler) -> Handler:

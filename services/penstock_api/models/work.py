@@ -78,6 +78,49 @@ class Welcome(Answer):
     )
 
 
+class ActionError(Sent):
+    """The error of an action."""
+
+    type: Annotated[str, StringConstraints(min_length=1, max_length=500)]
+    message: str = ""
+    traceback: str = ""
+    kinds: list[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field(
+        default_factory=list,
+        max_length=50,
+        description="The names of its class and of the bases, for retry policies.",
+    )
+    members: list[list[Annotated[str, StringConstraints(min_length=1, max_length=500)]]] = Field(
+        default_factory=list,
+        max_length=100,
+        description="Of a group of errors: `kinds` of each. The group is retried if each of them would be.",
+    )
+    retryable: bool | None = Field(default=None, description="null: the retry policy decides.")
+    retry_after: float | None = Field(
+        default=None, ge=0, le=3e8, allow_inf_nan=False, description="Seconds; null: by the policy."
+    )
+
+
+class End(Sent):
+    """The end of an attempt."""
+
+    execution: ExecutionId
+    attempt: AttemptNumber
+    outcome: Literal["completed", "failed", "timed_out", "deferred", "cancelled", "handed_back"] = Field(
+        description="`handed_back`: the worker drains, or gives the attempt up."
+    )
+    result: Any = Field(default=None, description="Of a completed attempt.")
+    error: ActionError | None = Field(default=None, description="Of a failed attempt.")
+    delay: float | None = Field(
+        default=None, ge=0, le=3e8, allow_inf_nan=False, description="Of a deferred attempt, in seconds."
+    )
+    until: Instant | None = Field(default=None, description="Of a deferred attempt, instead of `delay`.")
+    state: Any = Field(default=None, description="Of a deferred attempt: what the next one is given.")
+    carry: dict[str, Any] | None = Field(
+        default=None, description="Of a deferred attempt: the `carry` of the next one, with `state`."
+    )
+    started: bool = Field(default=True, description="False: a handed back attempt had no effect at all.")
+
+
 class Taking(Sent):
     """A request for attempts."""
 
@@ -85,6 +128,11 @@ class Taking(Sent):
     again: bool = Field(default=False, description="This request was sent before, and its answer was lost.")
     slots: int = Field(ge=1, le=10_000, description="The number of attempts that the worker can begin now.")
     wait: float = Field(default=0.0, ge=0, le=LONGEST_WAIT_S, description="The seconds to wait for work.")
+    ends: list[End] = Field(
+        default_factory=list,
+        max_length=MOST_IN_BATCH,
+        description="Ends as in `finish`. The answer comes as soon as they are stored, with the work that is there.",
+    )
 
 
 class TakenAttempt(Answer):
@@ -117,6 +165,11 @@ class TakenAttempt(Answer):
 class Taken(Answer):
     attempts: list[TakenAttempt]
     drain: bool = Field(description="Take no more work.")
+    lost_attempts: list[UUID] = Field(
+        default_factory=list,
+        serialization_alias="lost",
+        description="Executions among `ends` of which the attempt is no longer this worker's.",
+    )
 
 
 class HeldAttempt(Sent):
@@ -176,49 +229,6 @@ class Lost(Answer):
         serialization_alias="lost",
         description="Executions of which the attempt is no longer this worker's: nothing of it was stored.",
     )
-
-
-class ActionError(Sent):
-    """The error of an action."""
-
-    type: Annotated[str, StringConstraints(min_length=1, max_length=500)]
-    message: str = ""
-    traceback: str = ""
-    kinds: list[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field(
-        default_factory=list,
-        max_length=50,
-        description="The names of its class and of the bases, for retry policies.",
-    )
-    members: list[list[Annotated[str, StringConstraints(min_length=1, max_length=500)]]] = Field(
-        default_factory=list,
-        max_length=100,
-        description="Of a group of errors: `kinds` of each. The group is retried if each of them would be.",
-    )
-    retryable: bool | None = Field(default=None, description="null: the retry policy decides.")
-    retry_after: float | None = Field(
-        default=None, ge=0, le=3e8, allow_inf_nan=False, description="Seconds; null: by the policy."
-    )
-
-
-class End(Sent):
-    """The end of an attempt."""
-
-    execution: ExecutionId
-    attempt: AttemptNumber
-    outcome: Literal["completed", "failed", "timed_out", "deferred", "cancelled", "handed_back"] = Field(
-        description="`handed_back`: the worker drains, or gives the attempt up."
-    )
-    result: Any = Field(default=None, description="Of a completed attempt.")
-    error: ActionError | None = Field(default=None, description="Of a failed attempt.")
-    delay: float | None = Field(
-        default=None, ge=0, le=3e8, allow_inf_nan=False, description="Of a deferred attempt, in seconds."
-    )
-    until: Instant | None = Field(default=None, description="Of a deferred attempt, instead of `delay`.")
-    state: Any = Field(default=None, description="Of a deferred attempt: what the next one is given.")
-    carry: dict[str, Any] | None = Field(
-        default=None, description="Of a deferred attempt: the `carry` of the next one, with `state`."
-    )
-    started: bool = Field(default=True, description="False: a handed back attempt had no effect at all.")
 
 
 class Ends(Sent):

@@ -14,9 +14,9 @@ from penstock.store.events.enforcement_list import EnforcementFilter
 from penstock.store.events.event_list import EventFilter
 from penstock_api.auth.access import PUBLISH, READ, Asked, Tenants, own
 from penstock_api.backend import Db, Here, Lists
+from penstock_api.fast_path import quickly
 from penstock_api.models import events as models
 from penstock_api.models.model import Instant, Page
-from penstock_api.quick_submit import quickly
 from penstock_api.routes.router import Router
 
 router = Router("events")

@@ -22,9 +22,9 @@ from penstock.store.executions import executions, log_lines, past_attempts
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock_api.auth.access import OPERATE, READ, START, Asked, ExecutionId, Tenants, must_have, own
 from penstock_api.backend import Db, Here, Lists
+from penstock_api.fast_path import quickly
 from penstock_api.models import executions as models
 from penstock_api.models.model import Instant, Page
-from penstock_api.quick_submit import quickly
 from penstock_api.requests.label_words import labels_of
 from penstock_api.routes.router import Router
 

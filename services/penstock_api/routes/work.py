@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from penstock.run.steering import Defer
 from penstock.store.executions.log_lines import NewLine
 from penstock_api.auth.access import WORK, Asked
 from penstock_api.backend import Here
+from penstock_api.fast_path import Call, quickly
 from penstock_api.models import work as models
 from penstock_api.routes.router import Router
 from penstock_api.work.definitions import OfferedAction, SchemaPart
@@ -33,8 +34,12 @@ T = TypeVar("T")
 router = Router("work")
 
 SESSION_HEADER = "Penstock-Session"
+LONGEST_SECRET = 200
 Secret = Annotated[
-    str, Header(alias=SESSION_HEADER, max_length=200, description="The `session` of the answer to hello.")
+    str,
+    Header(
+        alias=SESSION_HEADER, max_length=LONGEST_SECRET, description="The `session` of the answer to hello."
+    ),
 ]
 
 
@@ -43,6 +48,21 @@ async def _worker(secret: Secret, backend: Here, caller: Asked) -> RemoteWorker:
     gateway.begin()
     async with gateway.pool.session() as session:
         return await gateway.sessions.find(session, caller, secret)
+
+
+async def _of_worker(call: Call) -> Mapping[str, Any] | None:
+    """Return the arguments of a message of a worker."""
+    secret = call.headers.get(SESSION_HEADER.lower())
+    if secret is None or len(secret) > LONGEST_SECRET:
+        return None
+    worker = await _worker(secret, call.backend, call.caller)
+    return {"body": call.document, "worker": worker, "backend": call.backend}
+
+
+async def _of_waiting_worker(call: Call) -> Mapping[str, Any] | None:
+    """Return the arguments of a message of a worker that waits for its answer."""
+    arguments = await _of_worker(call)
+    return None if arguments is None else {**arguments, "request": call.request}
 
 
 Calling = Annotated[RemoteWorker, Depends(_worker)]
@@ -80,14 +100,28 @@ async def hello(body: models.Hello, backend: Here, caller: Asked) -> models.Welc
 
 
 @router.post("/work/take", dependencies=[WORK])
+@quickly(models.Taking, _of_waiting_worker, takes_key=False)
 async def take(body: models.Taking, worker: Calling, backend: Here, request: Request) -> models.Taken:
-    """Wait for attempts of this worker. A take that waits counts as a heartbeat of a worker without attempts."""
-    taking = backend.gateway.takes.take(worker, body.request, body.slots, body.wait, again=body.again)
-    owned = await _while_connected(request, taking)
-    return models.Taken(attempts=[_taken(attempt) for attempt in owned or ()], drain=worker.cordoned)
+    """Store ends, and wait for attempts of this worker. A take that waits counts as a heartbeat of a worker without
+    attempts."""
+    ends = _ends(body.ends, backend)
+    storing = asyncio.ensure_future(backend.gateway.held.finish(worker, ends)) if ends else None
+    taking = backend.gateway.takes.take(
+        worker, body.request, body.slots, body.wait, again=body.again, until=storing
+    )
+    try:
+        owned = await _while_connected(request, taking)
+    finally:
+        settled = await storing if storing is not None else set()
+    return models.Taken(
+        attempts=[_taken(attempt) for attempt in owned or ()],
+        drain=worker.cordoned,
+        lost_attempts=[end.execution for end in ends if end.execution not in settled],
+    )
 
 
 @router.post("/work/beat", dependencies=[WORK])
+@quickly(models.Beat, _of_waiting_worker, takes_key=False)
 async def beat(body: models.Beat, worker: Calling, backend: Here, request: Request) -> models.BeatAnswer:
     """Say which attempts this worker holds. The answer says which of them it has lost, and which it has to cancel."""
     beating = backend.gateway.beats.beat(
@@ -106,6 +140,7 @@ async def beat(body: models.Beat, worker: Calling, backend: Here, request: Reque
 
 
 @router.post("/work/log", dependencies=[WORK])
+@quickly(models.Lines, _of_worker, takes_key=False)
 async def log(body: models.Lines, worker: Calling, backend: Here) -> models.Lost:
     """Store lines that attempts of this worker have written. A line that is sent twice is stored once."""
     lines = [NewLine(line.execution, line.attempt, line.seq, line.stream, line.line) for line in body.lines]
@@ -113,6 +148,7 @@ async def log(body: models.Lines, worker: Calling, backend: Here) -> models.Lost
 
 
 @router.post("/work/progress", dependencies=[WORK])
+@quickly(models.Reports, _of_worker, takes_key=False)
 async def progress(body: models.Reports, worker: Calling, backend: Here) -> models.Lost:
     """Store how far attempts of this worker are."""
     lines = [
@@ -125,15 +161,11 @@ async def progress(body: models.Reports, worker: Calling, backend: Here) -> mode
 
 
 @router.post("/work/finish", dependencies=[WORK])
+@quickly(models.Ends, _of_worker, takes_key=False)
 async def finish(body: models.Ends, worker: Calling, backend: Here) -> models.Lost:
     """End attempts of this worker. An end that is sent twice is stored once."""
-    held = backend.gateway.held
-    ends = [
-        ReportedEnd(end.execution, end.attempt, _outcome(end, held.references.limit)) for end in body.ends
-    ]
-    if len({end.execution for end in ends}) < len(ends):
-        raise InvalidInput("two ends are of one execution", hint="Send one end of each attempt.")
-    settled = await held.finish(worker, ends)
+    ends = _ends(body.ends, backend)
+    settled = await backend.gateway.held.finish(worker, ends)
     return _lost([end.execution for end in ends if end.execution not in settled], len(ends))
 
 
@@ -149,6 +181,15 @@ async def bye(secret: Secret, worker: Calling, backend: Here) -> Response:
 async def _stored(backend: Here, worker: RemoteWorker, lines: Sequence[NewLine]) -> models.Lost:
     stale = await backend.gateway.held.add_lines(worker, lines)
     return _lost(stale, len({line.execution_id for line in lines}))
+
+
+def _ends(ends: Sequence[models.End], backend: Here) -> list[ReportedEnd]:
+    """Return the ends of a message. Raises InvalidInput."""
+    limit = backend.gateway.held.references.limit
+    reported = [ReportedEnd(end.execution, end.attempt, _outcome(end, limit)) for end in ends]
+    if len({end.execution for end in reported}) < len(reported):
+        raise InvalidInput("two ends are of one execution", hint="Send one end of each attempt.")
+    return reported
 
 
 def _lost(stale: Sequence[UUID], named: int) -> models.Lost:

@@ -18,16 +18,17 @@ def claim_of(worker: UUID, request: UUID) -> UUID:
 
 @dataclass(slots=True, eq=False)
 class Take:
-    """A take that waits for at most `slots` attempts. Half of its wait is over at the monotonic time `ages_at`. `turn` is held
-    while something is claimed for it. A permit of it may be out on the queues `permitted`. `may_have_more`: a permit of it was
-    gone when it was renewed, so something may be assigned to it that it does not have. `calls` counts the calls that had looked
-    its claim up, this one included. `is_shared`: others had. `is_replaced`: its worker has sent it again to this gateway, and
-    the later call answers."""
+    """A take that waits for at most `slots` attempts. Half of its wait is over at the monotonic time `ages_at`. `is_brief`:
+    it is answered within moments, and gets no permit. `turn` is held while something is claimed for it. A permit of it may
+    be out on the queues `permitted`. `may_have_more`: a permit of it was gone when it was renewed, so something may be
+    assigned to it that it does not have. `calls` counts the calls that had looked its claim up, this one included.
+    `is_shared`: others had. `is_replaced`: its worker has sent it again to this gateway, and the later call answers."""
 
     worker: RemoteWorker
     claim: UUID
     slots: int
     ages_at: float = 0.0
+    is_brief: bool = False
     attempts: list[OwnedAttempt] = field(default_factory=list)
     closed: asyncio.Event = field(default_factory=asyncio.Event)
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)

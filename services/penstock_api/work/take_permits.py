@@ -116,6 +116,8 @@ class TakePermits:
     def _may_have(self, take: Take) -> bool:
         """Return whether a take may have one more permit. A permit does not know tenants."""
         worker = take.worker
+        if take.is_brief:
+            return False
         return len(take.permitted) < take.slots and worker.tenants is None and not worker.cordoned
 
     async def settle(self, take: Take) -> None:

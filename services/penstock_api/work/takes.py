@@ -48,6 +48,8 @@ PAUSE_S = 1.0
 """Seconds between two tries to consume a route, while the broker or the database is away."""
 QUIET_S = 0.002
 """Seconds without a message after which takes get permits. A broker delivers what waits sooner than that."""
+OFFERS_S = 1.0
+"""Seconds after which permits are offered again, where nothing happens."""
 
 Claiming = Callable[[Session, UUID, int], Awaitable[ClaimAnswer]]
 """A function that claims at most so many executions under a claim id."""
@@ -148,6 +150,12 @@ class RouteTakes:
         self._publisher = publisher
         self._pool = pool
         self._takes: dict[Take, None] = {}
+        self._slots = 0
+        """The slots of all these takes."""
+        self._held = 1
+        """The deliveries that the consumer may hold at once."""
+        self._is_quiet = False
+        """True while nothing arrives, and permits were offered."""
         self._changed = asyncio.Event()
         self._last: RemoteWorker | None = None
         self._size = 1.0
@@ -155,12 +163,19 @@ class RouteTakes:
 
     def add(self, take: Take) -> None:
         self._takes[take] = None
+        self._slots += take.slots
         self._last = take.worker
-        self._changed.set()
+        if not self._is_quiet or self._fits_badly() or self._permits.offer(self.queue, (take,)):
+            self._changed.set()
 
     def remove(self, take: Take) -> None:
-        self._takes.pop(take, None)
-        self._changed.set()
+        if take not in self._takes:
+            return
+        del self._takes[take]
+        self._slots -= take.slots
+        has_used_permit = self.queue in take.permitted or bool(take.attempts)
+        if not self._is_quiet or not self._takes or has_used_permit or self._fits_badly():
+            self._changed.set()
 
     def next(self) -> Take | None:
         """Return the take that has waited longest, and put it behind the others; None if no take waits."""
@@ -187,8 +202,8 @@ class RouteTakes:
                 await asyncio.sleep(PAUSE_S * random.uniform(0.5, 1.5))
 
     async def _consume(self) -> None:
-        prefetch = self._prefetch()
-        subscription = await self._publisher.transport.subscribe(self.queue, prefetch)
+        self._held = self._prefetch()
+        subscription = await self._publisher.transport.subscribe(self.queue, self._held)
         try:
             async with self._pool.session() as session:
                 await offer_again(self._publisher.transport, session, self.queue, None)
@@ -198,23 +213,28 @@ class RouteTakes:
                     await self._return_all(subscription)
                     if not await self._waits(IDLE_S):
                         return
-                    prefetch = self._prefetch()
-                    await subscription.resize(prefetch)
-                elif not prefetch / 4 <= (filling := self._prefetch()) <= prefetch:
-                    prefetch = filling
-                    await subscription.resize(prefetch)
-                if deliveries := await self._receive(subscription, prefetch):
+                    self._held = self._prefetch()
+                    await subscription.resize(self._held)
+                elif self._fits_badly():
+                    self._held = self._prefetch()
+                    await subscription.resize(self._held)
+                if deliveries := await self._receive(subscription):
                     await self._give(subscription, deliveries)
         finally:
             await subscription.close()
 
     def _prefetch(self) -> int:
         """Return the number of deliveries that fill the slots of all takes."""
-        slots = sum(take.slots for take in self._takes)
-        return max(1, min(MOST_DELIVERIES, math.ceil(slots / self._size)))
+        return max(1, min(MOST_DELIVERIES, math.ceil(self._slots / self._size)))
+
+    def _fits_badly(self) -> bool:
+        """Return whether the consumer holds too few deliveries for the takes, or far too many."""
+        return not self._held / 4 <= self._prefetch() <= self._held
 
     async def _waits(self, seconds: float) -> bool:
         """Wait at most `seconds` for a take. Return whether one waits."""
+        if any(take.waits for take in self._takes):
+            return True
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not any(take.waits for take in self._takes):
@@ -222,16 +242,18 @@ class RouteTakes:
                     await self._changed.wait()
         return any(take.waits for take in self._takes)
 
-    async def _receive(self, subscription: Subscription, limit: int) -> Sequence[Delivery]:
+    async def _receive(self, subscription: Subscription) -> Sequence[Delivery]:
         """Return what has arrived; nothing as soon as the takes have changed. Where nothing arrives, takes get permits."""
         self._changed.clear()
-        receiving = asyncio.ensure_future(subscription.receive(limit))
+        receiving = asyncio.ensure_future(subscription.receive(self._held))
         changed = asyncio.ensure_future(self._changed.wait())
         either = {receiving, changed}
         try:
             done, _ = await asyncio.wait(either, timeout=QUIET_S, return_when=asyncio.FIRST_COMPLETED)
             while not done:
-                wait = QUIET_S if self._permits.offer(self.queue, self._takes) else None
+                is_busy = self._permits.offer(self.queue, self._takes)
+                self._is_quiet = not is_busy
+                wait = QUIET_S if is_busy else OFFERS_S
                 done, _ = await asyncio.wait(either, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
             if not receiving.done():
                 receiving.cancel()
@@ -239,6 +261,7 @@ class RouteTakes:
                 return await receiving
             return ()
         finally:
+            self._is_quiet = False
             changed.cancel()
 
     async def _give(self, subscription: Subscription, deliveries: Sequence[Delivery]) -> None:
@@ -337,11 +360,24 @@ class Takes:
         """The last call of each take, by claim id, until it is answered."""
 
     async def take(
-        self, worker: RemoteWorker, request: UUID, slots: int, seconds: float, *, again: bool
+        self,
+        worker: RemoteWorker,
+        request: UUID,
+        slots: int,
+        seconds: float,
+        *,
+        again: bool,
+        until: asyncio.Future[Any] | None = None,
     ) -> list[OwnedAttempt]:
-        """Wait at most `seconds` for attempts of the worker, at most `slots`. `again`: this take was sent before, and may
-        have been answered. If the caller is cancelled, what was claimed for it goes back on its route."""
-        take = Take(worker, claim_of(worker.id, request), slots, time.monotonic() + seconds / 2)
+        """Wait at most `seconds`, or until `until` is done, for attempts of the worker, at most `slots`. `again`: this take was
+        sent before, and may have been answered. If the caller is cancelled, what was claimed for it goes back on its route."""
+        take = Take(
+            worker,
+            claim_of(worker.id, request),
+            slots,
+            time.monotonic() + seconds / 2,
+            is_brief=until is not None,
+        )
         await self._replace(take)
         if again and await self._before(take):
             return await self._given(take)
@@ -356,7 +392,11 @@ class Takes:
             stopping = asyncio.ensure_future(self._stopping.wait())
             closing = asyncio.ensure_future(take.closed.wait())
             try:
-                await asyncio.wait({closing, stopping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    {closing, stopping, *([until] if until is not None else [])},
+                    timeout=seconds if until is None else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
             finally:
                 stopping.cancel()
                 closing.cancel()

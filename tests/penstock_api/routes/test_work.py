@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ from penstock.operate import secrets
 from penstock.operate.access import find_work_caller
 from penstock.service.assembly import assembled
 from penstock.store.processes import remote_workers
+from penstock_api import fast_path
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from penstock_api.work import sessions
@@ -141,6 +143,121 @@ async def test_take_sent_again_gives_the_same_attempts(api: Api) -> None:
         assert [key(attempt) for attempt in again] == [key(attempt) for attempt in first]
         assert (await worker.finish(first[0])).status_code == 200
         assert (await worker.ok("take", {**message, "again": True, "wait": 0}))["attempts"] == []
+
+
+async def test_take_stores_ends_and_brings_more(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref, {"n": 1})
+        attempt = await worker.one()
+        other = await api.house.client.start(ref, {"n": 2})
+        ends = [{**key(attempt), "outcome": "completed", "result": 1}]
+        message = {"request": str(uuid4()), "slots": 2, "wait": 0.0, "ends": ends}
+        first = await worker.ok("take", message)
+        assert first["lost"] == []
+        assert await api.house.client.result(id, timeout=20) == 1
+        again = await worker.ok("take", {**message, "again": True})
+        assert again["lost"] == []
+        taken = again["attempts"] or await worker.take()
+        assert [key(entry) for entry in taken] == [{"execution": str(other), "attempt": 1}]
+        assert first["attempts"] in ([], taken)
+        assert (await worker.finish(taken[0])).json() == {"lost": []}
+        moves = await api.house.rows("select from history where execution_id = $1 and new = 'completed'", id)
+        assert len(moves) == 1
+
+
+async def test_take_with_ends_does_not_wait(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        await api.house.client.start(ref)
+        attempt = await worker.one()
+        ends = [{**key(attempt), "outcome": "completed", "result": 1}]
+        async with asyncio.timeout(30):
+            assert await worker.take(wait=60.0, ends=ends) == []
+
+
+async def test_take_names_lost_attempts_and_brings_work_all_the_same(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker, working(api, ref) as other:
+        await api.house.client.start(ref)
+        attempt = await other.one()
+        ends = [{**key(attempt), "outcome": "completed", "result": 1}]
+        message = {"request": str(uuid4()), "slots": 1, "wait": 20.0, "ends": ends}
+        answer = await worker.ok("take", message)
+        assert answer == {"attempts": [], "drain": False, "lost": [attempt["execution"]]}
+        assert (await other.finish(attempt, result=2)).json() == {"lost": []}
+
+
+@pytest.mark.parametrize("wrong", ["twice", "undecided"])
+async def test_take_with_wrong_ends_takes_nothing(api: Api, wrong: str) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        await api.house.client.start(ref)
+        attempt = await worker.one()
+        id = await api.house.client.start(ref)
+        end = {**key(attempt), "outcome": "completed" if wrong == "twice" else "deferred"}
+        message = {
+            "request": str(uuid4()),
+            "slots": 1,
+            "wait": 20.0,
+            "ends": [end, end][: 2 if wrong == "twice" else 1],
+        }
+        assert (await worker.post("take", message)).status_code == 422
+        taken = await worker.one()
+        assert key(taken) == {"execution": str(id), "attempt": 1}
+        assert await status(api, UUID(attempt["execution"])) == ("running", 1)
+        for each in (attempt, taken):
+            assert (await worker.finish(each)).json() == {"lost": []}
+
+
+MESSAGES: dict[str, dict[str, Any]] = {
+    "take": {"request": str(uuid4()), "slots": 1, "wait": 0.0},
+    "beat": {"holding": [{"execution": str(uuid4()), "attempt": 1}]},
+    "log": {"lines": [{"execution": str(uuid4()), "attempt": 1, "seq": 1, "line": "x"}]},
+    "progress": {"reports": [{"execution": str(uuid4()), "attempt": 1, "seq": 1, "done": 0.5}]},
+    "finish": {"ends": [{"execution": str(uuid4()), "attempt": 1, "outcome": "cancelled"}]},
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+@pytest.mark.parametrize("kind", ["valid", "unknown session", "no session", "wrong", "wrong scope"])
+async def test_fast_path_and_fastapi_answer_alike(
+    api: Api, monkeypatch: pytest.MonkeyPatch, name: str, kind: str
+) -> None:
+    fast: list[bool] = []
+    real = fast_path.answer
+
+    async def noted(*arguments: Any) -> Any:
+        unread = await real(*arguments)
+        fast.append(unread is None)
+        return unread
+
+    monkeypatch.setattr(fast_path, "answer", noted)
+    if "read only" not in api.secrets:
+        await api.token("read only", "read")
+    ref = await remote(api)
+    async with working(api, ref) as worker, api.caller("read only") as reader:
+        message = {
+            **MESSAGES[name],
+            "unknown": 1,
+            **({"slots": 0, "ends": 1, "lines": 1, "reports": 1, "holding": 1} if kind == "wrong" else {}),
+        }
+        headers = {} if kind == "no session" else dict(worker.headers)
+        if kind == "unknown session":
+            headers["penstock-session"] = f"psw_{uuid4().hex}x"
+        caller = reader if kind == "wrong scope" else worker.caller
+        content = json.dumps(message)
+        answers = [
+            await caller.post(
+                f"{V1}/work/{name}", content=content, headers={**headers, "content-type": media}
+            )
+            for media in ("application/json", "application/json; charset=utf-8")
+        ]
+        assert fast[-2:] == [kind in ("valid", "unknown session"), False]
+        first, second = answers
+        assert (first.status_code, first.json()) == (second.status_code, second.json())
+        assert first.headers["content-type"] == second.headers["content-type"]
+        assert first.headers["content-security-policy"] == second.headers["content-security-policy"]
 
 
 async def test_end_sent_again_is_stored_once(api: Api) -> None:
@@ -375,7 +492,7 @@ async def test_sessions_of_waiting_workers_are_read_together(
         gateway.sessions.refresh({id: "cordoned", uuid4(): "active"}, asyncio.get_running_loop().time())
         await api.house.rows("delete from process where id = $1", id)
         answer = await worker.ok("take", {"request": str(uuid4()), "slots": 1, "wait": 0.0})
-        assert answer == {"attempts": [], "drain": True}  # from the cache
+        assert answer == {"attempts": [], "drain": True, "lost": []}  # from the cache
         async with gateway.pool.session() as session:
             assert await remote_workers.beat_waiting(session, [id], 30.0, 10.0) == {}
         await asyncio.sleep(1.1)
