@@ -30,6 +30,7 @@ from tests.penstock_api.conftest import Api
 from tests.servers import databases
 
 V1 = "/api/v1"
+UNFINISHED = "select e.id from execution e join definition d on d.id = e.definition_id where d.ref = any($1) and e.finished_at is null"
 
 
 class Worker:
@@ -96,6 +97,13 @@ async def working(api: Api, ref: str, token: str = "worker", **more: Any) -> Asy
         worker = Worker(caller, answer.json())
         yield worker
         await worker.post("bye", {})
+    await cancel_unfinished(api, ref)
+
+
+async def cancel_unfinished(api: Api, *refs: str) -> None:
+    """Leave nothing unfinished: another test may wait for that."""
+    for row in await api.house.rows(UNFINISHED, list(refs)):
+        await api.house.client.cancel(row["id"])
 
 
 async def status(api: Api, id: UUID) -> tuple[str, int]:
@@ -598,7 +606,8 @@ async def test_wrong_hello_is_refused(api: Api, wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("account", "only_work"), [("worker", True), ("api", False)])
 async def test_account_of_a_service_is_enough(api: Api, template: str, account: str, only_work: bool) -> None:
-    ref = await remote(api, on_failure=[await remote(api)])
+    callback = await remote(api)
+    ref = await remote(api, on_failure=[callback])
     await secrets.put(api.house.session, "public", "account_pin", "SECRET-31bc", by="test")
     if "worker" not in api.secrets:
         await api.token("worker", "work")
@@ -625,6 +634,7 @@ async def test_account_of_a_service_is_enough(api: Api, template: str, account: 
                 end = {"outcome": outcome, "delay": 600 if outcome == "deferred" else None}
                 assert (await worker.finish(attempt, **end)).json() == {"lost": []}
                 await api.house.client.cancel(id)
+            await cancel_unfinished(api, callback)
             async with served.caller("all") as stranger:
                 answer = await stranger.post(f"{V1}/work/beat", json={}, headers=worker.headers)
             assert answer.status_code == 404
