@@ -169,7 +169,10 @@ class Worker:
         """Take work and run it, until SIGTERM or SIGINT. Running attempts have `grace` seconds to end."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stopping.set())
-        self.begin()
+        try:
+            self.begin()
+        except TimeoutError:  # asked to stop before a gateway has answered
+            return
         taking = threading.Thread(target=self.take, daemon=True)
         taking.start()
         for loop in (self.beat, *[self.play_all] * self.slots):
@@ -186,14 +189,17 @@ class Worker:
             run.given_up = True
             run.cancelled.set()
             self.finish(run, {"outcome": "handed_back"})
-        self.gateways.call("bye", {}, until=lambda: True)
+        with contextlib.suppress(
+            TimeoutError, Refused
+        ):  # the attempts are over, so nothing is lost without a bye
+            self.gateways.call("bye", {}, until=lambda: True)
 
     def begin(self) -> None:
-        """Begin a session. The attempts of an earlier one are lost."""
+        """Begin a session. The attempts of an earlier one are lost. Raises Refused, and TimeoutError if the worker stops."""
         for run in list(self.runs.values()):
             self.lose(run)
         self.gateways.headers.pop("penstock-session", None)
-        self.welcome = self.gateways.call("hello", self.hello)
+        self.welcome = self.gateways.call("hello", self.hello, until=self.stopping.is_set)
         self.gateways.headers["penstock-session"] = self.welcome["session"]
         self.answered_at = time.monotonic()
 
@@ -242,7 +248,8 @@ class Worker:
                     self.lose(run)
             except Refused as refused:
                 if refused.kind == "UnknownSession":
-                    self.begin()
+                    with contextlib.suppress(TimeoutError):
+                        self.begin()
             for run in runs:
                 if run.is_late():
                     run.cancelled.set()

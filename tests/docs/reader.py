@@ -159,6 +159,7 @@ class Reader:
     async def answer(self, words: list[str]) -> str:
         if words[0] == "penstock":
             result = await penstock(*words[1:])
+            assert not result.err.startswith("Usage:"), f"there is no such command or option:\n{result.err}"
             return re.sub(r"^execution .*\n", "", result.err, flags=re.M) + result.out
         process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
         out, _ = await process.communicate()

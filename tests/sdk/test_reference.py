@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -65,3 +68,27 @@ def test_planted_fault_is_found(name: str, tmp_path: Path) -> None:
     (tmp_path / "conformance.py").write_text((REFERENCE / "conformance.py").read_text())
     [verdict] = verdicts(sys.executable, str(tmp_path / "conformance.py"), options=("--only", case))
     assert verdict["fault"] is not None
+
+
+def test_reference_worker_stops_while_no_gateway_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environment = {
+            **os.environ,
+            "PENSTOCK_SERVER": f"http://127.0.0.1:{silent.getsockname()[1]}",
+            "PENSTOCK_TOKEN": "pst_x",
+            "PENSTOCK_NAME": "w",
+            "PENSTOCK_ROUTES": "default",
+            "PENSTOCK_SLOTS": "1",
+            "PENSTOCK_GRACE": "1",
+        }
+        words = [sys.executable, str(REFERENCE / "conformance.py")]
+        worker = subprocess.Popen(words, env=environment)
+        try:
+            silent.settimeout(60)
+            connection, _ = silent.accept()  # its hello
+            worker.terminate()
+            connection.close()
+            assert worker.wait(60) == 0
+        finally:
+            worker.kill()
+            worker.wait()

@@ -42,6 +42,12 @@ def test_worker_of_the_library_conforms(built: Path) -> None:
     assert faults("node", str(built / "dist/test/conformance.js")) == {}
 
 
+def test_worker_of_the_library_survives_its_gateways(built: Path) -> None:
+    words = ["node", "--test", "dist/test/worker.test.js"]
+    done = subprocess.run(words, cwd=built, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stdout
+
+
 def test_package_is_small_and_depends_on_nothing(built: Path) -> None:
     words = ["npm", "pack", "--dry-run", "--json"]
     done = subprocess.run(words, cwd=built, capture_output=True, text=True, timeout=120, env=os.environ)

@@ -88,6 +88,62 @@ async def test_attempt_of_another_worker_is_out_of_reach(api: Api, verb: str) ->
         assert await api.house.client.result(id, timeout=20) == "own"
 
 
+@pytest.mark.parametrize("verb", ["log", "progress", "finish", "beat"])
+async def test_message_about_two_attempts_reaches_the_own_one(api: Api, verb: str) -> None:
+    await tokens(api)
+    ref = await remote(api)
+    async with working(api, ref, "acme") as acme, working(api, ref, "globex") as thief:
+        id = await api.house.client.start(ref, tenant="acme")
+        attempt = await acme.one()
+        own = await api.house.client.start(ref, tenant="globex")
+        held = await thief.one()
+        both: dict[str, Any] = {}
+        for message in (messages(held)[verb], messages(attempt)[verb]):
+            for name, items in message.items():
+                both.setdefault(name, []).extend(items)
+        assert (await thief.ok(verb, both))["lost"] == [str(id)]
+        assert await status(api, id) == ("running", 1)
+        assert not await api.house.rows("select from log_line where execution_id = $1", id)
+        for worker, other in ((acme, attempt), (thief, held)):
+            await worker.finish(other, result="own")
+        assert await api.house.client.result(id, timeout=20) == "own"
+        expected = "theirs" if verb == "finish" else "own"
+        assert await api.house.client.result(own, timeout=20) == expected
+
+
+async def test_hello_tells_nothing_of_other_packs(api: Api) -> None:
+    """The differences of schemas show parts of a definition, so a token must get none of another pack."""
+    await api.token("other_pack", "work", packs=("site",))
+    schema = {"type": "object", "properties": {"account_number": {"type": "integer"}}}
+    ref = await remote(api, parameters=schema)
+    unknown = f"remote.a{uuid4().hex[:12]}"
+    answers = []
+    async with api.caller("other_pack") as caller:
+        for name in (ref, unknown):
+            action = {"ref": name, "parameters": {"type": "object", "required": ["a"]}}
+            message = {"name": "x", "language": "y", "sdk": "z", "slots": 1, "routes": ["default"]}
+            labels = {"tenant": "globex"}
+            answer = await caller.post(
+                f"{V1}/work/hello", json={**message, "labels": labels, "actions": [action]}
+            )
+            assert answer.status_code == 403, answer.text
+            answers.append(answer.json()["detail"])
+    assert answers[0] == answers[1], "the answer tells whether the action exists"
+    assert "account_number" not in answers[0]
+
+
+async def test_label_of_another_tenant_brings_none_of_its_work(api: Api) -> None:
+    await tokens(api)
+    ref = await remote(api)
+    async with working(api, ref, "acme", labels={"tenant": "globex"}, name="globex") as acme:
+        theirs = await api.house.client.start(ref, tenant="globex")
+        assert await acme.take(slots=10, wait=1) == []
+        async with working(api, ref, "globex") as globex:
+            [attempt] = await globex.take(slots=10)
+            assert attempt["execution"] == str(theirs)
+            await globex.finish(attempt, result=1)
+
+
 async def test_token_is_for_its_routes_and_packs(api: Api) -> None:
     ref = await remote(api)
     await api.token("narrow", "work", routes=("meters",), packs=("site",))
@@ -139,6 +195,8 @@ async def test_gateway_alone_has_the_routes_of_workers_alone(api: Api) -> None:
     backend = Backend.of(api.house.client)
     app = make_app(backend, only_work=True)
     paths = {context.path for context in iter_route_contexts(app.routes) if context.path}
+    verbs = {path.removeprefix(f"{V1}/work/") for path in paths if path.startswith(f"{V1}/work/")}
+    assert verbs == {"hello", *VERBS}, "a verb has no test of other tenants"
     assert {path for path in paths if "work" not in path} == {
         "/docs",
         "/docs/description.css",

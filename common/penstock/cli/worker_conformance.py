@@ -26,12 +26,16 @@ def worker_conformance(
             help="The address of a RabbitMQ that carries the messages. Default: PostgreSQL carries them."
         ),
     ] = None,
+    direct: Annotated[
+        bool, typer.Option("--direct", help="Give the worker the database instead of a gateway and a token.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Try a worker in any language against a real installation: a line a case, exit code 1 if one fails.
 
     The worker reads PENSTOCK_SERVER, PENSTOCK_TOKEN, PENSTOCK_ROUTES, PENSTOCK_NAME, PENSTOCK_SLOTS and PENSTOCK_GRACE,
     and has the actions conformance.play, conformance.once and conformance.brief. See docs/workers-in-any-language.md.
+    With --direct it reads PENSTOCK_DATABASE_URL instead of the first two, and cases about gateways are not applicable.
     """
     require("embedded", "api")
     from penstock.testing.worker_conformance.play import chosen, play
@@ -40,19 +44,29 @@ def worker_conformance(
     logging.getLogger("httpx").setLevel(logging.WARNING)  # the cases say what counts
 
     async def work() -> int:
-        failures = 0
-        async for verdict in play(command, names, broker):
+        failures = skipped = 0
+        async for verdict in play(command, names, broker, direct=direct):
             failures += verdict.fault is not None
+            skipped += verdict.not_applicable is not None
             if json:
                 json_line(
-                    {"case": verdict.name, "seconds": round(verdict.seconds, 3), "fault": verdict.fault}
+                    {
+                        "case": verdict.name,
+                        "seconds": round(verdict.seconds, 3),
+                        "fault": verdict.fault,
+                        "not_applicable": verdict.not_applicable,
+                    }
                 )
+            elif verdict.not_applicable is not None:
+                out.print(f"n/a     {verdict.name}: {verdict.not_applicable}", markup=False, highlight=False)
             elif verdict.fault is None:
                 out.print(f"ok      {verdict.name} ({verdict.seconds:.1f} s)", markup=False, highlight=False)
             else:
                 out.print(f"FAILED  {verdict.name}: {verdict.fault}", markup=False, highlight=False)
         if not json:
-            out.print(f"{len(names) - failures} of {len(names)} cases passed", highlight=False)
+            played = len(names) - skipped
+            text = f"{played - failures} of {played} cases passed"
+            out.print(f"{text}, {skipped} are not applicable" if skipped else text, highlight=False)
         return failures
 
     if asyncio.run(work()):

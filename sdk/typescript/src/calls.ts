@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Refused } from "./errors.js";
+import { NoAnswer, Refused } from "./errors.js";
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
@@ -10,6 +10,8 @@ export interface CallOptions {
   wait?: number;
   /** Ends the repetitions, and the call. */
   signal?: AbortSignal;
+  /** The time of `performance.now()` at which the call is given up. Default: never. */
+  until?: number;
   /** Headers besides the token. */
   headers?: Record<string, string>;
   /** Changes the body before it is sent again. */
@@ -32,37 +34,57 @@ export class Calls {
     if (this.servers.length === 0) throw new TypeError("no server is named, such as https://penstock.example.org");
   }
 
-  /** Sends a request until it is answered. Throws Refused, and the reason of an aborted signal. */
+  /** Sends a request until it is answered. Throws Refused, NoAnswer, and the reason of an aborted signal. */
   async call<T>(path: string, body: unknown, options: CallOptions = {}): Promise<T> {
+    const { signal, until = Infinity } = options;
     let pause = FIRST_PAUSE_MS;
     for (;;) {
-      options.signal?.throwIfAborted();
+      signal?.throwIfAborted();
+      const left = until - performance.now();
+      if (left <= 0) throw new NoAnswer(path);
       const server = this.servers[0]!;
-      const timeout = AbortSignal.timeout(Math.ceil(options.wait ?? 0) + ANSWER_MS);
       try {
-        const answer = await fetch(`${server}/api/v1/${path}`, {
-          method: options.method ?? "POST",
-          headers: {
-            ...(this.token === undefined ? {} : { authorization: `Bearer ${this.token}` }),
-            ...(body === undefined ? {} : { "content-type": "application/json" }),
-            ...options.headers,
-          },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-          signal: options.signal ? AbortSignal.any([options.signal, timeout]) : timeout,
+        const { status, text } = await within(Math.min((options.wait ?? 0) + ANSWER_MS, left), signal, async (ending) => {
+          const answer = await fetch(`${server}/api/v1/${path}`, {
+            method: options.method ?? "POST",
+            headers: {
+              ...(this.token === undefined ? {} : { authorization: `Bearer ${this.token}` }),
+              ...(body === undefined ? {} : { "content-type": "application/json" }),
+              ...options.headers,
+            },
+            ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+            signal: ending,
+          });
+          return { status: answer.status, text: await answer.text() };
         });
-        const text = await answer.text();
-        if (answer.status < 400) return (text ? JSON.parse(text) : {}) as T;
-        if (answer.status < 500 && answer.status !== 429) throw new Refused(answer.status, problem(text));
+        if (status < 400) return (text ? JSON.parse(text) : {}) as T;
+        if (status < 500 && status !== 429) throw new Refused(status, problem(text));
       } catch (error) {
         if (error instanceof Refused) throw error;
-        options.signal?.throwIfAborted();
+        signal?.throwIfAborted();
         if (error instanceof TypeError && !("cause" in error)) throw error; // a value that is no JSON
       }
       this.servers.push(this.servers.shift()!);
       if (options.again) body = options.again(body);
-      await sleep(pause * (0.5 + Math.random()), undefined, options.signal ? { signal: options.signal } : {});
+      const rest = Math.min(pause * (0.5 + Math.random()), Math.max(0, until - performance.now()));
+      await sleep(rest, undefined, signal ? { signal } : {});
       pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
     }
+  }
+}
+
+/** Runs `work` with a signal that is aborted with `outer`, and after so many milliseconds. A timer holds the signal. Node may
+ * collect an AbortSignal.timeout() that only an AbortSignal.any() refers to, and then it never fires. */
+async function within<T>(ms: number, outer: AbortSignal | undefined, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const ending = new AbortController();
+  const end = () => ending.abort(outer?.reason);
+  const timer = setTimeout(() => ending.abort(new DOMException("no answer in time", "TimeoutError")), ms);
+  outer?.addEventListener("abort", end, { once: true });
+  try {
+    return await work(ending.signal);
+  } finally {
+    clearTimeout(timer);
+    outer?.removeEventListener("abort", end);
   }
 }
 

@@ -14,6 +14,15 @@ export class Refused extends Error {
   }
 }
 
+/** No server has answered a call in the time that it had. */
+export class NoAnswer extends Error {
+  override name = "NoAnswer";
+
+  constructor(path: string) {
+    super(`no server has answered ${path} in time`);
+  }
+}
+
 /** A schema of an action is not that of its definition. It is reported to `onError`, and the worker goes on. */
 export class SchemaDiffers extends Error {
   override name = "SchemaDiffers";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Calls, type CallOptions } from "./calls.js";
 import type { ActionTypes, Ref } from "./client.js";
-import { Defer, Refused, SchemaDiffers, described } from "./errors.js";
+import { Defer, NoAnswer, Refused, SchemaDiffers, described } from "./errors.js";
 import type { BeatAnswer, End, Json, Taken, TakenAttempt, Welcome } from "./protocol.js";
 import { Run } from "./run.js";
 import { withDefaults, type Schema } from "./schemas.js";
@@ -10,6 +10,8 @@ import { withDefaults, type Schema } from "./schemas.js";
 export const VERSION = "0.1.0";
 const WAIT_S = 20;
 const FLUSH_MS = 200;
+const BYE_MS = 3_000;
+const REFUSED_MS = 1_000;
 const BATCH = 100;
 const SCHEMAS_BYTES = 128 * 1024;
 
@@ -67,6 +69,8 @@ interface Held {
   run: Run;
   abort: AbortController;
   reason?: Reason;
+  /** Aborted when the attempt is no longer this worker's: its writes end then. */
+  lost: AbortController;
   flushing: Promise<void>;
   done: Promise<void>;
 }
@@ -81,6 +85,7 @@ export class Worker {
   private readonly slots: number;
   private welcome!: Welcome;
   private answeredAt = 0;
+  private isSilent = false;
   private draining = false;
   private beats = new AbortController();
   private freed: () => void = () => {};
@@ -99,13 +104,15 @@ export class Worker {
     process.on("SIGTERM", stop).on("SIGINT", stop);
     try {
       await this.begin();
-      const loops = [this.takeAll(), this.beatAll()];
-      await loops[0];
+      if (this.welcome === undefined) return;
+      const beating = this.beatAll();
+      beating.catch(stop);
+      await this.takeAll();
       await this.drain();
       this.ended.abort();
       this.beats.abort();
-      await loops[1];
-      await this.send("bye", {}, { signal: AbortSignal.timeout(3_000) }).catch(this.report);
+      await beating;
+      await this.send("bye", {}, { until: performance.now() + BYE_MS }).catch(this.report);
     } finally {
       process.off("SIGTERM", stop).off("SIGINT", stop);
     }
@@ -126,15 +133,19 @@ export class Worker {
     return this.calls.call<T>(`work/${name}`, message, { ...options, headers });
   }
 
-  /** Begins a session. The attempts of an earlier one are lost. */
+  /** Begins a session, unless this worker stops. The attempts of an earlier one are lost. */
   private begin(): Promise<void> {
-    this.beginning ??= this.hello().finally(() => (this.beginning = undefined));
+    this.beginning ??= this.hello()
+      .catch((error) => {
+        if (!this.stopping.signal.aborted) throw error;
+      })
+      .finally(() => (this.beginning = undefined));
     return this.beginning;
   }
 
   private async hello(): Promise<void> {
     for (const held of this.held.values()) this.end(held, "lost");
-    const welcome = await this.send<Welcome>("hello", {
+    const message = {
       protocol: 1,
       name: this.options.name ?? process.env["PENSTOCK_NAME"] ?? `node-${process.pid}`,
       language: "typescript",
@@ -143,13 +154,15 @@ export class Worker {
       labels: this.options.labels ?? {},
       actions: this.offered(),
       slots: this.slots,
-    });
+    };
+    const welcome = await this.send<Welcome>("hello", message, { signal: this.stopping.signal });
     this.welcome = welcome;
     // A gateway of an earlier version has no differences.
     for (const { action, part, text } of welcome.differences ?? []) {
       this.report(new SchemaDiffers(`${action}, ${part}: ${text}`));
     }
     this.answeredAt = performance.now();
+    this.isSilent = false;
   }
 
   /** Returns the actions of the hello. Schemas are left out once they would make it too large for a gateway. */
@@ -173,6 +186,7 @@ export class Worker {
       const wait = Math.min(WAIT_S, this.welcome.wait_at_most);
       // A slot that becomes free meanwhile is offered by the next take: this one ends as soon as there is work.
       const message = { request: randomUUID(), slots, wait };
+      const { session } = this.welcome;
       try {
         const again = (body: unknown) => ({ ...(body as object), again: true });
         const taken = await this.send<Taken>("take", message, { wait: wait * 1000, signal, again });
@@ -181,7 +195,7 @@ export class Worker {
       } catch (error) {
         if (signal.aborted) return;
         if (!(error instanceof Refused)) throw error;
-        await this.refused(error);
+        await this.refused(error, session);
         await sleep(FLUSH_MS);
       }
     }
@@ -189,10 +203,9 @@ export class Worker {
 
   private async beatAll(): Promise<void> {
     while (!this.ended.signal.aborted) {
-      const every = this.welcome.beat_every;
-      const known = [...this.held.values()];
+      const { session, beat_every: every } = this.welcome;
       const message = {
-        holding: known.map(({ taken, reason }) => ({
+        holding: [...this.held.values()].map(({ taken, reason }) => ({
           execution: taken.execution,
           attempt: taken.attempt,
           cancelling: reason !== undefined,
@@ -203,19 +216,20 @@ export class Worker {
       const began = performance.now();
       this.beats = new AbortController();
       try {
-        const silent = this.silentIn();
-        const signal = AbortSignal.any([this.beats.signal, AbortSignal.timeout(Math.max(1, Math.ceil(silent)))]);
-        const answer = await this.send<BeatAnswer>("beat", message, { wait: every * 1000, signal });
+        const until = this.isSilent ? Infinity : began + Math.max(0, this.silentIn());
+        const answer = await this.send<BeatAnswer>("beat", message, { wait: every * 1000, signal: this.beats.signal, until });
         this.answeredAt = began;
+        this.isSilent = false;
         for (const id of answer.lost) this.endById(id, "lost");
         for (const id of answer.cancel) this.endById(id, "cancelled");
         this.draining = answer.drain;
       } catch (error) {
         if (this.ended.signal.aborted) return;
-        if (error instanceof Refused) await this.refused(error);
-        else if (this.silentIn() <= 0) {
-          // Others have this worker's attempts soon.
-          for (const held of known) this.end(held, "lost");
+        if (error instanceof Refused) await this.refused(error, session);
+        else if (error instanceof NoAnswer && this.silentIn() <= 0) {
+          // Other workers have the attempts soon. The next heartbeat may take as long as it needs.
+          this.isSilent = true;
+          for (const held of this.held.values()) this.end(held, "lost");
         } else this.report(error);
       }
       const left = 50 - (performance.now() - began);
@@ -223,9 +237,14 @@ export class Worker {
     }
   }
 
-  private async refused(error: Refused): Promise<void> {
-    if (error.kind === "UnknownSession") await this.begin();
-    else this.report(error);
+  /** Begins another session if the one of a refused call has ended, unless that was done. */
+  private async refused(error: Refused, session: string): Promise<void> {
+    if (error.kind === "UnknownSession") {
+      if (session === this.welcome.session) await this.begin();
+      return;
+    }
+    this.report(error);
+    await sleep(REFUSED_MS, undefined, { signal: this.ended.signal }).catch(() => {});
   }
 
   /** Returns the milliseconds after which this worker has to end its attempts, unless a heartbeat is answered. */
@@ -240,15 +259,17 @@ export class Worker {
   }
 
   private end(held: Held, reason: Reason): void {
-    if (held.reason === "lost" || held.reason === "given_up") return;
+    if (held.reason === "lost" || (held.reason === "given_up" && reason !== "lost")) return;
     held.reason = reason;
     held.abort.abort(new Error(reason));
+    if (reason === "lost") held.lost.abort();
   }
 
   private play(taken: TakenAttempt): void {
     const abort = new AbortController();
     const run = new Run(taken, abort.signal, () => this.flushSoon(held));
-    const held: Held = { taken, run, abort, flushing: Promise.resolve(), done: Promise.resolve() };
+    const lost = new AbortController();
+    const held: Held = { taken, run, abort, lost, flushing: Promise.resolve(), done: Promise.resolve() };
     this.held.set(taken.execution, held);
     held.done = this.playToEnd(held).catch(this.report).finally(() => this.release(held));
   }
@@ -319,12 +340,14 @@ export class Worker {
   /** Sends a write about an attempt, unless the attempt is lost. Throws Refused. */
   private async write(held: Held, name: string, message: unknown): Promise<void> {
     if (held.reason === "lost") return;
+    const { session } = this.welcome;
     try {
-      await this.send(name, message);
+      await this.send(name, message, { signal: held.lost.signal });
     } catch (error) {
+      if (held.lost.signal.aborted) return;
       if (!(error instanceof Refused) || (error.kind !== "ClaimLost" && error.kind !== "UnknownSession")) throw error;
       this.end(held, "lost");
-      if (error.kind === "UnknownSession") await this.begin();
+      if (error.kind === "UnknownSession") await this.refused(error, session);
     }
   }
 

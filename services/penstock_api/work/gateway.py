@@ -107,7 +107,8 @@ class Gateway:
 
     async def _beat(self) -> None:
         """Write heartbeats of the workers with a take that waits: a call that is open is a sign of life. The same statement
-        reads their states, so that the next take of an idle worker asks nothing."""
+        reads their states, so that the next take of an idle worker asks nothing. The take of a lost worker ends: it would keep
+        the worker from a take of its next session."""
         every = self._settings.heartbeat_interval
         older = max(every, patience(self._settings) / 3)  # two may fail before the worker counts as lost
         while True:
@@ -122,5 +123,8 @@ class Gateway:
                         session, sorted(workers), self._settings.silence, older
                     )
                 self.sessions.refresh(states, began)
+                lost_workers = workers - states.keys()
+                self.sessions.forget(lost_workers)
+                self.takes.close_of(lost_workers)
             except Exception as error:
                 log.warning("gateway.heartbeats_failed", reason=str(error), exc_info=not is_transient(error))

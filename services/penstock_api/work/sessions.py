@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import secrets
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -150,6 +150,12 @@ class Sessions:
                 worker, read_at = self._cached[digest]
                 worker.cordoned = state == "cordoned"
                 self._cached[digest] = worker, max(read_at, at)
+
+    def forget(self, workers: Iterable[UUID]) -> None:
+        """Read the sessions of these workers again before their next calls."""
+        for id in workers:
+            if (digest := self._digests.get(id)) is not None:
+                self._forget(digest)
 
     async def end(self, session: Session, worker: RemoteWorker, secret: str) -> None:
         """Delete the registration of a worker. Attempts that it still holds are taken back soon."""

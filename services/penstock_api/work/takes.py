@@ -11,7 +11,7 @@ import contextlib
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -441,6 +441,12 @@ class Takes:
                 log.warning(
                     "gateway.parked_work_not_taken", reason=str(error), exc_info=not is_transient(error)
                 )
+
+    def close_of(self, workers: Collection[UUID]) -> None:
+        """Answer the takes of workers that count as lost. Such a worker learns from its next call that its session has ended."""
+        for take in list(self.waiting):
+            if take.worker.id in workers:
+                self._close(take)
 
     def stop(self) -> None:
         """Answer all takes, and take no more."""

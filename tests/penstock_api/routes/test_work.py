@@ -641,3 +641,17 @@ async def test_account_of_a_service_is_enough(api: Api, template: str, account: 
         async with served.caller(None) as stranger:
             assert (await stranger.post(f"{V1}/work/beat", json={})).status_code == 401
         await backend.close()
+
+
+async def test_take_of_lost_worker_ends_before_its_wait(api: Api) -> None:
+    """A worker that was frozen says hello again, and its former take must not wait on beside the new session."""
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        taking = asyncio.create_task(worker.take(wait=60))
+        await asyncio.sleep(0.5)
+        lost = "update process set state = 'dead' where id = $1 returning 1"
+        await api.house.rows(lost, UUID(worker.welcome["worker"]))
+        async with asyncio.timeout(30):  # half of the wait
+            assert await taking == []
+        answer = await worker.post("take", {"request": str(uuid4()), "slots": 1, "wait": 1})
+        assert (answer.status_code, answer.json()["type"]) == (404, "urn:penstock:error:UnknownSession")

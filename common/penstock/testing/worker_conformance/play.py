@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from penstock.errors import InvalidInput
 from penstock.language.terms.options import did_you_mean
-from penstock.testing.worker_conformance.cases import CASES
+from penstock.testing.worker_conformance.cases import CASES, OF_GATEWAYS
 from penstock.testing.worker_conformance.surroundings import surroundings
 
 LONGEST_S = 300.0
@@ -30,11 +30,13 @@ SHORT = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The outcome of a case. `fault` says what was wrong, and is None if the worker conforms."""
+    """The outcome of a case. `fault` says what was wrong, and is None if the worker conforms. `not_applicable` is the reason why
+    the case was not played, or None."""
 
     name: str
     seconds: float
     fault: str | None
+    not_applicable: str | None = None
 
 
 def chosen(only: Sequence[str], *, short: bool = False) -> list[str]:
@@ -46,11 +48,15 @@ def chosen(only: Sequence[str], *, short: bool = False) -> list[str]:
 
 
 async def play(
-    command: Sequence[str], names: Sequence[str], broker: str | None = None
+    command: Sequence[str], names: Sequence[str], broker: str | None = None, *, direct: bool = False
 ) -> AsyncIterator[Verdict]:
-    """Play these cases with the worker of a command. Yield the verdict of each."""
-    async with surroundings(command, broker) as house:
+    """Play these cases with the worker of a command. Yield the verdict of each. `direct`: the worker has a session with the
+    database instead of a gateway."""
+    async with surroundings(command, broker, direct=direct) as house:
         for name in names:
+            if direct and name in OF_GATEWAYS:
+                yield Verdict(name, 0.0, None, OF_GATEWAYS[name])
+                continue
             began = time.monotonic()
             fault = None
             try:
@@ -62,6 +68,7 @@ async def play(
             except Exception as error:
                 fault = f"{type(error).__name__}: {error}".rstrip(": ")
             house.proxy.clear()
+            house.network.mend()
             if fault is not None:  # the next case begins with another worker
                 await house.end_workers()
             yield Verdict(name, time.monotonic() - began, fault)

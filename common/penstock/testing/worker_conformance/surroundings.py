@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,10 +19,14 @@ import httpx
 
 from penstock.client.client import Client
 from penstock.client.local_installation import LocalInstallation
+from penstock.language.moves.processes import DEAD
+from penstock.operate import roles
 from penstock.operate.access import create_token
 from penstock.service.ports import listening
 from penstock.store.executions import executions, log_lines, past_attempts
 from penstock.store.executions.executions import Execution
+from penstock.store.processes import processes
+from penstock.testing.worker_conformance.database_link import DatabaseLink
 from penstock.testing.worker_conformance.faulty_proxy import FaultyProxy
 
 ROUTE = "conformance"
@@ -76,6 +81,12 @@ QUICK: Mapping[str, Any] = {
 """Settings of the installation. A lost worker is noticed after seven seconds."""
 STARTS_S = 120.0
 """Seconds for a process to start."""
+LINES_S = 20.0
+"""Seconds to wait for lines of an attempt that has ended."""
+GONE_S = 60.0
+"""Seconds after which the installation knows at the latest that a worker has gone."""
+ROLE = "conformance_worker"
+"""The PostgreSQL role of a worker that has a session with the database."""
 SLOTS = 4
 """The slots that a worker under test has to offer."""
 
@@ -159,32 +170,38 @@ class Gateways:
 
 
 class Surroundings:
-    """The installation and the worker of a case."""
+    """The installation and the worker of a case. A worker reaches the installation over `network`: a proxy before gateways, or a
+    link to the database. `variables` is the environment that tells it where that is."""
 
     def __init__(
         self,
-        local: LocalInstallation,
         client: Client,
         proxy: FaultyProxy,
-        server: str,
+        network: FaultyProxy | DatabaseLink,
         gateways: Gateways,
         ports: Sequence[int],
         token: str,
+        variables: Mapping[str, str],
         command: Sequence[str],
         log: Path,
     ) -> None:
         self.client = client
         self.session = client.session
         self.proxy = proxy
+        self.network = network
         self.gateways = gateways
         self.ports = list(ports)
         self.token = token
-        self.settings = local.settings
         self.workers: list[WorkerProcess] = []
-        self._server = server
+        self._variables = variables
         self._command = command
         self._log = log
         self._count = 0
+
+    @property
+    def is_direct(self) -> bool:
+        """Return whether the worker has a session with the database."""
+        return self.network is not self.proxy
 
     @property
     def worker(self) -> WorkerProcess:
@@ -192,14 +209,13 @@ class Surroundings:
         return self.workers[-1]
 
     async def start_worker(self, name: str | None = None) -> WorkerProcess:
-        """Start a worker. Return once it has said hello."""
+        """Start a worker. Return once it is registered, and has the answer to its hello."""
         self._count += 1
         name = name or f"worker-{self._count}"
-        earlier = len([exchange for exchange in self.proxy.of("hello") if exchange.status == 201])
+        earlier = self._answered_hellos()
         environment = {
-            **os.environ,
-            "PENSTOCK_SERVER": self._server,
-            "PENSTOCK_TOKEN": self.token,
+            **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
+            **self._variables,
             "PENSTOCK_ROUTES": ROUTE,
             "PENSTOCK_NAME": name,
             "PENSTOCK_SLOTS": str(SLOTS),
@@ -212,24 +228,42 @@ class Surroundings:
         worker = WorkerProcess(process, name)
         self.workers.append(worker)
         async with asyncio.timeout(STARTS_S):
-            while len([x for x in self.proxy.of("hello") if x.status == 201]) <= earlier:
+            while not await self.is_registered(name) or (
+                not self.is_direct and self._answered_hellos() <= earlier
+            ):
                 assert worker.is_running, f"the worker ended before it said hello (its output: {self._log})"
                 await asyncio.sleep(0.05)
         return worker
 
+    def _answered_hellos(self) -> int:
+        return len([exchange for exchange in self.proxy.of("hello") if exchange.status == 201])
+
+    async def is_registered(self, name: str) -> bool:
+        """Return whether the installation takes a worker of this name for alive."""
+        workers = await processes.all(self.session, "worker")
+        return any(worker.name == name and worker.state != DEAD for worker in workers)
+
     async def only_worker(self) -> WorkerProcess:
-        """Have one worker that runs and is well earlier, and no other."""
+        """Have one worker that runs, and no other."""
         alive = [worker for worker in self.workers if worker.is_running]
-        for worker in alive[:-1]:
-            await worker.kill()
+        await self.end(*alive[:-1])
         self.workers = alive[-1:]
         return self.workers[-1] if self.workers else await self.start_worker()
 
     async def end_workers(self) -> None:
         """Kill all workers, and wait until the installation knows that they are gone."""
-        for worker in self.workers:
+        await self.end(*self.workers)
+
+    async def end(self, *workers: WorkerProcess) -> None:
+        """Kill workers, and wait until the installation knows that they are gone. Until then a take of a killed worker may still
+        wait at a gateway, and be given an execution of the next case."""
+        for worker in workers:
             await worker.kill()
-        self.workers = []
+        async with asyncio.timeout(GONE_S):
+            for worker in workers:
+                while await self.is_registered(worker.name):
+                    await asyncio.sleep(0.1)
+        self.workers = [worker for worker in self.workers if worker not in workers]
 
     async def start(self, *steps: Any, action: str = "conformance.play", **options: Any) -> UUID:
         """Start an execution with attempts that play these steps."""
@@ -268,10 +302,16 @@ class Surroundings:
             f"attempt {attempt} has logged no `begun` within {seconds:.0f} s; the attempts: {outcomes}"
         )
 
-    async def lines(self, id: UUID, stream: str = "log") -> list[str]:
-        """Return the lines that an execution has logged."""
-        rows = await log_lines.after_each(self.session, {id: (0, 0)})
-        return [line.line for _, line in rows if line.stream == stream]
+    async def lines(self, id: UUID, stream: str = "log", *, count: int = 0) -> list[str]:
+        """Return the lines that an execution has logged. Wait for `count` of them: a worker with a session with the database
+        stores lines beside the end of their attempt."""
+        until = time.monotonic() + LINES_S
+        while True:
+            rows = await log_lines.after_each(self.session, {id: (0, 0)})
+            lines = [line.line for _, line in rows if line.stream == stream]
+            if len(lines) >= count or time.monotonic() > until:
+                return lines
+            await asyncio.sleep(0.05)
 
     async def outcomes(self, id: UUID) -> list[str]:
         """Return the outcome of each attempt of an execution."""
@@ -280,9 +320,12 @@ class Surroundings:
 
 
 @asynccontextmanager
-async def surroundings(command: Sequence[str], broker: str | None = None) -> AsyncIterator[Surroundings]:
-    """Start an installation with an embedded PostgreSQL, two gateways, a proxy and a worker. End all of them with the
-    block. RabbitMQ carries the messages if `broker` is its address, else PostgreSQL."""
+async def surroundings(
+    command: Sequence[str], broker: str | None = None, *, direct: bool = False
+) -> AsyncIterator[Surroundings]:
+    """Start an installation with an embedded PostgreSQL, two gateways and a proxy. With `direct` start a link to the database
+    instead of the gateways. End all of them, and the workers, with the block. RabbitMQ carries the messages if `broker` is its
+    address, else PostgreSQL."""
     # The queues of a run stay on the broker, so that each run has its own.
     of_broker = {} if broker is None else {"broker_url": broker, "prefix": f"conformance-{os.getpid()}"}
     with tempfile.TemporaryDirectory(prefix="penstock-conformance-") as folder:
@@ -298,22 +341,36 @@ async def surroundings(command: Sequence[str], broker: str | None = None) -> Asy
             apart=True,
         )
         async with started as local, Client.connect(local.settings) as client:
-            _, token = await create_token(client.session, "conformance", ["work"], by="conformance")
             assert local.settings.database_url is not None
+            settings = {
+                f"PENSTOCK_{name.upper()}": str(value) for name, value in {**QUICK, **of_broker}.items()
+            }
             environment = {
                 **{name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")},
-                **{f"PENSTOCK_{name.upper()}": str(value) for name, value in {**QUICK, **of_broker}.items()},
+                **settings,
                 "PENSTOCK_DATABASE_URL": local.settings.database_url.get_secret_value(),
             }
             log = Path(tempfile.gettempdir()) / f"penstock-conformance-{os.getpid()}.log"
             gateways = Gateways(environment, log)
-            ports = await asyncio.gather(gateways.start(), gateways.start())
-            proxy = FaultyProxy([f"http://127.0.0.1:{port}" for port in ports])
-            server = await proxy.open()
-            house = Surroundings(local, client, proxy, server, gateways, ports, token, command, log)
+            ports: Sequence[int] = ()
+            token = ""
+            network: FaultyProxy | DatabaseLink
+            if direct:
+                proxy = FaultyProxy(())
+                [role] = await roles.apply(client.session, local.settings, {"worker": ROLE})
+                assert role.address is not None, "the database is new"
+                network = DatabaseLink(role.address)
+                variables = {**settings, "PENSTOCK_DATABASE_URL": await network.open()}
+            else:
+                _, token = await create_token(client.session, "conformance", ["work"], by="conformance")
+                ports = await asyncio.gather(gateways.start(), gateways.start())
+                network = proxy = FaultyProxy([f"http://127.0.0.1:{port}" for port in ports])
+                variables = {"PENSTOCK_SERVER": await proxy.open(), "PENSTOCK_TOKEN": token}
+            house = Surroundings(client, proxy, network, gateways, ports, token, variables, command, log)
             try:
                 yield house
             finally:
-                await house.end_workers()
-                await proxy.close()
+                for worker in house.workers:
+                    await worker.kill()
+                await network.close()
                 await gateways.close()

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { Worker, action, type Run } from "../index.js";
+
+type Message = Record<string, any>;
+/** Returns an answer, or a status and a problem; undefined for none: the connection stays open, and nothing comes. */
+type Answer = (message: Message, session: string, count: number) => object | Promise<object> | undefined;
+
+const SILENT: Answer = () => undefined;
+const UNKNOWN = { status: 404, type: "urn:penstock:error:UnknownSession" };
+/** Milliseconds after which a test has failed: something hangs. */
+const LIMIT = { timeout: 12_000 };
+
+/** A gateway that answers as the test says. `sent` has all messages by call. */
+async function gateway(context: TestContext, answers: Record<string, Answer>) {
+  const sent: Record<string, Message[]> = {};
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    let body = "";
+    for await (const piece of request) body += piece;
+    const name = request.url!.split("/").pop()!;
+    const message = JSON.parse(body) as Message;
+    const count = (sent[name] ??= []).push(message);
+    const document = await (answers[name] ?? (() => ({ lost: [] })))(message, String(request.headers["penstock-session"]), count);
+    if (document === undefined) return;
+    response.writeHead("status" in document ? Number(document.status) : 200, { "content-type": "application/json" });
+    response.end(JSON.stringify(document));
+  };
+  const server = createServer((request, response) => void answer(request, response).catch(() => {}));
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  context.after(() => (server.closeAllConnections(), server.close()));
+  return { server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sent };
+}
+
+const welcome = (count: number) => ({
+  session: `psw_${count}`, worker: "w", beat_every: 0.1, lost_after: 1, wait_at_most: 20, batch_at_most: 500, result_bytes: 1000,
+});
+const hello: Answer = (_message, _session, count) => welcome(count);
+const beat: Answer = () => sleep(30, { lost: [], cancel: [], drain: false });
+const taken = (execution: string) => ({
+  attempts: [{ execution, attempt: 1, action: "a.b", parameters: {}, state: null, timeout: null }], drain: false,
+});
+
+function signal<T = void>() {
+  let give!: (value: T) => void;
+  return { promise: new Promise<T>((resolve) => (give = resolve)), give };
+}
+
+/** Runs a worker of one action until the end of the block. */
+async function working(server: string, run: (run: Run) => unknown, block: (worker: Worker, ended: Promise<void>) => Promise<unknown>) {
+  const worker = new Worker({
+    server, token: "t", name: "w", slots: 2, grace: 0.1, onError: () => {}, actions: [action("a.b", (_, attempt) => run(attempt))],
+  });
+  const ended = worker.run();
+  try {
+    await block(worker, ended);
+  } finally {
+    worker.stop();
+  }
+  await ended;
+}
+
+test("attempt ends while no heartbeat is answered, whatever Node collects", LIMIT, async (context) => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const collecting = setInterval(collect, 20);
+  context.after(() => clearInterval(collecting));
+  const { server } = await gateway(context, { hello, beat: SILENT, take: (_m, _s, count) => (count === 1 ? taken("1") : undefined) });
+  const lost = signal<unknown>();
+  const run = ({ signal: own }: Run) => new Promise(() => own.addEventListener("abort", () => lost.give(own.reason)));
+  await working(server, run, async () => assert.equal(String(await lost.promise), "Error: lost"));
+});
+
+test("worker completes attempts once heartbeats are answered again", LIMIT, async (context) => {
+  const silence = signal();
+  const finished = signal<Message>();
+  const { server } = await gateway(context, {
+    hello,
+    beat: (message, session, count) => (count === 1 ? undefined : beat(message, session, count)),
+    take: (_m, _s, count) => (count === 1 ? taken("1") : count === 2 ? silence.promise.then(() => taken("2")) : undefined),
+    finish: (message) => (finished.give(message), { lost: [] }),
+  });
+  const run = async ({ execution, signal: own }: Run) => {
+    if (execution === "1") own.addEventListener("abort", () => silence.give());
+    await sleep(execution === "1" ? 60_000 : 500, undefined, { signal: own });
+  };
+  await working(server, run, async () => {
+    const [end] = (await finished.promise)["ends"];
+    assert.deepEqual([end.execution, end.outcome], ["2", "completed"]);
+  });
+});
+
+test("late refusal of an ended session does not end the next one", LIMIT, async (context) => {
+  const next = signal();
+  const finished = signal<string>();
+  const { server, sent } = await gateway(context, {
+    hello,
+    beat: (message, session, count) => (session === "psw_1" ? UNKNOWN : beat(message, session, count)),
+    take: (_m, session) => (session === "psw_1" ? next.promise.then(() => UNKNOWN) : (sent["finish"] ? undefined : taken("1"))),
+    finish: (_m, session) => (finished.give(session), { lost: [] }),
+  });
+  context.after(() => next.give());
+  await working(server, () => null, async () => {
+    while ((sent["hello"]?.length ?? 0) < 2) await sleep(5);
+    await sleep(100); // the second session has begun
+    next.give();
+    assert.equal(await finished.promise, "psw_2");
+    assert.equal(sent["hello"]!.length, 2);
+  });
+});
+
+test("worker stops while no gateway answers its hello", LIMIT, async (context) => {
+  const { server, sent } = await gateway(context, { hello: SILENT });
+  await working(server, () => null, async (worker, ended) => {
+    while (!sent["hello"]) await sleep(5);
+    worker.stop();
+    await ended;
+  });
+});
+
+test("worker stops while no gateway takes the end of its attempt", LIMIT, async (context) => {
+  const { server, sent } = await gateway(context, {
+    hello,
+    beat: (message, session, count) => (sent["finish"] ? undefined : beat(message, session, count)),
+    take: (_m, _s, count) => (count === 1 ? taken("1") : undefined),
+    finish: SILENT,
+    bye: () => ({}),
+  });
+  await working(server, () => null, async (worker, ended) => {
+    while (!sent["finish"]) await sleep(5);
+    worker.stop();
+    await ended;
+    assert.equal(sent["bye"]?.length, 1);
+  });
+});
