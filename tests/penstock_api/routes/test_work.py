@@ -30,7 +30,11 @@ from tests.penstock_api.conftest import Api
 from tests.servers import databases
 
 V1 = "/api/v1"
-UNFINISHED = "select e.id from execution e join definition d on d.id = e.definition_id where d.ref = any($1) and e.finished_at is null"
+UNFINISHED = """
+select e.id from execution e join definition d on d.id = e.definition_id where d.ref = any($1) and e.finished_at is null
+"""
+
+CALLED_BACK = "select from execution e join definition d on d.id = e.definition_id where d.ref = $1"
 
 
 class Worker:
@@ -634,6 +638,7 @@ async def test_account_of_a_service_is_enough(api: Api, template: str, account: 
                 end = {"outcome": outcome, "delay": 600 if outcome == "deferred" else None}
                 assert (await worker.finish(attempt, **end)).json() == {"lost": []}
                 await api.house.client.cancel(id)
+            await api.house.until(CALLED_BACK, callback)
             await cancel_unfinished(api, callback)
             async with served.caller("all") as stranger:
                 answer = await stranger.post(f"{V1}/work/beat", json={}, headers=worker.headers)
