@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock.language.loading.lint import check, lint
 from penstock_import.applied import keep_applicable
 from penstock_import.attune import AttunePack
 from penstock_import.celery import CeleryProject
@@ -52,3 +53,19 @@ def test_refused_definition_is_named_at_its_source(
     keep_applicable(source.mapped(), source.report)
     gaps = [gap for gap in source.report.gaps if "heavy is refused" in gap.what]
     assert {f"{gap.file}:{gap.line}" for gap in gaps} == {place}, gaps
+
+
+def test_many_definitions_with_the_same_fault_are_each_refused(tmp_path: Path) -> None:
+    files = {name: text for name, text in STACKSTORM.items() if name != "rules/r.yaml"}
+    files |= {f"rules/r{n}.yaml": STACKSTORM["rules/r.yaml"].replace("heavy", f"heavy_{n}") for n in range(9)}
+    for name, text in files.items():
+        (tmp_path / "depot" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "depot" / name).write_text(text)
+    source = StackStormPack(tmp_path / "depot")
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    assert (source.report.mapped["rules"], source.report.applied["rules"]) == (0, 0)
+    named = {gap.file for gap in source.report.gaps if "is refused" in gap.what}
+    assert named == {f"rules/r{n}.yaml" for n in range(9)}
+    project.write(tmp_path / "ours", "", source.report)
+    assert not check(lint(str(tmp_path / "ours"))[0], ())

@@ -39,6 +39,13 @@ def test_command_runs_in_bash(tmp_path: Path) -> None:
     assert simulation.run("depot.act").result["stdout"] == "b\tx"
 
 
+def test_command_with_blocks_has_the_lines_of_stackstorm(tmp_path: Path) -> None:
+    """StackStorm's Jinja drops the line of a block; here-documents and continued lines depend on it."""
+    text = "cat <<END\n  {% if true %}\na\n  {% endif %}\nb\nEND\n"
+    simulation, _ = imported(tmp_path, {"actions/act.yaml": command(text)})
+    assert simulation.run("depot.act").result["stdout"] == "a\nb"
+
+
 def test_script_is_run_by_its_first_line(tmp_path: Path) -> None:
     """`bash script` would leave out the option that ends it at the first error."""
     action = {"name": "act", "runner_type": "local-shell-script", "entry_point": "act.sh"}

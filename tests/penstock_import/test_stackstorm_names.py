@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 import yaml
+from jinja2 import Environment
 
 from penstock.language.expressions import compile_template
 from penstock_import.action_chain import ActionChain
+from penstock_import.applied import keep_applicable
 from penstock_import.consumed import read_tree
 from penstock_import.orquesta import KnownAction
 from penstock_import.orquesta_expressions import template
 from penstock_import.orquesta_names import OrquestaNames, Surroundings
+from penstock_import.stackstorm import StackStormPack
 from penstock_import.stackstorm_rules import parameters
 from penstock_import.wanted_text import NotMapped
 from tests.penstock_import.test_stackstorm_failures import imported
@@ -205,3 +208,135 @@ def test_chain_reads_lines_keys_and_its_id(tmp_path: Path) -> None:
     assert "{{ secrets.host }}" in command
     values = {"context": {"word": "pen"}, "system": {"id": "7"}}
     assert compile_template(command.replace("{{ secrets.host }}", "h"))(values) == "echo PEN h 7"
+
+
+def test_question_with_computed_texts_is_inquiry(tmp_path: Path) -> None:
+    """A description and a route are texts for people and rules; nothing of the workflow depends on them."""
+    schema = {
+        "type": "object",
+        "properties": {"sure": {"type": "boolean", "description": "Is <% ctx(word) %> right?"}},
+    }
+    branches = [
+        {"when": "<% result().response.sure %>", "do": "yes"},
+        {"when": "<% not result().response.sure %>", "do": "no"},
+        {"when": "<% failed() %>", "do": "late"},
+    ]
+    say = {"action": "core.local", "input": {"cmd": "true"}}
+    workflow = {
+        "vars": [{"word": "pen"}],
+        "tasks": {
+            "ask": {
+                "action": "core.ask",
+                "input": {"route": "to <% ctx(word) %>", "schema": schema},
+                "next": branches,
+            },
+            "yes": say | {"next": [{"do": "more"}]},
+            **dict.fromkeys(("more", "no", "late"), say),
+        },
+    }
+    simulation, report = imported(tmp_path, workflow)
+    assert report.mapped["workflows"] == 1, report.gaps
+    assert [gap.what for gap in report.gaps] == ["the route to <% ctx(word) %> of an inquiry"]
+    asked = yaml.safe_load((tmp_path / "ours" / "workflows.yaml").read_text())["flow"]["tasks"]["ask"][
+        "inquiry"
+    ]
+    assert compile_template(asked["prompt"])({"context": {"word": "pen"}}) == "Is pen right?"
+    assert asked["schema"] == {"type": "object", "properties": {"sure": {"type": ["boolean", "null"]}}}
+    simulation.answer("ask", {"sure": True})
+    run = simulation.run("depot.flow")
+    assert (run.status, run.tasks["more"], run.tasks.get("late")) == ("completed", "completed", "skipped")
+
+
+def test_part_that_stackstorm_ignores_is_named_apart(tmp_path: Path) -> None:
+    task = {"action": "core.local cmd='true' and more", "input": {"cmd": "false"}}
+    simulation, report = imported(tmp_path, {"tasks": {"one": task}})
+    assert (report.mapped["workflows"], report.found["ignored parts"]) == (1, 2)
+    assert [gap.what.partition(":")[0] for gap in report.gaps] == [
+        "the input {'cmd'",
+        "`and more` behind the action of one",
+    ]
+    assert simulation.run("depot.flow").status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("default", "name"),
+    [
+        ("{{ st2kv.system.token }}", "token"),
+        ("{{st2kv.system.depot.token | decrypt_kv}}", "depot_token"),
+        ("{{ config_context.token }}", "config_context_token"),
+    ],
+)
+def test_immutable_value_of_the_store_is_secret(tmp_path: Path, default: str, name: str) -> None:
+    pack = tmp_path / "depot"
+    parameters = {"token": {"type": "string", "default": default, "immutable": True, "required": True}}
+    workflow = {
+        "input": ["token"],
+        "tasks": {"one": {"action": "core.local", "input": {"cmd": "say <% ctx(token) %>"}}},
+    }
+    chain = {"chain": [{"name": "one", "ref": "core.local", "parameters": {"cmd": "say {{ token }}"}}]}
+    for folder, runner, content in (("flow", "orquesta", workflow), ("row", "action-chain", chain)):
+        (pack / "actions" / "workflows").mkdir(parents=True, exist_ok=True)
+        head = {"name": folder, "runner_type": runner, "entry_point": f"workflows/{folder}.yaml"}
+        (pack / "actions" / f"{folder}.yaml").write_text(yaml.safe_dump(head | {"parameters": parameters}))
+        (pack / "actions" / "workflows" / f"{folder}.yaml").write_text(yaml.safe_dump(content))
+    (pack / "pack.yaml").write_text("ref: depot\n")
+    source = StackStormPack(pack)
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    assert (source.report.mapped["workflows"], source.report.applied["workflows"]) == (2, 2), (
+        source.report.gaps
+    )
+    assert source.report.found["keys of the store"] == 1
+    for workflow_name in ("flow", "row"):
+        made = project.workflows[workflow_name]
+        assert made["tasks"]["one"]["input"] == {"cmd": f"say {{{{ secrets.{name} }}}}"}
+        assert not made.get("parameters")
+
+
+def test_immutable_value_of_the_store_is_refused_where_it_is_computed_with(tmp_path: Path) -> None:
+    pack = tmp_path / "depot"
+    (pack / "actions" / "workflows").mkdir(parents=True)
+    parameters = {"token": {"type": "string", "default": "{{ config_context.token }}", "immutable": True}}
+    head = {
+        "name": "flow",
+        "runner_type": "orquesta",
+        "entry_point": "workflows/flow.yaml",
+        "parameters": parameters,
+    }
+    step = {"when": "<% ctx(token) = 'a' %>", "publish": [{"word": "<% ctx(token) %>"}]}
+    task = {"action": "core.local", "input": {"cmd": "say <% ctx(token).len() %>"}, "next": [step]}
+    (pack / "pack.yaml").write_text("ref: depot\n")
+    (pack / "actions" / "flow.yaml").write_text(yaml.safe_dump(head))
+    (pack / "actions" / "workflows" / "flow.yaml").write_text(
+        yaml.safe_dump({"input": ["token"], "tasks": {"one": task}})
+    )
+    source = StackStormPack(pack)
+    source.mapped()
+    refused = [
+        gap.what for gap in source.report.gaps if "store" in gap.what and "of the pack's" not in gap.what
+    ]
+    assert len(refused) == 3, source.report.gaps
+
+
+TEXT = "a\n  {% if ctx().n > 1 %}\n  {% set word = ctx().word | upper %}\n  {{ word }}\n  {% endif %}\nz\n"
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_text_with_blocks_is_rendered_as_by_jinja(n: int) -> None:
+    names = OrquestaNames("task", {"n", "word"})
+    environment = Environment(trim_blocks=True, lstrip_blocks=True)
+    theirs = environment.from_string(TEXT).render(ctx=lambda: {"n": n, "word": "pen"})
+    assert compile_template(template(TEXT, names))({"context": {"n": n, "word": "pen"}}) == theirs
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% if ctx().n %}<% ctx().n %>{% endif %}",
+        "{% raw %}{{ a }}{% endraw %}",
+        "{% if ctx().n\n %}a{% endif %}",
+    ],
+)
+def test_text_with_blocks_that_orquesta_reads_otherwise_is_refused(text: str) -> None:
+    with pytest.raises(NotMapped):
+        template(text, OrquestaNames("task", {"n"}))

@@ -3,14 +3,16 @@ none of it is copied."""
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import random
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from jinja2 import Template
+from jinja2 import Environment, Template
 
 from penstock.language.expressions import compile_template, condition
 from penstock_import.stackstorm_rules import condition_of, criterion, parameters
@@ -91,6 +93,47 @@ def test_operator_holds_when_stackstorms_holds(kind: str) -> None:
     assert compared > 50
 
 
+PIECES = ["a", "b", "ab", "\\.", "-", ".*", ".+", "(a|b)", "(?:ab|b?)", "[ab]", "a?", ".*?", "(^a|b$)", "|"]
+
+
+def pattern_of(rng: random.Random) -> str:
+    pieces = [rng.choice(PIECES) for _ in range(rng.randint(1, 5))]
+    return rng.choice(["", "", "^"]) + "".join(pieces) + rng.choice(["", "", "$"])
+
+
+@pytest.mark.parametrize("kind", ["regex", "matchregex"])
+def test_regular_expression_holds_when_that_of_python_holds(kind: str) -> None:
+    rng = random.Random(7)
+    compared, refused, held = 0, 0, 0
+    while compared < 1500:
+        pattern = pattern_of(rng)
+        try:
+            text = criterion("trigger.v", {"type": kind, "pattern": pattern})
+        except NotMapped:
+            refused += 1
+            continue
+        compared += 1
+        for _ in range(6):
+            value = "".join(
+                rng.choice("aab.-\n" if kind == "matchregex" else "aab.-") for _ in range(rng.randint(0, 7))
+            )
+            value += rng.choice(
+                ["", "", "" if kind == "regex" and "." in pattern.replace("\\.", "") else "\n"]
+            )
+            holds = holds_there(kind, {"v": value}, pattern)
+            held += holds
+            assert holds_here(text, {"v": value}) == holds, (pattern, value, text)
+    assert held > 1500
+    assert refused < compared
+
+
+def test_dots_over_several_lines_fail_instead_of_matching() -> None:
+    text = criterion("trigger.v", {"type": "regex", "pattern": "a.*b"})
+    assert holds_here(text, {"v": "xaxb"})
+    with pytest.raises(Exception, match="dots_over_several_lines"):
+        condition(text)({"payload": {"v": "a\na b"}})
+
+
 def test_text_within_a_pattern_stays_as_it_is() -> None:
     ours = criterion("trigger.message", {"type": "contains", "pattern": "null pointer of trigger"})
     assert '"null pointer of trigger"' in ours
@@ -129,9 +172,56 @@ def test_operator_without_an_equal_is_refused(spec: dict[str, Any]) -> None:
 
 def test_parameters_have_the_type_of_the_action() -> None:
     assert parameters("{{ trigger.n }}", "string") == "{{ payload.n | string }}"
-    assert parameters("{{ trigger.n }}", ["integer", "null"]) == "{{ payload.n | int }}"
     assert parameters("{{ trigger.n }}") == "{{ payload.n }}"
     assert parameters("say 'trigger' to {{ trigger['trigger'] }}") == "say 'trigger' to {{ payload.trigger }}"
+
+
+def cast_there(text: str, kind: str) -> Any:
+    """Return what StackStorm makes of a rendered text. It raises ValueError or SyntaxError for what does not fit."""
+    if kind == "integer":
+        return int(text)
+    if kind == "number":
+        return float(text)
+    if kind == "boolean":
+        value = ast.literal_eval(text.capitalize())
+        if value not in (True, False, None) or (isinstance(value, int) and not isinstance(value, bool)):
+            raise ValueError(text)  # its schema refuses it
+        return value
+    return text
+
+
+@pytest.mark.parametrize("kind", ["integer", "number", "boolean", "string"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "abc",
+        "2.7",
+        2.7,
+        5,
+        "5",
+        -3,
+        True,
+        False,
+        "yes",
+        "no",
+        "0",
+        "1",
+        "",
+        "true",
+        "FALSE",
+        [1],
+        {"a": 1},
+    ],
+)
+def test_parameter_has_the_value_that_stackstorm_casts(value: Any, kind: str) -> None:
+    theirs: Any = "fails"
+    with suppress(ValueError, SyntaxError):
+        theirs = cast_there(Template("{{ trigger.n }}").render(trigger={"n": value}), kind)
+    ours: Any = "fails"
+    with suppress(Exception):
+        ours = compile_template(parameters("{{ trigger.n }}", kind))({"payload": {"n": value}})
+    assert (ours, type(ours)) == (theirs, type(theirs))
 
 
 def test_expression_within_a_mapping_or_a_list_gives_text() -> None:
@@ -166,3 +256,36 @@ def test_random_criteria_are_all_of_them() -> None:
             for path, spec in criteria
         )
         assert holds_here(text, payload) == expected, (criteria, payload)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{% set parts = trigger.ip.split('/') %}{{ parts[0] }}",
+        "{%- set masks = {24: 'a', 32: 'b'} %}\n{{ masks[trigger.ip.split('/')[1] | int] }}",
+        "a\n  {% if trigger.n > 1 %}\n  many\n  {% else %}\n  few\n  {% endif %}\nz\n",
+        "{% for word in trigger.words %}\n{{ word }};\n{% else %}none{% endfor %}",
+        "{% for word in trigger.words %}{% set n = word.title %}{{ n }}{% endfor %}",
+        "{{ trigger.ip | truncate(6, False, '') }}|{{ trigger.ip | truncate(6) }}|{{ trigger.ip | truncate(4, true, '!', 0) }}",
+        "{% set n = 5 %}{% if trigger.n > 1 %}{% set n = 6 %}{% endif %}{{ n }}",
+    ],
+)
+@pytest.mark.parametrize("n", [1, 2])
+def test_blocks_give_the_text_that_stackstorms_jinja_gives(text: str, n: int) -> None:
+    words = [{"title": "a"}, {"title": "b"}][: n - 1]
+    payload = {"ip": "10.0.0.1/24", "n": n, "words": words}
+    theirs = Environment(trim_blocks=True, lstrip_blocks=True).from_string(text).render(trigger=payload)
+    ours = parameters(text, "string")
+    assert compile_template(ours)({"payload": payload}) == theirs
+
+
+def test_loop_that_sets_two_names_is_refused() -> None:
+    with pytest.raises(NotMapped):
+        parameters("{% for a, b in trigger.items() %}{{ a }}{% endfor %}", "string")
+
+
+def test_member_of_payload_may_be_named_as_a_method_of_texts() -> None:
+    rendered = compile_template(parameters("{{ trigger.title }}", "string"))
+    assert rendered({"payload": {"title": "a pen"}}) == "a pen"
+    with pytest.raises(NotMapped):
+        parameters("{{ trigger.items }}", "string")

@@ -3,6 +3,8 @@ texts of parameters without a type. The expectations are what StackStorm's own c
 
 from __future__ import annotations
 
+import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -108,53 +110,56 @@ def test_python_action_is_given_all_of_its_parameters(tmp_path: Path) -> None:
     assert code["weigh_"](count=None, note="a")["result"] == {"count": 3, "note": "a"}
 
 
-FACTS = {"publish": [{"facts": "<% result() %>"}]}
+def merged_there(old: Any, new: Any) -> Any:
+    """Return what Orquesta keeps of an old and a new value: mappings are merged level by level."""
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return new
+    return {**old, **{key: merged_there(old.get(key), value) for key, value in new.items()}}
 
 
-@pytest.mark.parametrize(
-    ("start", "steps", "named"),
-    [
-        ({"vars": [{"facts": {"host": "a"}}]}, [FACTS], "one publishes facts"),
-        ({"vars": [{"facts": {}}]}, [FACTS], None),
-        ({"vars": [{"facts": "none yet"}]}, [FACTS], None),
-        ({"vars": [{"facts": {"host": "a"}}]}, [{"publish": [{"facts": "a text"}]}], None),
-        ({"input": ["facts"]}, [FACTS], "one publishes facts"),
-        (
-            {"input": ["facts"], "vars": [{"facts": {"host": "a"}}]},
-            [],
-            "the variable facts has the name of an input",
-        ),
-        ({"vars": [{"facts": {}}]}, [FACTS, FACTS], "two publishes facts"),
-        ({"vars": [{"facts": {}}]}, [FACTS, {"publish": [{"other": "<% result() %>"}]}], None),
-    ],
-)
-def test_mapping_that_meets_a_mapping_is_named(
-    tmp_path: Path, start: dict[str, Any], steps: list[dict[str, Any]], named: str | None
-) -> None:
-    tasks: dict[str, Any] = {}
-    for name, following, step in zip(("one", "two"), (["two"], []), steps, strict=False):
-        goes_on = {"do": following} if following and len(steps) > 1 else {}
-        tasks[name] = {"action": "core.echo", "input": {"message": "x"}, "next": [step | goes_on]}
-        tasks[name]["next"][0]["when"] = "<% succeeded() %>"
-    _, report = imported(tmp_path, flow(start | {"tasks": tasks or {"one": {"action": "core.noop"}}}))
-    merged = [gap.what for gap in report.gaps if "merges two mappings" in gap.what]
-    assert [named] == [what.partition(",")[0].partition(":")[0] for what in merged] if named else not merged
+MET = [
+    ("a", "b"),
+    ({}, "b"),
+    ("a", {"b": 1}),
+    ({"a": 1}, {"b": 1}),
+    ({"a": {"b": 1, "c": 1}, "d": [1]}, {"a": {"b": 2}, "d": [2]}),
+    ({"a": {"b": 1}}, {"a": None}),
+    ({"a": 1}, {"a": {"b": 1}}),
+]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "ended"),
-    [("a", "b", "b"), ("{}", "b", "b"), ("a", '{"b": 1}', {"b": 1}), ('{"a": 1}', '{"b": 1}', None)],
-)
-def test_output_that_meets_a_mapping_fails(tmp_path: Path, first: str, second: str, ended: Any) -> None:
-    step = {"when": "<% succeeded() %>", "publish": [{"text": "<% result().stdout %>"}]}
-    tasks = {
-        "one": {"action": "depot.say", "input": {"word": f"'{first}'"}, "next": [step | {"do": "two"}]},
-        "two": {"action": "depot.say", "input": {"word": f"'{second}'"}, "next": [step]},
+@pytest.mark.parametrize(("first", "second"), MET)
+def test_mapping_that_meets_a_mapping_is_merged(tmp_path: Path, first: Any, second: Any) -> None:
+    step = {"when": "<% succeeded() %>", "publish": [{"facts": "<% result().stdout %>"}]}
+    tasks: dict[str, Any] = {
+        name: {
+            "action": "depot.say",
+            "input": {"word": shlex.quote(json.dumps(word)) if isinstance(word, dict) else word},
+        }
+        for name, word in (("one", first), ("two", second))
     }
-    simulation, report = imported(tmp_path, flow({"tasks": tasks, "output": [{"text": "<% ctx(text) %>"}]}))
+    tasks["one"]["next"], tasks["two"]["next"] = [step | {"do": "two"}], [step]
+    workflow = {"vars": [{"facts": {"z": 1}}], "tasks": tasks, "output": [{"facts": "<% ctx(facts) %>"}]}
+    simulation, report = imported(tmp_path, flow(workflow))
     assert report.mapped["workflows"] == 1, report.gaps
     ran = simulation.run("depot.flow")
-    assert (ran.result == {"text": ended}) if ended else (ran.status == "failed")
+    assert ran.result == {"facts": merged_there(merged_there({"z": 1}, first), second)}, ran
+
+
+@pytest.mark.parametrize(("first", "second"), MET)
+def test_variable_with_the_name_of_an_input_is_merged_into_it(
+    tmp_path: Path, first: Any, second: Any
+) -> None:
+    workflow = {
+        "input": ["facts"],
+        "vars": [{"facts": second}, {"again": "<% ctx(facts) %>"}],
+        "tasks": {"one": {"action": "core.noop"}},
+        "output": [{"facts": "<% ctx(facts) %>"}, {"again": "<% ctx(again) %>"}],
+    }
+    simulation, report = imported(tmp_path, flow(workflow))
+    assert report.mapped["workflows"] == 1, report.gaps
+    expected = merged_there(first, second)
+    assert simulation.run("depot.flow", {"facts": first}).result == {"facts": expected, "again": expected}
 
 
 def test_policy_for_retries_leaves_out_tasks_of_a_workflow(tmp_path: Path) -> None:

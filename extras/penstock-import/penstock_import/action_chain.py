@@ -8,9 +8,9 @@ from typing import Any
 
 from penstock_import.consumed import Node
 from penstock_import.orquesta import KnownAction
-from penstock_import.orquesta_expressions import as_expression, template
+from penstock_import.orquesta_expressions import as_expression, jinja_text, template
 from penstock_import.orquesta_graph import cycle_edges
-from penstock_import.orquesta_names import NOWHERE, PLAIN, Surroundings, key_of_store
+from penstock_import.orquesta_names import NOWHERE, PLAIN, Surroundings, fixed_value, key_of_store
 from penstock_import.parameters import Tell
 from penstock_import.wanted_text import NotMapped, Ours, member
 
@@ -153,6 +153,8 @@ class ActionChain:
         try:
             if isinstance(value, dict | list):
                 return texts_within(value, names)
+            if isinstance(value, str) and "{%" in value:
+                return block_text(value, names, kind)
             mapped = template(value, names)
             if isinstance(mapped, str) and isinstance(value, str) and "{{" in value:
                 return cast(mapped, as_expression(value, names), kind)
@@ -182,13 +184,22 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
         return mapped
     if "string" in kinds and value.kind != "str":
         return f"{{{{ {value.text} | string }}}}"
+    text = f"({value.text} | string)"
     if "integer" in kinds and value.kind != "int":
-        return f"{{{{ {value.text} | int }}}}"
+        return f"{{{{ {text} | int }}}}"
     if "number" in kinds and value.kind not in ("int", "number"):
-        return f"{{{{ {value.text} | float }}}}"
+        return f"{{{{ {text} | float }}}}"
     if "boolean" in kinds and value.kind != "bool":
-        return f"{{{{ {value.text} | bool }}}}"
+        by_word = f'{{"true": true, "false": false, "none": none}}[{text} | lower]'
+        return f"{{{{ {by_word} }}}}"
     return mapped
+
+
+def block_text(value: str, names: Any, kind: Any) -> str:
+    """Return a template for a text with Jinja blocks, for a parameter that is text. Raises NotMapped."""
+    if kind is not None and "string" not in (kind if isinstance(kind, list) else [kind]):
+        raise NotMapped("a block of Jinja for what is no text")
+    return jinja_text(value, names)
 
 
 def texts_within(value: Any, names: Any) -> Any:
@@ -229,6 +240,8 @@ class _Names:
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
         """Return the Penstock expression for a bare name, and the number of steps that it covers. Raises NotMapped."""
+        if function in self.surroundings.fixed and self.place == "task":
+            return fixed_value(self.surroundings, function), 0
         if function in self.variables:
             return Ours(member("context", function)), 0
         if function in self.shapes and self.place != "start":

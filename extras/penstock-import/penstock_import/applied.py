@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from penstock.language.loading.lint import Fault, check, lint
 from penstock_import.project import Project, stub
 from penstock_import.report import Report
 
-_ROUNDS = 6
+_ELSEWHERE = re.compile(r" \(and at \d+ more places?: [^)]*\)")
+"""Other definitions with the same fault. Each is refused by itself."""
 _SECTIONS = ("triggers", "actions", "workflows", "rules", "schedules")
 
 
@@ -20,11 +22,13 @@ def keep_applicable(project: Project, report: Report) -> None:
     project that is refused as a whole."""
     refused: dict[str, set[str]] = {section: set() for section in _SECTIONS}
     whole: list[str] = []
-    for _ in range(_ROUNDS):
+    while True:
         faults, whole = _faults(project, report)
-        if not faults:
+        new_faults = [(section, name, text) for section, name, text in faults if name not in refused[section]]
+        if not new_faults:
+            whole += [message for _, _, message in faults]
             break
-        for section, name, message in faults:
+        for section, name, message in new_faults:
             refused[section].add(name)
             _replace(project, section, name)
             file, line = report.places.get((section, name), ("IMPORT", 1))
@@ -59,7 +63,9 @@ def _faults(project: Project, report: Report) -> tuple[list[tuple[str, str, str]
 def _placed(folder: Path, fault: Fault, project: Project) -> tuple[str, str, str] | None:
     file = Path(fault.file).name if fault.file else ""
     section = file.removesuffix(".yaml")
-    message = fault.message.replace(str(folder.parent), "").replace(project.name + "/", "")
+    message = _ELSEWHERE.sub(
+        "", fault.message.replace(str(folder.parent), "").replace(project.name + "/", "")
+    )
     if section in _SECTIONS and fault.line is not None:
         root = yaml.compose((folder / file).read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         entries = root.value if isinstance(root, yaml.MappingNode) else []

@@ -23,6 +23,11 @@ _PAIR = re.compile(rf"([\w]+)=({'|'.join(_VALUES)})")
 _QUOTED = re.compile(r"\"[^\"]*\"\s*|'[^']*'\s*")
 
 
+def ignored_text(text: str) -> str:
+    """Return what is left of a text without its parameters. Orquesta does not read it."""
+    return " ".join(_PAIR.sub(" ", text).split())
+
+
 def inline_parameters(text: str) -> dict[str, Any]:
     """Return the parameters in a text, in order. Anything that is not a pair of name and value is ignored, as in
     Orquesta."""

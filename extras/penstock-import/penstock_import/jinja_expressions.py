@@ -12,7 +12,8 @@ from penstock.language.expressions import TESTS
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 from penstock_import.yaql_expressions import ROOTS, Names
 
-_JINJA = Environment()
+_JINJA = Environment(trim_blocks=True, lstrip_blocks=True)
+"""StackStorm renders with these options: a block on a line of its own leaves no line behind."""
 _OPERATORS = {
     nodes.Add: "+",
     nodes.Sub: "-",
@@ -35,8 +36,10 @@ COMPARING = {
     "notin": "not in",
 }
 _SAME_FILTERS = {
-    **dict.fromkeys(("length", "count"), "int"),
-    **dict.fromkeys(("lower", "upper", "trim", "capitalize", "title", "string", "replace", "join"), "str"),
+    **dict.fromkeys(("length", "count", "wordcount"), "int"),
+    **dict.fromkeys(
+        ("lower", "upper", "trim", "capitalize", "title", "string", "replace", "join", "truncate"), "str"
+    ),
     **dict.fromkeys(
         ("list", "sort", "unique", "map", "select", "reject", "selectattr", "rejectattr"), "list"
     ),
@@ -59,8 +62,9 @@ _METHODS = {
     "capitalize": "str",
     "join": "str",
 }
-_ATTRIBUTES = frozenset(dir(dict)) | frozenset(dir(str)) | frozenset(dir(list))
-"""In Jinja `x.items` is the method if the value has one, instead of the key `items`."""
+_ATTRIBUTES = frozenset(dir(dict))
+"""In Jinja `x.items` of a mapping is the method, instead of the key `items`. Of a text or a list, `x.title` is the text of a
+method there, and fails here."""
 
 
 def translate(text: str, names: Names) -> Ours:
@@ -87,6 +91,19 @@ def translate_text(text: str, names: Names) -> str:
 def _written(body: Sequence[nodes.Node], writer: _Writer) -> str:
     text = ""
     for node in body:
+        if isinstance(node, nodes.Assign | nodes.For):
+            if not isinstance(node.target, nodes.Name):
+                raise NotMapped("a block of Jinja that sets several names")
+            source = writer.write(node.node if isinstance(node, nodes.Assign) else node.iter).text
+            name = writer.local(node.target.name)
+            if isinstance(node, nodes.Assign):
+                text += f"{{% set {name} = {source} %}}"
+                continue
+            if node.test is not None or node.recursive:
+                raise NotMapped("a loop of Jinja with a condition")
+            otherwise = f"{{% else %}}{_written(node.else_, writer)}" if node.else_ else ""
+            text += f"{{% for {name} in {source} %}}{_written(node.body, writer)}{otherwise}{{% endfor %}}"
+            continue
         if isinstance(node, nodes.Output):
             for part in node.nodes:
                 value = (
@@ -108,6 +125,14 @@ def _written(body: Sequence[nodes.Node], writer: _Writer) -> str:
 class _Writer:
     def __init__(self, names: Names) -> None:
         self._names = names
+        self._locals: set[str] = set()
+
+    def local(self, name: str) -> str:
+        """Return the name of a variable that the text sets itself. It hides none of ours."""
+        if not name.isascii() or name.startswith("_"):
+            raise NotMapped(f"the name {name}")
+        self._locals.add(name)
+        return f"local_{name}"
 
     def write(self, node: nodes.Expr | nodes.Node) -> Ours:
         if isinstance(node, nodes.Const):
@@ -176,7 +201,9 @@ class _Writer:
                 steps.append(part.arg.value)
             else:
                 break
-        if isinstance(node, nodes.Name):
+        if isinstance(node, nodes.Name) and node.name in self._locals:
+            value, covered = Ours(f"local_{node.name}"), 0
+        elif isinstance(node, nodes.Name):
             value, covered = self._names.root(node.name, None, steps)
         elif isinstance(node, nodes.Call):
             value, covered = self._root(node, steps)

@@ -13,14 +13,13 @@ IDENTITY = frozenset({"id", "uid", "ref", "pack", "metadata_file"})
 BY_HAND: Mapping[str, Mapping[str, str]] = {
     "action": {
         "notify": "Write `on_success` or `on_failure` of the action, or a webhook out.",
-        "output_schema": "Write it as `result` of the action.",
+        "output_schema": "Write it as `result` of the action, without what is secret in it.",
         "output_key": "Have the function return that part.",
         "tags": _TAGS,
     },
     "rule": {
         "type": "Write a rule whose `when` says what the others leave.",
         "tags": _TAGS,
-        "context": "Give it as parameters of the action.",
         "description": "Write it as a comment.",
     },
     "trigger": {"parameters_schema": "Rules compare with the payload, in `when`.", "tags": _TAGS},

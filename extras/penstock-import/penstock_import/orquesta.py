@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from typing import Any
 
 from penstock_import.consumed import Node
-from penstock_import.inline_parameters import inline_parameters
+from penstock_import.inline_parameters import ignored_text, inline_parameters
 from penstock_import.orquesta_expressions import as_expression, condition, is_whole, template
-from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, cycle_edges, guard_of
+from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, Guard, cycle_edges, guard_of
 from penstock_import.orquesta_inquiries import inquiry
 from penstock_import.orquesta_names import (
     NOWHERE,
@@ -25,7 +26,7 @@ from penstock_import.orquesta_names import (
 )
 from penstock_import.parameters import Tell
 from penstock_import.stackstorm_runners import SHELLS
-from penstock_import.wanted_text import NotMapped, Ours, literal
+from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
 _WITH = re.compile(r"\s*(?:((?:\w+\s*,\s*)*\w+)\s+in\s+)?(<%.*?%>|\{\{.*?\}\})\s*", re.DOTALL)
 _TO_DO = "{{ none.to_do }}"
@@ -35,7 +36,8 @@ _ONLY_OF_WORKERS = ("with", "retry", "delay")
 """The options that a task of the executor itself, `noop` or `fail`, cannot have."""
 _NOT_SUCCEEDED = "not succeeded() and not cancelled()"
 """The condition for any other end. A task that is cancelled cancels its workflow there, and nothing comes after it."""
-_OF_COMMAND = re.compile(r"\.(stdout|stderr)$")
+_PART_OF_ANSWER = re.compile(r"second=Word\(name='response'\)\), second=Word\(")
+"""`.response.x` in the text of a parsed condition."""
 _MAPPINGS = ("", "dict")
 """The types of expressions with values that may be mappings."""
 _TIMED = frozenset(
@@ -78,10 +80,8 @@ class Orquesta:
         self._reads: dict[str, set[str]] = {}
         self._start_mappings: set[str] = set()
         """Variables that may be mappings as the workflow starts."""
-        self._published_mappings: dict[tuple[str, str], int] = {}
-        """By task and variable: the line that publishes what may be a mapping."""
-        self._published_outputs: dict[tuple[str, str], list[dict[str, Any]]] = {}
-        """By task and variable: the places of what a command printed, which is a mapping where that is JSON."""
+        self._published_mappings: dict[tuple[str, str], list[tuple[dict[str, Any], Ours]]] = {}
+        """By task and variable: the places that publish what may be a mapping, each with the expression."""
 
     def workflow(self, root: Node, described: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         """Return the body of the workflow, without its name. `described` are the parameters of the action."""
@@ -97,6 +97,9 @@ class Orquesta:
         variables = list(self._pairs(root.get("vars")))
         self._input_names = {name for name, _, _ in inputs}
         self._variables = {name for name, _, _ in (*inputs, *variables)} | self._published_names()
+        for name, _, line in variables:
+            if name in self._surroundings.fixed:
+                self._gap(line, f"the variable {name} has the name of an immutable input", "Rename it.")
         parameters, computed = self._inputs(inputs, described)
         body["parameters"] = parameters
         body["vars"] = computed | self._start(variables, {name for name, _, _ in inputs}, computed)
@@ -121,6 +124,10 @@ class Orquesta:
         computed: dict[str, Any] = {}
         target_action: set[str] = set()
         for name, default, line in inputs:
+            if name in self._surroundings.fixed:
+                if default is not None:
+                    default.drop()  # the parameter always has a value
+                continue
             about = parameters.setdefault(name, {})
             value = default.value() if default is not None else None
             if value is not None and about.get("default") is None and not about.get("required"):
@@ -160,6 +167,7 @@ class Orquesta:
         inlined = {
             name: Ours(f"({text.removeprefix('{{ ').removesuffix(' }}')})") for name, text in computed.items()
         }
+        computed_inputs = {name: ours.text for name, ours in inlined.items()}
         mapped: dict[str, Any] = {}
         for name, node, line in variables:
             value = node.value() if node is not None else None
@@ -169,7 +177,9 @@ class Orquesta:
                 inlined = {**inlined, name: as_expression(value, names)}
                 if inlined[name].kind in _MAPPINGS and value != {}:
                     if name in self._start_mappings:
-                        self._tell_merged(line, f"the variable {name} has the name of an input")
+                        earlier = computed_inputs.get(name, f"parameters.{name}")
+                        inlined[name] = _merged(earlier, inlined[name].text)
+                        mapped[name] = f"{{{{ {inlined[name].text} }}}}"
                     self._start_mappings.add(name)
             except NotMapped as reason:
                 self._gap(
@@ -291,7 +301,10 @@ class Orquesta:
         if node is not None and node.is_mapping and not values:
             values = dict(node.items())
         note_route = self._inputs_take.note_route or (lambda line, route: None)
-        mapped: dict[str, Any] = {"inquiry": inquiry(name, values, self._tell, note_route)}
+        names = self._names("task", self._earlier_shapes(name, graph), name)
+        write = partial(template, names=names)
+        mapped: dict[str, Any] = {"inquiry": inquiry(name, values, self._tell, note_route, write)}
+        self._reads[name] = set(names.read)
         if (join := source.get("join")) is not None:
             self._join(name, join, mapped, graph)
         if steps := self._steps(name, source, graph, False):
@@ -355,14 +368,13 @@ class Orquesta:
         words = str(action.value()).strip() if action is not None and action.peek() is not None else ""
         inline = inline_parameters(words)
         if inline:
-            if node is not None:
-                self._gap(
-                    node.line,
-                    f"the input of {name}, which StackStorm ignores beside parameters behind the action",
-                    "Take it out, or move the parameters into it.",
-                )
-                node.drop()
             line = source.line_of("action")
+            if node is not None:
+                self._ignored(
+                    node.line, f"the input {node.value()} of {name}, beside parameters behind its action"
+                )
+            if ignored := ignored_text(words.partition(" ")[2]):
+                self._ignored(line, f"`{ignored}` behind the action of {name}")
             return self._input_values(name, {key: (value, line) for key, value in inline.items()}, own)
         if " " in words and "<%" not in words.partition(" ")[0] and "{{" not in words.partition(" ")[0]:
             self._gap(
@@ -542,15 +554,17 @@ class Orquesta:
 
     def _publish(self, node: Node | None, names: OrquestaNames, told_reasons: set[str]) -> dict[str, Any]:
         published: dict[str, Any] = {}
+        mappings: dict[str, Ours] = {}
         pairs = list(self._pairs(node))
         for name, child, line in pairs:
             value = child.value() if child is not None else None
+            mappings.pop(name, None)
             try:
                 published[name] = template(value, names)
                 ours = as_expression(value, names)
                 names.inlined = {**names.inlined, name: ours}
                 if ours.kind in _MAPPINGS:
-                    self._published_mappings[names.task or "", name] = line
+                    mappings[name] = ours
             except NotMapped as reason:
                 if f"{name}: {reason}" not in told_reasons:
                     self._gap(
@@ -561,9 +575,8 @@ class Orquesta:
                 told_reasons.add(f"{name}: {reason}")
                 published[name] = None
         named = self._named(published, pairs)
-        for name in published:
-            if _OF_COMMAND.search(names.inlined[name].text if name in names.inlined else ""):
-                self._published_outputs.setdefault((names.task or "", name), []).append(named)
+        for name, ours in mappings.items():
+            self._published_mappings.setdefault((names.task or "", name), []).append((named, ours))
         return named
 
     def _add_fail(self, tasks: dict[str, Any]) -> None:
@@ -597,9 +610,7 @@ class Orquesta:
                         self._gap(line, f"{name} goes to {target}, which is no task", "Correct the name.")
                     else:
                         successors.setdefault(name, []).append(target)
-                        hits.append(
-                            (Edge(name, number, target, guard_of(when.peek() if when else None)), line)
-                        )
+                        hits.append((Edge(name, number, target, self._guard(name, when)), line))
         closing = cycle_edges({name: successors.get(name, []) for name in self._tasks})
         for edge, line in hits:
             if (edge.source, edge.target) in closing:
@@ -611,6 +622,15 @@ class Orquesta:
         remaining = tuple(edge for edge, _ in hits if (edge.source, edge.target) not in closing)
         joins = frozenset(name for name, task in self._tasks.items() if task.has("join"))
         return Graph(tuple(self._tasks), remaining, joins)
+
+    def _guard(self, task: str, when: Node | None) -> Guard:
+        """Return the demands of a transition. The result of an inquiry without an answer has no `response`. A condition
+        that reads a part of it fails the workflow there, and leads nowhere."""
+        guard = guard_of(when.peek() if when is not None else None)
+        reads_answer = any(_PART_OF_ANSWER.search(subject) for subject, _, _ in guard.atoms)
+        if guard.outcome == ANY and reads_answer and self._known[task].shape == OF_INQUIRY:
+            return replace(guard, outcome=SUCCESS)
+        return guard
 
     def _tell_differences(self, graph: Graph) -> None:
         """Record the differences to Orquesta for tasks that run concurrently."""
@@ -632,25 +652,15 @@ class Orquesta:
                 )
         self._tell_side_by_side(graph)
         self._tell_published(graph)
-        for (writer, variable), line in self._published_mappings.items():
+        for (writer, variable), places in self._published_mappings.items():
             is_published_before = any(
                 other == variable and writer in graph.after(earlier)
                 for earlier, other in self._published_mappings
             )
-            if not (variable in self._start_mappings or is_published_before):
-                continue
-            if places := self._published_outputs.get((writer, variable)):
-                for published in places:
-                    _refuse_merging(published, variable_name(variable))
-            else:
-                self._tell_merged(line, f"{writer} publishes {variable}, which may be a mapping already")
-
-    def _tell_merged(self, line: int, subject: str) -> None:
-        self._gap(
-            line,
-            f"{subject}: StackStorm merges two mappings",
-            "Here the later value replaces the other: publish `old | combine(new)`, or under another name.",
-        )
+            if variable in self._start_mappings or is_published_before:
+                for published, ours in places:
+                    merged = _merged(_earlier(variable_name(variable)), ours.text)
+                    published[variable_name(variable)] = f"{{{{ {merged.text} }}}}"
 
     def _tell_side_by_side(self, graph: Graph) -> None:
         for first, second in combinations(graph.tasks, 2):
@@ -696,7 +706,7 @@ class Orquesta:
                 for variable, _, line in self._pairs(step.get("publish"), take=False):
                     writers.setdefault(variable, []).append((name, number, line))
         guards = {
-            (name, number): guard_of(when.peek() if (when := step.get("when")) is not None else None)
+            (name, number): self._guard(name, step.get("when"))
             for name, task in self._tasks.items()
             for number, step in enumerate((task.get("next") or Node(1)).parts())
         }
@@ -797,6 +807,10 @@ class Orquesta:
             )
             return otherwise
 
+    def _ignored(self, line: int, subject: str) -> None:
+        if self._surroundings.note_ignored is not None:
+            self._surroundings.note_ignored(line, subject)
+
     def _gap(self, line: int, subject: str, by_hand: str) -> None:
         self._tell(line, " ".join(subject.split()), by_hand)
 
@@ -831,14 +845,15 @@ class _ItemNames:
         return Ours("(item[0] if item is sequence and item is not string and item is not mapping else item)")
 
 
-def _refuse_merging(published: dict[str, Any], variable: str) -> None:
-    """Fail the transition if a command printed a mapping and its variable contains one, since StackStorm would merge
-    them."""
-    text = str(published.get(variable, ""))
-    if text.startswith("{{ ") and text.endswith(" }}"):
-        new, old = text[3:-3], f"(context.{variable} | default(none))"
-        merging = f"{old} is mapping and ({new}) is mapping"
-        published[variable] = f"{{{{ none.merges_two_mappings if {merging} else {new} }}}}"
+def _earlier(variable: str) -> str:
+    return f"({member('context', variable)} | default(none))"
+
+
+def _merged(old: str, new: str) -> Ours:
+    """Return the expression for a new value of a variable. Orquesta merges a mapping into an earlier one, level by
+    level."""
+    merging = f"{old} is mapping and ({new}) is mapping"
+    return Ours(f"({old} | combine({new}, recursive=true) if {merging} else {new})")
 
 
 def _names_of(do: Any) -> list[str]:

@@ -16,6 +16,7 @@ from penstock_import.yaql_expressions import Names
 
 _BLOCK = re.compile(r"<%(.*?)%>|\{\{(.*?)\}\}", re.DOTALL)
 _KEY_OF_STORE = re.compile(r"\bsecrets\.")
+_BLOCK_OF_LINE = re.compile(r"\{%(?!-?\s*raw\b).*?%\}")
 _SPECIAL = re.compile(r"\{\{|\{%|\{#")
 
 
@@ -43,13 +44,13 @@ def template(value: Any, names: Names) -> Any:
         return [template(item, names) for item in value]
     if not isinstance(value, str):
         return value
+    if "{%" in value:
+        return jinja_text(value, names)
     blocks = _blocks(value)
     if not blocks:
-        if "{%" in value:
-            raise NotMapped("a block of Jinja")
         return _plain(value)
-    if len({block[1] is None for block in blocks}) > 1 or "{%" in value:
-        raise NotMapped("YAQL and Jinja, or a block of Jinja, in one text")
+    if len({block[1] is None for block in blocks}) > 1:
+        raise NotMapped("YAQL and Jinja in one text")
     text, at = "", 0
     for block in blocks:
         ours = _translated(block, names)
@@ -58,6 +59,16 @@ def template(value: Any, names: Names) -> Any:
         text += _plain(value[at : block.start()]) + "{{ " + _bare(ours.text) + " }}"
         at = block.end()
     return _checked(compile_template, text + _plain(value[at:]))
+
+
+def jinja_text(value: str, names: Names) -> str:
+    """Translate a text with blocks of Jinja, which StackStorm renders as a whole. Raises NotMapped."""
+    if "<%" in value or "{%" in _BLOCK_OF_LINE.sub("", value):
+        raise NotMapped("YAQL beside a block of Jinja, or a block over several lines")
+    ours = jinja_expressions.translate_text(value, names)
+    if _KEY_OF_STORE.search(ours):
+        raise NotMapped("a key of the store beside a block of Jinja")
+    return _checked(compile_template, ours)
 
 
 def as_expression(value: Any, names: Names) -> Ours:
@@ -70,6 +81,8 @@ def as_expression(value: Any, names: Names) -> Ours:
         return Ours(f"{{{pairs}}}", "dict")
     if isinstance(value, list):
         return Ours(f"[{', '.join(as_expression(item, names).text for item in value)}]", "list")
+    if isinstance(value, str) and "{%" in value:
+        raise NotMapped("a block of Jinja within an expression")
     if not isinstance(value, str) or not _blocks(value):
         template(value, names)
         return literal(value)

@@ -24,9 +24,14 @@ class Surroundings:
     """A function that takes the name of a store key, and returns the name of a Penstock secret."""
     note_route: Callable[[int, str], None] | None = None
     """A function that takes the line and the name of an inquiry's route."""
+    note_ignored: Callable[[int, str], None] | None = None
+    """A function that takes the line and the name of a part that StackStorm does not read."""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """The scope and key in the store, or the key in the configuration, of each immutable parameter with such a default."""
 
 
 NOWHERE = Surroundings()
+OF_CONFIGURATION = "config_context."
 _FAILED = "(failed() and not cancelled())"
 _KEPT_OUTCOMES = {
     "succeeded": '(succeeded() and result.status == "succeeded")',
@@ -62,6 +67,15 @@ def key_of_store(surroundings: Surroundings, name: str) -> Ours:
     if scope != "system" or not key:
         raise NotMapped(f"the key {name}, which is not one of the scope system")
     return Ours(f"secrets.{surroundings.note_key(key)}", "secret")
+
+
+def fixed_value(surroundings: Surroundings, name: str) -> Ours:
+    """Return the secret for an immutable parameter with a default of the store or the configuration. Raises
+    NotMapped."""
+    key = surroundings.fixed[name]
+    if key.startswith(OF_CONFIGURATION) and surroundings.note_key is not None:
+        return Ours(f"secrets.{surroundings.note_key(key)}", "secret")
+    return key_of_store(surroundings, key)
 
 
 @dataclass(slots=True)
@@ -121,6 +135,8 @@ class OrquestaNames:
         name, covered = (argument, 0) if argument is not None else (steps[0] if steps else None, 1)
         if name is None:
             raise NotMapped("the whole context")
+        if name in self.surroundings.fixed:
+            return fixed_value(self.surroundings, name), covered
         if name in self.inlined:
             return self.inlined[name], covered
         if name not in self.variables:

@@ -110,7 +110,8 @@ RENDERED = '''
 def rendered(template, parameters, names):
     """Return a command line in which Jinja has put parameters, as StackStorm does; those not given are None."""
     values = {name: parameters.get(name) for name in names}
-    return jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(template).render(values)
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(template).render(values)
 '''
 
 SCRIPT_ARGUMENTS = '''

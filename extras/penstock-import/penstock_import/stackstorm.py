@@ -17,7 +17,7 @@ from penstock_import.action_chain import ActionChain
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
 from penstock_import.orquesta import KnownAction, Orquesta
-from penstock_import.orquesta_names import OF_WORKFLOW, PLAIN, UNKNOWN, Surroundings
+from penstock_import.orquesta_names import OF_CONFIGURATION, OF_WORKFLOW, PLAIN, UNKNOWN, Surroundings
 from penstock_import.parameters import Tell, parameter
 from penstock_import.project import Project, bounded, stub
 from penstock_import.report import Report
@@ -43,6 +43,7 @@ _WORKFLOWS = frozenset({"orquesta", "action-chain"})
 _NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
+_OF_STORE = re.compile(r"\{\{\s*((?:st2kv\.system|config_context)(?:\.\w+)+)\s*(?:\|\s*decrypt_kv\s*)?\}\}")
 _NOTHING_TO_RUN = re.compile(
     r"(?i)\..*|README.*|CHANGE.*|CHANGELOG.*|LICENSE.*|CONTRIBUTORS.*|AUTHORS.*|icon\.png|images|docs?|tests?"
 )
@@ -73,6 +74,8 @@ class StackStormPack:
         """The files of actions with gaps of their parameters."""
         self._kept: dict[str, str] = {}
         """By the name of an action that returns its failure: the name of the action that it runs."""
+        self._fixed: dict[str, dict[str, str]] = {}
+        """By the ref of a workflow here: its immutable parameters, with the key of the store that is their default."""
         self._keys: set[str] = set()
         """The keys of StackStorm's store that are secrets here."""
 
@@ -255,7 +258,10 @@ class StackStormPack:
         tell = self._tell(file)
         schema: dict[str, Any] = {}
         for name, child in (node.get("parameters") or Node(1)).items():
-            if child.is_mapping or child.peek() is None:
+            if runner in _WORKFLOWS and (key := _fixed_key(child)) is not None:
+                child.drop()
+                self._fixed.setdefault(f"{self.project.name}.{_name(theirs)}", {})[name] = key
+            elif child.is_mapping or child.peek() is None:
                 if not child.is_mapping:
                     child.drop()
                 about = parameter(
@@ -278,6 +284,17 @@ class StackStormPack:
             for key in ("name", "runner_type", "entry_point", "description"):
                 if (child := node.get(key)) is not None:
                     child.drop()
+            output = node.get("output_schema")
+            if output is not None and output.peek() and not _says_secret(output.peek()):
+                output.drop()
+                self._tell_apart(
+                    "output schemas",
+                    file,
+                    output.line,
+                    f"output_schema of action {name}",
+                    "StackStorm checks it only with `validate_output_schema`, which is off by default: write it as `result` of "
+                    "the action if yours is on.",
+                )
             enabled = node.get("enabled")
             if enabled is not None and enabled.value() is False:
                 self.report.gap(
@@ -406,7 +423,12 @@ class StackStormPack:
         tell = self._tell(entry)
         action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
         surroundings = Surroundings(
-            self._theirs, str(_peek(node, "name")), partial(self._key, entry), partial(self._route, entry)
+            self._theirs,
+            str(_peek(node, "name")),
+            partial(self._key, entry),
+            partial(self._route, entry),
+            partial(self._ignored, entry),
+            self._fixed.get(f"{self.project.name}.{name}", {}),
         )
         if runner == "orquesta":
             body = Orquesta(tell, action_of, self._keep, surroundings).workflow(root, schema)
@@ -468,11 +490,22 @@ class StackStormPack:
                 "keys of the store",
                 file,
                 1,
-                f"the key {key} of StackStorm's store",
+                f"the value {key.removeprefix(OF_CONFIGURATION)} of the pack's configuration"
+                if key.startswith(OF_CONFIGURATION)
+                else f"the key {key} of StackStorm's store",
                 f"Set the text that actions were given: `printf %s VALUE | penstock secrets set {name}`. Results and logs "
                 "show it as ***, and it is looked up when an attempt begins. One that is not there fails the attempt.",
             )
         return name
+
+    def _ignored(self, file: str, line: int, subject: str) -> None:
+        self._tell_apart(
+            "ignored parts",
+            file,
+            line,
+            f"{subject}: StackStorm ignores it",
+            "Nothing here has it either: take it out, or correct it.",
+        )
 
     def _route(self, file: str, line: int, route: str) -> None:
         self._tell_apart(
@@ -532,11 +565,18 @@ class StackStormPack:
         name = _name(node.text("name"))
         self._tell_environment(file)
         rule: dict[str, Any] = {}
-        if description := node.text("description"):
-            rule["description"] = description
+        description = node.text("description")
         kind = node.get("type")
-        if kind is not None and kind.peek() == {"ref": "standard"}:
+        if kind is not None and kind.peek() in ({"ref": "standard"}, {"ref": "standard", "parameters": {}}):
             kind.drop()
+        if (context := node.get("context")) is not None and context.value():
+            self._tell_apart(
+                "contexts of rules",
+                file,
+                context.line,
+                f"context of rule {name}",
+                "StackStorm keeps it with the rule, and nothing there reads it: leave it out.",
+            )
         trigger, action = node.get("trigger") or Node(node.line), node.get("action") or Node(node.line)
         enabled = node.get("enabled")
         is_enabled = enabled is not None and enabled.value() is True  # StackStorm's default is false
@@ -544,6 +584,16 @@ class StackStormPack:
         for key in ("ref", "pack"):
             if (own := trigger.get(key)) is not None:
                 own.drop()
+        descriptions = [
+            description,
+            *(
+                f"{word}: {text}"
+                for word, part in (("Trigger", trigger), ("Action", action))
+                if (text := part.text("description"))
+            ),
+        ]
+        if any(descriptions):
+            rule["description"] = "\n".join(filter(None, descriptions))
         target_action = self._known(action.text("ref"), file, action.line_of("ref"))
         previous = self._count()
         timer = theirs.endswith("Timer")
@@ -699,6 +749,25 @@ class StackStormPack:
             for task in workflow["tasks"].values():
                 if task.get("action") in refs:
                     task.setdefault("retry", {"max_attempts": 1})
+
+
+def _fixed_key(parameter: Node) -> str | None:
+    """Return the scope and key of the store of which an immutable text has its value; None for another parameter."""
+    about = parameter.peek() if parameter.is_mapping else {}
+    match = _OF_STORE.fullmatch(str(about.get("default")).strip())
+    if match is None or about.get("immutable") is not True or about.get("type", "string") != "string":
+        return None
+    allowed_keys = {"type", "description", "default", "immutable", "required", "secret", "position"}
+    return match[1].removeprefix("st2kv.") if about.keys() <= allowed_keys else None
+
+
+def _says_secret(schema: Any) -> bool:
+    """Return whether any part of an output schema is a secret, which StackStorm masks."""
+    if isinstance(schema, list):
+        return any(map(_says_secret, schema))
+    return isinstance(schema, dict) and (
+        bool(schema.get("secret")) or any(map(_says_secret, schema.values()))
+    )
 
 
 def _python_stub(name: str, entry: str) -> str:

@@ -7,17 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from penstock.errors import DefinitionError
-from penstock.language.expressions import compile_template
 from penstock.language.expressions import condition as compile_condition
-from penstock_import import jinja_expressions
-from penstock_import.action_chain import cast, texts_within
+from penstock_import.action_chain import block_text, cast, texts_within
 from penstock_import.orquesta_expressions import as_expression, template
 from penstock_import.orquesta_names import NOWHERE, Surroundings, key_of_store
+from penstock_import.regular_expressions import regular_expression
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
 _PATH = re.compile(r"trigger((?:\.[A-Za-z_@][A-Za-z0-9_@-]*|\[\d+\])+)")
-_LITERAL = re.compile(r"(?:[^.^$*+?{}\[\]\\|()\n]|\\[^A-Za-z0-9\n])*")
-"""A regular expression without special characters, except escaped ones."""
 _STEP = re.compile(r"\.([A-Za-z_@][A-Za-z0-9_@-]*)|\[(\d+)\]")
 _ALIASES = {
     "equals": "eq",
@@ -128,23 +125,11 @@ def _wildcard(value: str, pattern: Any) -> str:
 
 
 def _regex(value: str, pattern: Any, at_start: bool = False) -> str:
-    """Return a condition for a pattern without special characters, or for alternatives of them, possibly anchored at
-    the start."""
+    """Return a condition for `regex`, or with `at_start` for `matchregex`. Dots of the latter stand for newlines too."""
     if not isinstance(pattern, str):
         return "false"  # it fails in StackStorm
-    try:
-        re.compile(pattern)
-    except (re.error, RecursionError) as error:
-        raise NotMapped(f"a regular expression with a fault: {error}") from None
-    written = []
-    for branch in re.split(r"(?<!\\)\|", pattern):
-        begins = branch.startswith("^")
-        text = _LITERAL.fullmatch(branch.removeprefix("^"))
-        if text is None:
-            raise NotMapped("a regular expression of more than plain characters")
-        plain = literal(re.sub(r"\\(.)", r"\1", text[0])).text
-        written.append(f"{value}.startswith({plain})" if at_start or begins else f"{plain} in {value}")
-    return f"{value} is string and ({' or '.join(written)})"
+    condition = regular_expression(value, pattern, at_start=at_start, dots_match_newlines=at_start)
+    return f"{value} is string and ({condition})"
 
 
 _PATTERNS: dict[str, Callable[[str, Any], str]] = {
@@ -179,9 +164,7 @@ def parameters(
     if isinstance(value, str) and "<%" in value:
         raise NotMapped("YAQL, which a rule leaves as text")
     if isinstance(value, str) and "{%" in value:
-        if "string" not in (kind if isinstance(kind, list) else [kind]) and kind is not None:
-            raise NotMapped("a block of Jinja for what is no text")
-        return _checked_template(jinja_expressions.translate_text(value, _RuleNames(root, NOWHERE)))
+        return block_text(value, _RuleNames(root, NOWHERE), kind)
     names = _RuleNames(root, surroundings)
     if isinstance(value, dict | list):
         return texts_within(value, names)
@@ -189,14 +172,6 @@ def parameters(
     if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
         return cast(mapped, as_expression(value, names), kind)
     return mapped
-
-
-def _checked_template(text: str) -> str:
-    try:
-        compile_template(text)
-    except DefinitionError as error:
-        raise NotMapped(f"it is refused here: {error}") from None
-    return text
 
 
 def _checked(condition: str) -> str:

@@ -111,12 +111,19 @@ def flatten(values: Any) -> list[Any]:
     return flat
 
 
-def combine(first: Any, *mappings: Any) -> dict[Any, Any]:
-    """Return the entries of all mappings: `a | combine(b)`. For equal keys the later one wins."""
+def combine(first: Any, *mappings: Any, recursive: bool = False) -> dict[Any, Any]:
+    """Return the entries of all mappings: `a | combine(b)`. For equal keys the later one wins. With `recursive` two
+    mappings below the same key are combined too."""
     combined: dict[Any, Any] = {}
     for mapping in (first, *mappings):
         spend(1 + len(mapping))
-        combined.update(mapping)
+        if not recursive:
+            combined.update(mapping)
+            continue
+        for key, value in mapping.items():
+            earlier = combined.get(key)
+            is_nested = isinstance(earlier, Mapping) and isinstance(value, Mapping)
+            combined[key] = combine(earlier, value, recursive=True) if is_nested else value
     return combined
 
 
