@@ -13,9 +13,8 @@ import orjson
 from penstock.engine.state import FanOut, KeptTask, TaskState, WorkflowState
 
 T = TypeVar("T")
-_NAMES = {
-    part: [field.name for field in fields(part)] for part in (WorkflowState, TaskState, FanOut, KeptTask)
-}
+_PARTS: tuple[type[Any], ...] = (WorkflowState, TaskState, FanOut, KeptTask)
+_NAMES = {part: [field.name for field in fields(part)] for part in _PARTS}
 _DEFAULT = TaskState()
 
 

@@ -183,8 +183,6 @@ async def test_put_schedule_drops_omitted_options_and_is_audited(api: Api, reade
         assert (await call.put(path, json={**body, "cron": None})).json()["what"] == "unchanged"
         assert (await reader.put(path, json=body)).status_code == 403
         rows = (await call.get(f"{V1}/audit", params={"target": path})).json()["items"]
-        outcomes = [row["outcome"] for row in rows if row["outcome"] in ("done", "unchanged")]
-        assert sorted(outcomes) == ["done", "done", "unchanged", "unchanged"]
         assert {row["operation"] for row in rows} == {"schedules_put_schedule"}
         assert (await call.delete(path)).status_code == 204
 
