@@ -69,8 +69,8 @@ def load_task_state(text: str) -> TaskState:
         fan = stored["fan"]
         stored["fan"] = _known(FanOut, {**fan, "settled": bytearray.fromhex(fan["settled"])})
     if "kept" in stored:
-        kept = stored["kept"]
-        stored["kept"] = _known(KeptTask, {**kept, "items": bytes.fromhex(kept["items"])})
+        task = stored["kept"]
+        stored["kept"] = _known(KeptTask, {**task, "items": bytes.fromhex(task["items"])})
     if "named" in stored:
         stored["named"] = dict(stored["named"])
     return _known(TaskState, stored)

@@ -99,8 +99,8 @@ def _form_of(options: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields of the form with the options of a schedule."""
     kind = next(name for name in WHEN if name in options)
     expression = as_text(options[kind]) if kind == "every" else str(options[kind])
-    others = {name: value for name, value in options.items() if name != kind}
-    return {**form_of_options(others, TEXTS), "kind": kind, "expression": expression}
+    unnamed = {name: value for name, value in options.items() if name != kind}
+    return {**form_of_options(unnamed, TEXTS), "kind": kind, "expression": expression}
 
 
 async def _form(
