@@ -44,6 +44,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
 WRITTEN: Mapping[Path, Callable[[], str]] = {
     **{REFERENCE / name: page for name, page in PAGES.items()},
     **{REFERENCE / name: page for name, page in errors.PAGES.items()},
+    **{REFERENCE / "python" / name: page for name, page in python.PAGES.items()},
     ROOT / "docs/configuration.md": settings.page,
     **{SHIPPED / name: text for name, text in yaml_schemas.FILES.items()},
 }

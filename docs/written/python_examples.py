@@ -96,3 +96,26 @@ order_placed = Trigger("shop.order_placed")
 async def charge(order: int) -> str: ...
 """
 """What every example may use."""
+
+TESTING_EXAMPLES: Mapping[str, str] = {
+    "DurableRun": "import asyncio\n\nfrom penstock import DurableContext, action\nfrom penstock.testing import DurableRun\n\n@action(pack='shop')\nasync def order(ctx: DurableContext) -> bool:\n    return await ctx.ask('Ship it?', schema={'type': 'boolean'})\n\nrun = DurableRun()\nrun.answer(True, after='2h')\nassert asyncio.run(run(order)) is True",
+    "Played": "from penstock import Rule, Trigger, Window, action\nfrom penstock.testing import Played, play\n\nplaced = Trigger('shop.placed')\n\n@action(pack='shop')\nasync def alert() -> None: ...\n\nrule = Rule('shop.many', action=alert, window=Window(count=[placed], at_least=2, within='1h'))\nplayed: Played = play(rule, [{'trigger': 'shop.placed', 'payload': {}, 'at': f'{n}s'} for n in range(2)])\nassert len(played.matches) == 1",
+    "PlayedMatch": "from penstock import Rule, Trigger, Window, action\nfrom penstock.testing import PlayedMatch, play\n\nplaced = Trigger('shop.placed')\n\n@action(pack='shop')\nasync def alert() -> None: ...\n\nrule = Rule('shop.many', action=alert, window=Window(count=[placed], at_least=2, within='1h'))\nmatch: PlayedMatch = play(rule, [{'trigger': 'shop.placed', 'payload': {}, 'at': f'{n}s'} for n in range(2)]).matches[0]\nassert match.match.params == {}",
+    "SimulatedRun": "from penstock import action\nfrom penstock.testing import SimulatedRun, Simulation\n\n@action(pack='shop')\nasync def book(order: int) -> str:\n    return f'booked {order}'\n\nrun: SimulatedRun = Simulation(book).run(book, order=7)\nassert (run.status, run.result) == ('completed', 'booked 7')",
+    "Simulation": "from penstock import action\nfrom penstock.testing import Simulation\n\n@action(pack='shop', retry=3)\nasync def book(order: int) -> str:\n    return f'booked {order}'\n\nsimulation = Simulation(book)\nsimulation.fake(book, raises=ConnectionError('the bank is down'), times=1)\nassert len(simulation.run(book, order=7).attempts('book')) == 2",
+    "Step": "from penstock import action\nfrom penstock.testing import Simulation, Step\n\n@action(pack='shop')\nasync def book(order: int) -> str:\n    return f'booked {order}'\n\nstep: Step = Simulation(book).run(book, order=7).steps[0]\nassert (step.attempt, step.status, step.input) == (1, 'completed', {'order': 7})",
+    "crash_everywhere": "from penstock import DurableContext, action\nfrom penstock.testing import DurableRun, crash_everywhere\n\nasync def send(order: int) -> str:\n    return f'parcel-{order}'\n\n@action(pack='shop')\nasync def deliver(ctx: DurableContext, order: int) -> str:\n    return await ctx.step('send', send, order)\n\n@crash_everywhere\nasync def test_delivery(run: DurableRun) -> None:\n    assert await run(deliver, order=7) == 'parcel-7'\n\ntest_delivery()  # pytest calls it",
+    "evaluate": "from penstock.testing import evaluate\n\nassert evaluate('payload.amount * 2', payload={'amount': 25}) == 50",
+    "play": "from penstock import Rule, Trigger, Window, action\nfrom penstock.testing import play\n\nplaced = Trigger('shop.placed')\n\n@action(pack='shop')\nasync def alert() -> None: ...\n\nrule = Rule('shop.many', action=alert, window=Window(count=[placed], at_least=2, within='1h'))\nassert not play(rule, [{'trigger': 'shop.placed', 'payload': {}, 'at': '0s'}]).matches",
+    "try_rule": "from penstock import Rule, Trigger, action\nfrom penstock.testing import try_rule\n\nplaced = Trigger('shop.placed')\n\n@action(pack='shop')\nasync def charge(order: int) -> None: ...\n\nrule = Rule('shop.charge_big', trigger=placed, when='payload.amount > 100', action=charge, params={'order': '{{ payload.id }}'})\nassert try_rule(rule, {'id': 7, 'amount': 250}).params == {'order': 7}",
+}
+"""An example of each public name of `penstock.testing`."""
+
+RETURNED_EXAMPLES: Mapping[str, str] = {
+    "Breakers": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.breakers.open('shop.charge', reason='the bank is down', by='ada')",
+    "Holds": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.holds.all()",
+    "Limits": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.limits.set('store.all', scope='store', max=50)",
+    "RunContext": "from penstock import action, current\n\n@action(pack='shop')\nasync def charge(order: int) -> None:\n    current().log(f'charging {order}')\n    await current().publish('shop.charged', {'order': order}, transactional=True)",
+    "Schedules": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.schedules.pause('store.nightly', 3600)",
+}
+"""An example of each class that users get from a public name."""

@@ -54,6 +54,64 @@ DOCUMENT: dict[str, Any] = {
                 "responses": {"201": {"description": "It."}},
             },
         },
+        "/charges/{charge}": {
+            "get": {
+                "operationId": "GetCharges",
+                "security": [],
+                "parameters": [
+                    {"name": "charge", "in": "path", "required": True, "schema": {"type": "string"}},
+                    {
+                        "name": "created",
+                        "in": "query",
+                        "style": "deepObject",
+                        "schema": {"anyOf": [{"type": "object"}, {"type": "integer"}]},
+                    },
+                ],
+                "responses": {"200": {"description": "It."}},
+            },
+            "post": {
+                "operationId": "PostCharges",
+                "security": [],
+                "parameters": [
+                    {"name": "charge", "in": "path", "required": True, "schema": {"type": "string"}}
+                ],
+                "requestBody": {
+                    "content": {
+                        "application/x-www-form-urlencoded": {
+                            "schema": {
+                                "type": "object",
+                                "properties": {
+                                    "items": {
+                                        "type": "array",
+                                        "items": {
+                                            "type": "object",
+                                            "properties": {"price": {"type": "string"}},
+                                        },
+                                    },
+                                    "shipping": {
+                                        "anyOf": [{"type": "object"}, {"enum": [""], "type": "string"}]
+                                    },
+                                    "capture": {"type": "boolean"},
+                                },
+                            },
+                            "encoding": {"items": {"style": "deepObject", "explode": True}},
+                        }
+                    }
+                },
+                "responses": {"200": {"description": "It."}},
+            },
+            "delete": {
+                "operationId": "DeleteCharges",
+                "security": [],
+                "parameters": [
+                    {"name": "charge", "in": "path", "required": True, "schema": {"type": "string"}}
+                ],
+                "requestBody": {
+                    "content": {"application/x-www-form-urlencoded": {"schema": {"type": "object"}}}
+                },
+                "responses": {"200": {"description": "It."}},
+            },
+        },
         "/labels": {
             "post": {
                 "tags": ["labels"],
@@ -118,7 +176,14 @@ def imported(document: Path, into: Path, *options: str) -> dict[str, Any]:
 
 def test_operations_become_typed_actions(document: Path, tmp_path: Path) -> None:
     actions = imported(document, tmp_path / "depot")
-    assert sorted(actions) == ["crates_create", "crates_get_one", "post_labels"]
+    assert sorted(actions) == [
+        "crates_create",
+        "crates_get_one",
+        "delete_charges",
+        "get_charges",
+        "post_charges",
+        "post_labels",
+    ]
     show = actions["crates_get_one"]
     assert show["description"] == "Show a crate."
     assert show["parameters"]["required"] == ["crate_id"]
@@ -157,6 +222,29 @@ async def test_imported_actions_call_the_server(document: Path, tmp_path: Path) 
                 "/labels",
                 b"text=a+b&expand%5B%5D=x&expand%5B%5D=y&metadata%5Bk%5D=v",
             ),
+            (
+                "get_charges",
+                {"charge": "ch/1", "created": {"gte": 5, "lt": 9}},
+                "GET",
+                "/charges/ch%2F1?created%5Bgte%5D=5&created%5Blt%5D=9",
+                b"",
+            ),
+            ("get_charges", {"charge": "c", "created": 5}, "GET", "/charges/c?created=5", b""),
+            (
+                "post_charges",
+                {
+                    "charge": "c",
+                    "items": [{"price": "p", "tax_rates": ["t", "u"]}, {"price": "q"}],
+                    "shipping": {"address": {"city": "Ulm"}},
+                    "capture": False,
+                },
+                "POST",
+                "/charges/c",
+                b"items%5B0%5D%5Bprice%5D=p&items%5B0%5D%5Btax_rates%5D%5B0%5D=t&items%5B0%5D%5Btax_rates%5D%5B1%5D=u"
+                b"&items%5B1%5D%5Bprice%5D=q&shipping%5Baddress%5D%5Bcity%5D=Ulm&capture=false",
+            ),
+            ("post_charges", {"charge": "c", "shipping": ""}, "POST", "/charges/c", b"shipping="),
+            ("delete_charges", {"charge": "c"}, "DELETE", "/charges/c", b""),
         ]
         executor = HttpExecutor(allow=["127.0.0.1"])
         for name, params, method, path, body in calls:

@@ -79,6 +79,7 @@ GET     /api/v1/schedule-health                        read    all
 POST    /api/v1/schedule-pauses                        operate all
 GET     /api/v1/schedules/{ref}                        read    all
 GET     /api/v1/schedules/{ref}/definition             read    all
+PUT     /api/v1/schedules/{ref}                        define  all
 PATCH   /api/v1/schedules/{ref}                        define  all
 DELETE  /api/v1/schedules/{ref}                        define  all
 GET     /api/v1/schedules/{ref}/preview                read    all

@@ -33,7 +33,8 @@ def downgrade() -> None:
 
 def next_release(home: Path, last: str) -> Path:
     """A copy of this release, below `home`, that stands for the one after it: a revision more after `last`, a table and a
-    column more, every function of the database in another text, and a function more."""
+    column more, every function of the database in another text, and a function more. It writes a field more into each
+    part of the state of a workflow."""
     for part in ("common", "services", "migrations"):
         shutil.copytree(ROOT / part, home / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     (home / "migrations/versions/9999_next.py").write_text(VERSION.format(last=last))
@@ -46,6 +47,17 @@ def next_release(home: Path, last: str) -> Path:
     _edit(
         home / "common/penstock/store/schema/functions.py", 'return version("penstock")', f'return "{NEXT}"'
     )
+    state = home / "common/penstock/engine/state.py"
+    for last_field in (
+        "    error: Any = None\n\n\n@dataclass(slots=True)\nclass WorkflowState",
+        "    failures: list[int] = field(default_factory=list)\n",
+        "    cancelled: int = 0\n",
+        "    error: Any = None\n\n    @property\n    def final",
+    ):
+        _edit(state, last_field, last_field.replace("\n", "\n    noted: int = 1\n", 1))
+    stored = home / "common/penstock/engine/serialization.py"
+    _edit(stored, '"stops": state.stops,', '"stops": state.stops,\n        "noted": state.noted,')
+    _edit(stored, "_DEFAULT = TaskState()", "_DEFAULT = TaskState(noted=0)")
     return home
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import orjson
 import typer
+from rich.markup import escape
 
 from penstock.cli import name_completion
 from penstock.cli import rule_errors as cli_rule_errors
@@ -23,8 +24,19 @@ from penstock.operate import definitions as operate
 from penstock.operate import event_rules, routes
 from penstock.operate.apply import Change, register
 from penstock.operate.routes import RouteUse
+from penstock.operate.running_work import RUNS, RunningWork, running_work
+from penstock.operate.why.answer import count
 from penstock.service.process_secrecy import hidden_secrets
 from penstock.store.session.database import Session
+
+SHOWN_FORMER, SHOWN_WORKERS = 10, 3
+"""The maximum numbers of definitions and of workers that `apply` names in its text."""
+
+AFTERWARDS = {
+    "action": "Each keeps the options with which it started, and runs the code of the worker that takes it.",
+    "workflow": "Each keeps the graph with which it started.",
+}
+"""What becomes of an execution of a former version, by kind."""
 
 rules = typer.Typer(
     help="List, enable, disable, delete and try rules; see where they failed.", no_args_is_help=True
@@ -35,31 +47,59 @@ def apply(
     source: Annotated[list[str], typer.Argument(help="Python files or modules, or folders of YAML packs.")],
     json: Json = False,
 ) -> None:
-    """Register the definitions of modules and packs. Applying them twice changes nothing."""
+    """Register the definitions of modules and packs. Applying them twice changes nothing. The output names the open
+    executions of former versions, and the live workers that keep their code."""
     with hidden_secrets():
         definitions = load_all(",".join(source))
 
-    async def work(session: Session) -> tuple[list[Change], list[RouteUse]]:
+    async def work(session: Session) -> tuple[list[Change], list[RouteUse], RunningWork]:
         changes = await register(session, definitions)
         named = [
             route for d in definitions.documents() for route, _ in routes.named_routes(d.kind, d.ref, d.body)
         ]
-        return changes, await routes.unserved(session, await find_installation(), named) if named else []
+        settings = await find_installation()
+        unserved = await routes.unserved(session, settings, named) if named else []
+        return changes, unserved, await running_work(session, settings, changes)
 
-    changes, unserved = with_session(work)
+    changes, unserved, running = with_session(work)
     if any(change.kind == "schedule" and change.what != "unchanged" for change in changes):
         wake_schedules()
     if json:
         for change in changes:
-            json_line({"kind": change.kind, "ref": change.ref, "what": change.what})
+            line: dict[str, Any] = {"kind": change.kind, "ref": change.ref, "what": change.what}
+            if change.kind in RUNS:
+                line |= {"open_runs": running.open_runs(change), "workers": running.workers_of(change)}
+            json_line(line)
         return
     changed = [(c.kind, c.ref, c.what) for c in changes if c.what != "unchanged"]
     if changed:
         table(["kind", "ref", "what"], changed)
     out.print(f"{len(changed)} of {len(changes)} definitions changed.")
+    _tell_running(running)
     for use in unserved:
         warn(use)
     print_faults(likely_typos(definitions), err)
+
+
+def _tell_running(running: RunningWork) -> None:
+    """Print what becomes of executions of former versions, and which workers keep their code."""
+    for runs in running.former[:SHOWN_FORMER]:
+        out.print(
+            f"{escape(runs.ref)}: {count(runs.open, 'execution')} of former versions"
+            f" ({runs.running} running, {runs.open - runs.running} waiting). {AFTERWARDS[runs.kind]}"
+        )
+    if (unlisted := len(running.former) - SHOWN_FORMER) > 0:
+        out.print(f"The same holds for {count(unlisted, 'more definition')}. --json lists all.")
+    if workers := running.workers:
+        names = ", ".join(worker.name for worker in workers[:SHOWN_WORKERS])
+        names += ", ..." * (len(workers) > SHOWN_WORKERS)
+        keep = (
+            "keeps the code of its start: replace it"
+            if len(workers) == 1
+            else "keep the code of their start: replace them"
+        )
+        subject = f"{count(len(workers), 'worker')} with these actions ({names})"
+        out.print(escape(f"{subject} {keep} to run new code."))
 
 
 def _listed(kinds: list[str], json: bool, *columns: str) -> None:

@@ -22,6 +22,7 @@ from penstock.language.terms.visible_text import visible, visible_json
 from penstock.service.explain_errors import more_of
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line.")]
+"""The option `--json` of a command, as the type of its parameter."""
 
 STYLES = {
     "completed": "green",
@@ -76,6 +77,7 @@ class VisibleConsole(Console):
 
 out = VisibleConsole(soft_wrap=True, emoji=False, width=None if sys.stdout.isatty() else ENDLESS)
 err = VisibleConsole(stderr=True, soft_wrap=True, emoji=False)
+"""The consoles of standard output and of standard error."""
 
 
 def json_line(value: Any) -> None:

@@ -1,17 +1,20 @@
-"""The stored form of the state of a run: JSON text."""
+"""The stored form of the state of a run: JSON text. A replica of the next release may write fields that this one does not
+know. They are ignored, and lost when this one writes the state: a new field needs a default that keeps the run right."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from penstock.engine.state import FanOut, KeptTask, TaskState, WorkflowState
 
-_FIELDS = {field.name: field for field in fields(TaskState)}
+T = TypeVar("T")
+_PARTS: tuple[type[Any], ...] = (WorkflowState, TaskState, FanOut, KeptTask)
+_NAMES = {part: [field.name for field in fields(part)] for part in _PARTS}
 _DEFAULT = TaskState()
 
 
@@ -33,28 +36,26 @@ def dump_workflow_state(state: WorkflowState) -> str:
 
 
 def load_workflow_state(text: str) -> WorkflowState:
-    fields = orjson.loads(text)
-    outcome = fields.pop("outcome")
-    return WorkflowState(
-        **{**fields, "due": deque(fields["due"])},
-        outcome=None if outcome is None else (outcome[0], outcome[1]),
-    )
+    stored = orjson.loads(text)
+    outcome = stored["outcome"]
+    stored |= {"due": deque(stored["due"]), "outcome": None if outcome is None else (outcome[0], outcome[1])}
+    return _known(WorkflowState, stored)
 
 
 def dump_task_state(task: TaskState) -> str:
     """Return the state of a task as JSON. Fields with their default values are omitted, since most states are small."""
     written: dict[str, Any] = {}
-    for name in _FIELDS:
+    for name in _NAMES[TaskState]:
         value = getattr(task, name)
         if value == getattr(_DEFAULT, name):
             continue
         if name == "fan":
-            value = {field.name: getattr(value, field.name) for field in fields(FanOut)}
+            value = {name: getattr(value, name) for name in _NAMES[FanOut]}
             value["settled"] = bytes(value["settled"]).hex()
             if not value["cancelled"]:
                 del value["cancelled"]
         elif name == "kept":
-            value = {field.name: getattr(value, field.name) for field in fields(KeptTask)}
+            value = {name: getattr(value, name) for name in _NAMES[KeptTask]}
             value["items"] = bytes(value["items"]).hex()
         elif name == "named":
             value = [[source, outcome] for source, outcome in value.items()]
@@ -63,12 +64,18 @@ def dump_task_state(task: TaskState) -> str:
 
 
 def load_task_state(text: str) -> TaskState:
-    fields: Mapping[str, Any] = orjson.loads(text)
-    read = dict(fields)
-    if "fan" in read:
-        read["fan"] = FanOut(**{**read["fan"], "settled": bytearray.fromhex(read["fan"]["settled"])})
-    if "kept" in read:
-        read["kept"] = KeptTask(**{**read["kept"], "items": bytes.fromhex(read["kept"]["items"])})
-    if "named" in read:
-        read["named"] = dict(read["named"])
-    return TaskState(**read)
+    stored = orjson.loads(text)
+    if "fan" in stored:
+        fan = stored["fan"]
+        stored["fan"] = _known(FanOut, {**fan, "settled": bytearray.fromhex(fan["settled"])})
+    if "kept" in stored:
+        task = stored["kept"]
+        stored["kept"] = _known(KeptTask, {**task, "items": bytes.fromhex(task["items"])})
+    if "named" in stored:
+        stored["named"] = dict(stored["named"])
+    return _known(TaskState, stored)
+
+
+def _known(part: type[T], stored: Mapping[str, Any]) -> T:
+    """Return a part of the state without the stored fields that this release does not know."""
+    return part(**{name: stored[name] for name in _NAMES[part] if name in stored})

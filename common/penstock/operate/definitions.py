@@ -10,6 +10,7 @@ import orjson
 from penstock.errors import NotFound
 from penstock.language.definitions.declaration import declare
 from penstock.language.definitions.rule import Rule
+from penstock.language.definitions.schedule import Schedule
 from penstock.language.loading import Definitions
 from penstock.language.terms.sources import Source
 from penstock.operate.apply import Change, register
@@ -64,6 +65,11 @@ async def put_rule(session: Session, ref: str, options: Mapping[str, Any]) -> Ch
 def rule_of(ref: str, options: Mapping[str, Any]) -> Rule:
     """Return a rule with these options. Raises DefinitionError."""
     return declare(Rule, {"ref": ref, **options}, Source("rule", 0))
+
+
+def schedule_of(ref: str, options: Mapping[str, Any]) -> Schedule:
+    """Return a schedule with these options. Raises DefinitionError."""
+    return declare(Schedule, {"ref": ref, **options}, Source("schedule", 0))
 
 
 async def enable_rule(session: Session, ref: str, enabled: bool) -> None:

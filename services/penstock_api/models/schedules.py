@@ -92,6 +92,13 @@ class CreateSchedule(ChangeSchedule):
     enabled: bool | None = None
 
 
+class PutSchedule(ChangeSchedule):
+    """The options of a schedule. An omitted option has its default. Durations are seconds, or texts such as "5m"."""
+
+    action: str = Field(description="The action or workflow to start.")
+    enabled: bool | None = Field(default=None, description="The initial state of a new schedule.")
+
+
 class ScheduleChanged(Changed):
     schedule: Schedule
 

@@ -11,6 +11,9 @@ from penstock.errors import InvalidInput
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.packs.declaration_text import python_of, yaml_of
+from penstock.operate import definitions
+from penstock.store.definitions import catalog
+from penstock.store.session.database import Session
 
 MORE = "more"
 """The field of a form with all options that have no field of their own, as JSON."""
@@ -22,6 +25,19 @@ def options_of(form: Mapping[str, str], texts: Sequence[str]) -> dict[str, Any]:
     if params := _document(form, "params"):
         options["params"] = params
     return options | _document(form, MORE)
+
+
+async def stored_options(session: Session, kind: str, ref: str) -> dict[str, Any]:
+    """Return the options of a stored rule or schedule. Raises NotFound, and InvalidInput if a page may not show all of its
+    values."""
+    masked = (await definitions.one(session, [kind], ref))["definition"]
+    [stored] = await catalog.current(session, [kind], [ref])
+    if masked != orjson.loads(stored.body):
+        raise InvalidInput(
+            f"{ref} has a secret value, which a page does not show",
+            hint="Change it in its file, and `penstock apply` that.",
+        )
+    return dict(masked)
 
 
 def form_of_options(options: Mapping[str, Any], texts: Sequence[str]) -> dict[str, str]:

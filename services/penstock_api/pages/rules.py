@@ -15,12 +15,11 @@ from penstock.language.rules.trial import FORM
 from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS
 from penstock.operate import definitions, event_rules
 from penstock.operate.access import Caller
-from penstock.store.definitions import catalog
 from penstock.store.events.event_list import EventFilter
 from penstock.store.session.database import Session
 from penstock_api.auth.access import DEFINE_ALL, READ, Asked, own
 from penstock_api.backend import Db
-from penstock_api.pages.drafts import draft, form_of_options, options_of
+from penstock_api.pages.drafts import draft, form_of_options, options_of, stored_options
 from penstock_api.pages.page import PageRouter, first_tenant, form_of, page
 from penstock_api.pages.schema_example import example
 
@@ -54,7 +53,7 @@ async def write(
     started. The condition of a draft can read secret values of events, so only a caller that may save rules may try one."""
     form = dict(request.query_params)
     if change:
-        form = {"ref": change, **form_of_options(await _options(session, change), TEXTS)}
+        form = {"ref": change, **form_of_options(await stored_options(session, "rule", change), TEXTS)}
     if change or "ref" not in form:
         return await _form(request, session, {"params": "{}", **form})
     try:
@@ -88,18 +87,6 @@ async def _form(
         draft=draft,
         verdicts=verdicts,
     )
-
-
-async def _options(session: Session, ref: str) -> dict[str, Any]:
-    """Return the options of a rule. Raises NotFound, and InvalidInput if a page may not show all of its values."""
-    masked = (await definitions.one(session, ["rule"], ref))["definition"]
-    [stored] = await catalog.current(session, ["rule"], [ref])
-    if masked != orjson.loads(stored.body):
-        raise InvalidInput(
-            f"{ref} has a secret value, which a page does not show",
-            hint="Change it in its file, and `penstock apply` that.",
-        )
-    return dict(masked)
 
 
 @router.get("/rules/{ref}", dependencies=[READ])

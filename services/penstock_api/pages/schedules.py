@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from penstock.client.schedules import WHEN, Schedules, upcoming
 from penstock.errors import DefinitionError, InvalidInput, PenstockError
-from penstock.language.definitions.declaration import declare
-from penstock.language.definitions.schedule import Overlap, Schedule
+from penstock.language.definitions.schedule import Overlap
 from penstock.language.schedules import Preview
 from penstock.language.schedules.compiled_schedule import compile_schedule
-from penstock.language.terms.sources import Source
+from penstock.language.terms.durations import as_text
 from penstock.operate import definitions
 from penstock.store.session.database import Session
 from penstock_api.auth.access import DEFINE_ALL, READ_ALL
 from penstock_api.backend import Db, OnSchedules
 from penstock_api.models import schedules as models
-from penstock_api.pages.drafts import draft, options_of
+from penstock_api.pages.drafts import draft, form_of_options, options_of, stored_options
 from penstock_api.pages.page import PageRouter, page
 
 router: APIRouter = PageRouter("schedules")
@@ -72,22 +71,36 @@ async def _fires(schedules: Schedules, schedule: models.Schedule) -> list[float]
 
 
 @router.get("/schedules/new", dependencies=[DEFINE_ALL])
-async def write(request: Request, session: Db) -> Response:
-    """Show a form for a new schedule, and the next fires of the draft in the address. Nothing is stored or started."""
+async def write(
+    request: Request,
+    session: Db,
+    change: Annotated[str, Query(description="The schedule with which the form begins.")] = "",
+) -> Response:
+    """Show a form for a schedule, and the next fires of the draft in the address. Nothing is stored or started."""
     form = dict(request.query_params)
-    if "ref" not in form:
+    if change:
+        form = {"ref": change, **_form_of(await stored_options(session, "schedule", change))}
+    if change or "ref" not in form:
         return await _form(request, session, {"params": "{}", "timezone": "UTC", **form})
     try:
         options = options_of(form, TEXTS)
         if form.get("kind") in WHEN:
             options[form["kind"]] = form.get("expression", "")
-        schedule = declare(Schedule, {"ref": form.get("ref", ""), **options}, Source("schedule", 0))
+        schedule = definitions.schedule_of(form.get("ref", ""), options)
         now = datetime.now(UTC)
         preview = upcoming(compile_schedule(schedule.body()), now, PREVIEWED)
         written = draft(schedule)
     except (InvalidInput, DefinitionError) as error:
         return await _form(request, session, form, refused=error)
     return await _form(request, session, form, draft=written, preview=preview)
+
+
+def _form_of(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the fields of the form with the options of a schedule."""
+    kind = next(name for name in WHEN if name in options)
+    expression = as_text(options[kind]) if kind == "every" else str(options[kind])
+    unnamed = {name: value for name, value in options.items() if name != kind}
+    return {**form_of_options(unnamed, TEXTS), "kind": kind, "expression": expression}
 
 
 async def _form(

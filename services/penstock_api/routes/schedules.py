@@ -57,6 +57,13 @@ async def definition(ref: str, session: Db) -> Definition:
     return Definition.model_validate(await definitions.one(session, ["schedule"], ref))
 
 
+@router.put("/schedules/{ref}", dependencies=[DEFINE_ALL])
+async def put_schedule(ref: str, body: models.PutSchedule, schedules: OnSchedules) -> models.ScheduleChanged:
+    """Create a schedule, or replace its options."""
+    [change] = await schedules.put(definitions.schedule_of(ref, body.model_dump(exclude_none=True)))
+    return models.ScheduleChanged(what=change.what, schedule=await show(ref, schedules))
+
+
 @router.patch("/schedules/{ref}", dependencies=[DEFINE_ALL])
 async def update(ref: str, body: models.ChangeSchedule, schedules: OnSchedules) -> models.ScheduleChanged:
     """Change some options of a schedule. The others stay."""

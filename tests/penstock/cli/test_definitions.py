@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from penstock.language.terms.ids import new_id
+from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
 
 SHOP = """
@@ -112,3 +115,65 @@ async def test_a_later_definition_is_checked_against_registered_ones(
     )
     assert "`nothere` is not defined here" in (await penstock(*made, "order={{ nothere.x }}")).err
     assert "`cli_shop.charge` has no parameter `ordr`" in (await penstock(*made, "ordr=1")).err
+
+
+FLOW = """
+from penstock import action, workflow
+
+@action(pack="cli_flow", retry={{"max_attempts": {tries}}})
+async def charge(order: int) -> int:
+    return order
+
+@workflow(pack="cli_flow")
+def fulfil(order: int):
+    return {{"{name}": charge(order=order)}}
+"""
+
+
+async def test_apply_counts_open_runs_of_former_versions(house: Installation, tmp_path: Path) -> None:
+    """No service runs, so what is started stays open: each count is that of the starts before the change."""
+    path = tmp_path / "cli_flow.py"
+    path.write_text(FLOW.format(tries=2, name="first"))
+    first = await penstock("apply", path)
+    assert "former" not in first.out
+    assert "worker" not in first.out
+    for _ in range(3):
+        await house.client.start("cli_flow.fulfil", {"order": 1})
+    await house.client.start("cli_flow.charge", {"order": 1})
+    assert "former" not in (await penstock("apply", path)).out
+    path = tmp_path / "cli_flow_2.py"  # a process imports a file once
+    path.write_text(FLOW.format(tries=3, name="second"))
+    changed = await penstock("apply", path)
+    assert "2 of 2 definitions changed." in changed.out
+    assert re.search(
+        r"cli_flow.fulfil: 3 executions of former versions \(\d running, \d waiting\)", changed.out
+    )
+    assert "Each keeps the graph with which it started." in changed.out
+    assert "cli_flow.charge: 1 execution of former versions (0 running, 1 waiting)" in changed.out
+    again = await penstock("apply", path, "--json")
+    assert {d["ref"]: (d["what"], d["open_runs"], d["workers"]) for d in again.documents} == {
+        "cli_flow.charge": ("unchanged", 1, []),
+        "cli_flow.fulfil": ("unchanged", 3, []),
+    }
+
+
+async def test_apply_names_live_workers_that_offer_its_actions(house: Installation, tmp_path: Path) -> None:
+    path = tmp_path / "cli_flow.py"
+    path.write_text(FLOW.format(tries=2, name="first"))
+    for name, actions, age in (
+        ("apt", ["cli_flow.charge", "other.thing"], 0),
+        ("gone", ["cli_flow.charge"], 86_400),
+        ("other", ["other.thing"], 0),
+    ):
+        await house.session.fetch(
+            "insert into process (id, kind, name, actions, beat_at)"
+            " values ($1, 'worker', $2, $3, clock_timestamp() - make_interval(secs => $4)) returning 1",
+            new_id(),
+            name,
+            actions,
+            float(age),
+        )
+    told = (await penstock("apply", path)).out
+    assert "1 worker with these actions (apt) keeps the code of its start: replace it" in told
+    documents = (await penstock("apply", path, "--json")).documents
+    assert {d["ref"]: d["workers"] for d in documents} == {"cli_flow.charge": ["apt"], "cli_flow.fulfil": []}

@@ -58,3 +58,24 @@ def test_a_task_state_round_trips_and_stores_only_unusual_fields() -> None:
             "digest": "",
         },
     }
+
+
+def test_fields_of_the_next_release_are_ignored() -> None:
+    """Replicas of two releases decide on the same rows in turn."""
+    run = WorkflowState(5, due=deque([2]))
+    stored = orjson.loads(dump_workflow_state(run))
+    assert load_workflow_state(orjson.dumps({**stored, "noted": [1]}).decode()) == run
+    task = TaskState("open", fan=FanOut(2, settled=bytearray([1])), kept=KeptTask("failed", bytes([5])))
+    stored = orjson.loads(dump_task_state(task))
+    stored |= {part: {**stored[part], "noted": 1} for part in ("fan", "kept")}
+    assert load_task_state(orjson.dumps({**stored, "noted": {"a": 1}}).decode()) == task
+
+
+def test_fields_that_the_release_before_did_not_write_have_defaults() -> None:
+    """Such a release knew neither `failures` of a run nor `cancelled` of a fan-out."""
+    run = orjson.loads(dump_workflow_state(WorkflowState(5, failures=[3])))
+    del run["failures"]
+    assert load_workflow_state(orjson.dumps(run).decode()) == WorkflowState(5)
+    task = orjson.loads(dump_task_state(TaskState("open", fan=FanOut(2, cancelled=1))))
+    del task["fan"]["cancelled"]
+    assert load_task_state(orjson.dumps(task).decode()) == TaskState("open", fan=FanOut(2))

@@ -47,6 +47,7 @@ PAGES = {
     "schedules": "/schedules",
     "schedule": "/schedules/depot.nightly",
     "schedule-new": "/schedules/new?ref=depot.weekly&kind=cron&expression=0+2+*+*+1&timezone=Europe/Paris&action=depot.confirm",
+    "schedule-changed": "/schedules/new?change=depot.hourly",
     "limits": "/limits",
     "limit": "/limits/depot.gate",
     "inquiries": "/inquiries",

@@ -204,6 +204,7 @@ TESTS: dict[str, Callable[..., Any]] = {
     "startswith": _paid(str.startswith, DEEP),
     "undefined": JINJA_TESTS["undefined"],
 }
+"""The tests of expressions (`x is defined`), by name."""
 TESTS |= {name: _paid(JINJA_TESTS[name], DEEP) for name in _JINJAS_TESTS.split()}
 for _operator, _names in _COMPARING_TESTS.items():
     TESTS |= dict.fromkeys(_names.split(), COMPARISONS[_operator])

@@ -46,12 +46,14 @@ STR_METHODS: dict[str, Callable[..., Any]] = {name: _paid(getattr(str, name)) fo
     "join": text.join_with,
     "replace": text.replace,
 }
+"""The methods of texts that expressions may call, by name."""
 MAPPING_METHODS: dict[str, Callable[..., Any]] = {
     "get": _key_or,
     "items": lambda mapping: list(mapping.items()),
     "keys": lambda mapping: list(mapping.keys()),
     "values": lambda mapping: list(mapping.values()),
 }
+"""The methods of mappings that expressions may call, by name."""
 ATTRIBUTES: tuple[tuple[type, frozenset[str]], ...] = (
     (datetime, frozenset(_DATETIME.split())),
     (date, frozenset(_DATE.split())),

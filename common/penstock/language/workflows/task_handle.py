@@ -97,10 +97,12 @@ def success(task: TaskHandle | str) -> dict[str, Any]:
 
 
 def failed(task: TaskHandle | str) -> dict[str, Any]:
+    """Return the rule that a task ended as failure."""
     return TaskRule(failed=task)
 
 
 def skipped(task: TaskHandle | str) -> dict[str, Any]:
+    """Return the rule that a task was skipped."""
     return TaskRule(skipped=task)
 
 
@@ -110,10 +112,12 @@ def all_of(*parts: Any) -> dict[str, Any]:
 
 
 def any_of(*parts: Any) -> dict[str, Any]:
+    """Return the rule that at least one of these rules holds."""
     return TaskRule(any=list(parts))
 
 
 def none_of(*parts: Any) -> dict[str, Any]:
+    """Return the rule that none of these rules holds."""
     return TaskRule(none=list(parts))
 
 

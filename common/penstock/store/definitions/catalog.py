@@ -196,6 +196,32 @@ async def history(db: Session, kind: str, ref: str, digest: str = "") -> list[Pa
     return rows_as(PastVersion, await db.fetch(HISTORY, kind, ref, digest))
 
 
+@dataclass(frozen=True, slots=True)
+class FormerRuns:
+    """The open executions of former versions of a definition. `running` of them have an attempt on a worker, or are
+    workflows under way."""
+
+    kind: str
+    ref: str
+    open: int
+    running: int
+
+
+FORMER_RUNS = """
+select d.kind, d.ref, count(*)::integer as open, (count(*) filter (where e.status = 'running'))::integer as running
+from unnest($1::text[], $2::text[]) as x (kind, ref) join catalog c using (kind, ref)
+join definition d on d.kind = c.kind and d.ref = c.ref and d.id <> c.definition_id
+join execution e on e.definition_id = d.id and e.finished_at is null
+group by d.kind, d.ref order by d.kind, d.ref
+"""
+
+
+async def former_runs(session: Session, names: Sequence[tuple[str, str]]) -> list[FormerRuns]:
+    """Return the open executions of former versions of these definitions, each named by kind and ref."""
+    rows = await session.fetch(FORMER_RUNS, [kind for kind, _ in names], [ref for _, ref in names])
+    return rows_as(FormerRuns, rows)
+
+
 MAKE_CURRENT = """
 insert into catalog as c (kind, ref, definition_id, trigger, triggers, enabled)
 select k, r, d, t, w::text[], e

@@ -121,3 +121,23 @@ group by route, actions, process.labels order by route
 async def workers_by_route(session: Session, stale: float) -> Sequence[RouteWorkers]:
     """Return the workers with a heartbeat within `stale` seconds, by route; equal workers are counted together."""
     return rows_as(RouteWorkers, await session.fetch(ALIKE, stale))
+
+
+@dataclass(frozen=True, slots=True)
+class OfferingWorker:
+    """A live worker, with those of the actions asked for that it offers."""
+
+    name: str
+    actions: list[str]
+
+
+OFFERING = """
+select name, array(select unnest(actions) intersect select unnest($2::text[])) as actions from process
+where kind = 'worker' and state <> 'dead' and beat_at > clock_timestamp() - make_interval(secs => $1)
+    and actions && $2::text[] order by name
+"""
+
+
+async def offering(session: Session, stale: float, actions: Sequence[str]) -> list[OfferingWorker]:
+    """Return the workers with a heartbeat within `stale` seconds that offer some of these actions."""
+    return rows_as(OfferingWorker, await session.fetch(OFFERING, stale, list(actions)))

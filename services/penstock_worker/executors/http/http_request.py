@@ -154,9 +154,14 @@ def _file(
 
 def _pairs(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield names and texts. A list gives its name several times, and null gives nothing. A mapping gives `name[key]`,
-    and a list inside of it `name[key][0]`."""
+    and a list inside of it `name[key][0]`. A list with mappings or lists in it gives `name[0]`, as the fields of two items
+    would be one list otherwise."""
     for name, value in values.items():
-        for item in value if isinstance(value, list | tuple) else (value,):
+        items = value if isinstance(value, list | tuple) else (value,)
+        if items is value and any(isinstance(item, Mapping | list | tuple) for item in items):
+            yield from _nested(name.removesuffix("[]"), items)
+            continue
+        for item in items:
             yield from _nested(name, item)
 
 

@@ -1,4 +1,4 @@
-"""A rule that is written on a page: the events on which it is tried, and the request that saves it."""
+"""Rules and schedules that are written on pages: what a trial shows, and the requests that save them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import httpx
 import pytest
 from pydantic import Field
 
-from penstock import Rule, Trigger, Window, action
+from penstock import Rule, Schedule, Trigger, Window, action
 from penstock_api.models.definitions import PutRule
+from penstock_api.models.schedules import PutSchedule
 from tests.penstock_api.conftest import THEIRS, Api
 from tests.penstock_api.pages.forms import forms
 
@@ -116,3 +117,88 @@ async def test_option_without_a_field_stays_in_a_changed_rule(
 
 def test_request_has_the_options_of_a_rule() -> None:
     assert set(PutRule.model_fields) == set(Rule.model_fields) - {"ref"}
+
+
+SCHEDULES = {
+    "cron": Schedule(
+        "drafts.timed",
+        action=take,
+        cron="0 2 * * 1",
+        timezone="Europe/Paris",
+        params={"n": 7},
+        context={"shift": "night"},
+        jitter="30s",
+        missed={"policy": "delay", "delay": "5m", "catch_up": "all"},
+        overlap="queue",
+        ends_at="2090-01-01T00:00:00+00:00",
+        retry={"max_attempts": 3},
+        tenant=THEIRS,
+        description="Takes each week.",
+    ),
+    "every": Schedule("drafts.timed", action=take, every=5400.5, enabled=False),
+    "at": Schedule("drafts.timed", action=take, at="2090-01-31T09:00", timezone="Europe/Paris"),
+    "rrule": Schedule(
+        "drafts.timed", action=take, rrule="DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO"
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SCHEDULES)
+async def test_schedule_is_changed_with_all_of_its_options(
+    api: Api, reader: httpx.AsyncClient, call: httpx.AsyncClient, kind: str
+) -> None:
+    """The form begins with all options, and the draft that it sends has all of them, with the edited one changed."""
+    await api.house.apply(SCHEDULES[kind])
+    path, html = f"{V1}/schedules/drafts.timed", {"accept": "text/html"}
+    link = await call.get("/schedules/drafts.timed", headers=html)
+    assert 'href="/schedules/new?change=drafts.timed"' in link.text
+    page = await call.get("/schedules/new", params={"change": "drafts.timed"}, headers=html)
+    [form] = [form for form in forms(page.text, "/schedules/new") if form.key == ("GET", "/schedules/new")]
+    stored = (await call.get(f"{path}/definition")).json()["definition"]
+    draft = await call.get("/schedules/new", params=form.body, headers=html)
+    assert draft.status_code == 200, draft.text
+    [save] = [form for form in forms(draft.text, "/schedules/new") if form.of_a_script]
+    assert save.key == ("PUT", path)
+    assert {"ref": "drafts.timed", **save.body} == stored
+    assert (await save.send(call)).json()["what"] == "unchanged"
+    edited = await call.get("/schedules/new", params={**form.body, "description": "Takes."}, headers=html)
+    [save] = [form for form in forms(edited.text, "/schedules/new") if form.of_a_script]
+    assert (await save.send(call)).json()["what"] == "changed"
+    after = (await call.get(f"{path}/definition")).json()["definition"]
+    assert after == {**stored, "description": "Takes."}
+    assert (await call.delete(path)).status_code == 204
+
+
+async def test_put_schedule_drops_omitted_options_and_is_audited(api: Api, reader: httpx.AsyncClient) -> None:
+    path, body = f"{V1}/schedules/drafts.put", {"action": "drafts.take", "every": "5m", "jitter": "10s"}
+    async with api.caller() as call:
+        assert (await call.put(path, json=body)).json()["what"] == "new"
+        assert (await call.put(path, json=body)).json()["what"] == "unchanged"
+        del body["jitter"]
+        assert (await call.put(path, json=body)).json()["what"] == "changed"
+        stored = (await call.get(f"{path}/definition")).json()["definition"]
+        assert stored == {"ref": "drafts.put", "action": "drafts.take", "every": 300}
+        refused = await call.put(path, json={**body, "cron": "0 2 * * *"})
+        assert refused.status_code == 422, refused.text
+        assert (await call.put(path, json={**body, "cron": None})).json()["what"] == "unchanged"
+        assert (await reader.put(path, json=body)).status_code == 403
+        rows = (await call.get(f"{V1}/audit", params={"target": path})).json()["items"]
+        assert {row["operation"] for row in rows} == {"schedules_put_schedule"}
+        assert (await call.delete(path)).status_code == 204
+
+
+async def test_schedule_with_a_secret_value_is_not_changed_on_a_page(
+    api: Api, reader: httpx.AsyncClient, call: httpx.AsyncClient
+) -> None:
+    await api.house.apply(Schedule("drafts.sealed", action=take, every="1h", params={"pin": "08154711"}))
+    page = await call.get(
+        "/schedules/new", params={"change": "drafts.sealed"}, headers={"accept": "text/html"}
+    )
+    assert page.status_code == 422
+    assert "has a secret value, which a page does not show" in page.text
+    assert "08154711" not in page.text
+    assert (await call.delete(f"{V1}/schedules/drafts.sealed")).status_code == 204
+
+
+def test_request_has_the_options_of_a_schedule() -> None:
+    assert set(PutSchedule.model_fields) == set(Schedule.model_fields) - {"ref"}
