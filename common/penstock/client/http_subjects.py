@@ -10,7 +10,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from penstock.client.checked_arguments import checks_arguments
-from penstock.client.http_words import segment, text_of
+from penstock.client.http_words import segment
 from penstock.store.admission.breakers import BreakerState
 from penstock.store.admission.holds import Hold
 from penstock.store.admission.limits import LimitInForce
@@ -21,6 +21,7 @@ Ask = Callable[..., Coroutine[Any, Any, Any]]
 
 _HOLDS = TypeAdapter(list[Hold])
 _BREAKERS = TypeAdapter(list[BreakerState])
+_LIMIT = TypeAdapter(LimitInForce)
 _LIMITS = TypeAdapter(list[LimitInForce])
 _PROCESSES = TypeAdapter(list[Process])
 
@@ -33,16 +34,16 @@ class HttpLimits:
         self._ask = ask
 
     async def in_force(self) -> list[LimitInForce]:
-        return _limits(await self._ask("GET", "/limits"))
+        return _LIMITS.validate_python(await self._ask("GET", "/limits"))
 
     async def set(self, /, ref: str, **options: Any) -> LimitInForce:
         """Change a limit, or create one. Raises InvalidInput."""
-        return _limits([await self._ask("PATCH", f"/limits/{segment(ref)}", options)])[0]
+        return _LIMIT.validate_python(await self._ask("PATCH", f"/limits/{segment(ref)}", options))
 
     async def remove(self, ref: str) -> LimitInForce | None:
         """Undo the manual change of a limit. Return the limit that is then in force, or None. Raises NotFound."""
         limit = (await self._ask("DELETE", f"/limits/{segment(ref)}"))["in_force"]
-        return None if limit is None else _limits([limit])[0]
+        return None if limit is None else _LIMIT.validate_python(limit)
 
 
 @checks_arguments
@@ -158,12 +159,6 @@ class HttpWorkers:
             path = f"/workers/{segment(name)}/{'cordon' if cordoned else 'uncordon'}"
             changed += (await self._ask("POST", path, {}))["names"]
         return changed
-
-
-def _limits(rows: Sequence[dict[str, Any]]) -> list[LimitInForce]:
-    return _LIMITS.validate_python(
-        [{**row, **{name: text_of(row[name]) for name in ("declared", "breaker")}} for row in rows]
-    )
 
 
 def processes_of(rows: Sequence[dict[str, Any]]) -> list[Process]:

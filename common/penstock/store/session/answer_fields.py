@@ -1,0 +1,24 @@
+"""The types of fields that answers over HTTP show in another form than rows have, and that clients read back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+import orjson
+from pydantic import BeforeValidator, PlainSerializer
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()
+
+
+def _value(text: str | None) -> Any:
+    return None if text is None else orjson.loads(text)
+
+
+JsonText = Annotated[str, BeforeValidator(_text), PlainSerializer(_value, return_type=Any)]
+"""A JSON text, of which an answer has the value."""
+JsonTextOrNull = Annotated[str | None, BeforeValidator(_text), PlainSerializer(_value, return_type=Any)]
+Seconds = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
+"""A time, of which an answer has the seconds."""
