@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from penstock.operate.access import LIFETIME_S, OVERLAP_S
+from penstock.store.access.tokens import Token
 from penstock_api.models.executions import ListedExecution
 from penstock_api.models.model import Answer, Given, Instant, JsonText, Seconds, Tenant, Text
 
@@ -157,28 +158,6 @@ class AuditHead(Answer):
     head: str = Field(description="The newest position and seal, for `penstock audit verify --head`.")
     position: int
     unsealed: int = Field(description="The number of rows that are not sealed yet.")
-
-
-class Token(Answer):
-    name: str
-    scopes: list[str]
-    tenants: list[str] = Field(description="The tenants; without any, all tenants.")
-    routes: list[str] = Field(description="The routes that its workers may serve; without any, all routes.")
-    packs: list[str] = Field(
-        description="The packs with the actions that its workers may run; without any, all packs."
-    )
-    created_by: str
-    created_at: datetime
-    expires_at: datetime | None
-    rotated_at: datetime | None = Field(
-        description="The instant of the last rotation; null if there was none."
-    )
-    used_at: datetime | None = Field(
-        description="The instant of its last use, to ten minutes; null if it was never used."
-    )
-    old_until: datetime | None = Field(
-        description="The instant until which the secret before the last rotation is valid."
-    )
 
 
 class NewToken(Given):
