@@ -6,7 +6,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import orjson
 from pydantic import TypeAdapter
 
 from penstock.client.checked_arguments import checks_arguments
@@ -146,11 +145,11 @@ class HttpWorkers:
 
     async def all(self) -> list[Process]:
         """Return the executors and workers that are alive."""
-        return processes_of(await self._ask("GET", "/workers"))
+        return _PROCESSES.validate_python(await self._ask("GET", "/workers"))
 
     async def named(self, name: str) -> list[Process]:
         """Return the live processes of this name. Raises NotFound."""
-        return processes_of(await self._ask("GET", f"/workers/{segment(name)}"))
+        return _PROCESSES.validate_python(await self._ask("GET", f"/workers/{segment(name)}"))
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:
         """Cordon workers, so that they take no new work, or undo it. Return their names. Raises NotFound."""
@@ -159,14 +158,6 @@ class HttpWorkers:
             path = f"/workers/{segment(name)}/{'cordon' if cordoned else 'uncordon'}"
             changed += (await self._ask("POST", path, {}))["names"]
         return changed
-
-
-def processes_of(rows: Sequence[dict[str, Any]]) -> list[Process]:
-    """Return processes from their JSON in the API."""
-    texts = ("labels", "executors")
-    return _PROCESSES.validate_python(
-        [{**row, **{name: orjson.dumps(row[name]).decode() for name in texts}} for row in rows]
-    )
 
 
 def _instants(row: dict[str, Any]) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from penstock.language.terms.budgets import MAX_UNITS, UNIT, WhenSpent
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, MAX_AMOUNT
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.run_labels import MAX_LABELS, MAX_VALUE, check_labels
+from penstock.store.executions.execution_list import FAILURE
+from penstock.store.session.answer_fields import Item
 from penstock_api.models.model import (
     Answer,
     Given,
@@ -30,17 +32,6 @@ def _labels(labels: dict[str, str]) -> dict[str, str]:
         return check_labels(labels)
     except Wrong as wrong:
         raise ValueError(f"{wrong}. {wrong.hint}") from None
-
-
-def _item(value: int | None) -> int | None:
-    return None if value == -1 else value
-
-
-Item = Annotated[
-    int | None,
-    BeforeValidator(_item),
-    Field(description="The number of the item, for a task with items; else null."),
-]
 
 
 class Start(Given):
@@ -80,24 +71,6 @@ class Start(Given):
 
 class Started(Answer):
     id: UUID = Field(description="The id of the execution, which is durably stored.")
-
-
-FAILURE = "One sentence that names the cause of the failure: the first task, item or step that failed, at any depth."
-
-
-class ListedExecution(Answer):
-    id: UUID
-    status: str
-    action: str
-    namespace: str = Field(description="`tenant::pack::action`, or `tenant::pack::workflow::task`.")
-    attempt: int
-    created_at: datetime
-    finished_at: datetime | None
-    parent: UUID | None
-    task: str | None
-    item: Item
-    title: str | None = Field(default=None, description="The title, if its action has one.")
-    failure: str | None = Field(default=None, description=FAILURE)
 
 
 class Attempt(Answer):

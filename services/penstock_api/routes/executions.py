@@ -19,7 +19,7 @@ from penstock.operate.durable_steps import steps_of
 from penstock.operate.executions import described, ending, one, plain
 from penstock.operate.why import why
 from penstock.store.executions import executions, log_lines, past_attempts
-from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock_api.auth.access import OPERATE, READ, START, Asked, ExecutionId, Tenants, must_have, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import executions as models
@@ -100,7 +100,7 @@ async def list_executions(
     ] = None,
     before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
     limit: Limit = 50,
-) -> Page[models.ListedExecution]:
+) -> Page[ListedExecution]:
     """List the newest executions, unfinished and ended, including archived ones."""
     if unknown := sorted(set(status or ()) - set(STATUSES)):
         raise InvalidInput(
@@ -121,7 +121,7 @@ async def list_executions(
     )
     rows = await titles.listed(session, execution_filter, cursor=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
-    return Page(items=[models.ListedExecution.model_validate(row) for row in rows], next=last)
+    return Page(items=rows, next=last)
 
 
 @router.get("/executions/{id}", dependencies=[READ])

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 import orjson
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 
 
 def _text(value: Any) -> str | None:
@@ -17,8 +17,23 @@ def _value(text: str | None) -> Any:
     return None if text is None else orjson.loads(text)
 
 
+def _number(item: int | None) -> int:
+    return -1 if item is None else item
+
+
+def _item(number: int) -> int | None:
+    return None if number == -1 else number
+
+
 JsonText = Annotated[str, BeforeValidator(_text), PlainSerializer(_value, return_type=Any)]
 """A JSON text, of which an answer has the value."""
 JsonTextOrNull = Annotated[str | None, BeforeValidator(_text), PlainSerializer(_value, return_type=Any)]
 Seconds = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
 """A time, of which an answer has the seconds."""
+Item = Annotated[
+    int,
+    BeforeValidator(_number),
+    PlainSerializer(_item, return_type=int | None),
+    Field(description="The number of the item, for a task with items; else null."),
+]
+"""The number of an item, or -1. An answer has null instead of -1."""
