@@ -36,20 +36,6 @@ class ListedEvent(Answer):
     matched: int = Field(description="The number of rules that matched.")
 
 
-class Enforcement(Answer):
-    """A rule that matched an event."""
-
-    id: UUID = Field(description="The id in an announcement `enforcement.created`.")
-    event: UUID
-    rule: str
-    trigger: str
-    tenant: str
-    status: str = Field(description="`created`, `executed` or `failed`.")
-    execution: UUID | None = Field(description="The execution that it started; null if the rule failed.")
-    error: str | None
-    created_at: datetime
-
-
 class Event(Answer):
     """An event, with the outcomes of its trigger's rules; secrets are `***`."""
 

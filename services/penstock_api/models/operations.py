@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -28,30 +27,6 @@ class Reply(Given):
 class Replayed(Answer):
     id: UUID
     became: str = Field(description="The outcome.")
-
-
-class Finding(Answer):
-    what: str
-    state: str = Field(description="ok, warning, bad")
-    says: str
-    fix: str | None
-
-
-class AuditedChange(Answer):
-    id: int
-    at: datetime
-    by: str
-    role: str = Field(description="The database role that wrote the row.")
-    operation: str = Field(
-        description="The id of the operation in the OpenAPI description, such as `limits_change`; or a command."
-    )
-    target: str = Field(description="The requested address, or the object of the command.")
-    outcome: str = Field(description="done, refused, unchanged")
-    reason: str | None
-    details: dict[str, Any] = Field(description="The values of the change. Of a secret, only its size.")
-    position: int | None = Field(description="Its position in the chain; null until it is sealed.")
-    previous: str | None = Field(description="The seal of the row before.")
-    seal: str | None
 
 
 class AuditHead(Answer):

@@ -10,7 +10,7 @@ from fastapi import Header, Query, Response
 from penstock.errors import NotFound
 from penstock.language.terms.event_sources import API
 from penstock.operate import enforcements, event_rules
-from penstock.store.events.enforcement_list import EnforcementFilter
+from penstock.store.events.enforcement_list import EnforcementFilter, ListedEnforcement
 from penstock.store.events.event_list import EventFilter
 from penstock_api.auth.access import PUBLISH, READ, Asked, Tenants, own
 from penstock_api.backend import Db, Here, Lists
@@ -93,8 +93,8 @@ async def list_enforcements(
         str | None, Query(alias="before", description="The `next` of the previous page.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
-) -> Page[models.Enforcement]:
+) -> Page[ListedEnforcement]:
     """List the enforcements of the newest events: each is a rule that matched an event."""
     filters = EnforcementFilter(rule=rule, event=event, status=status, tenants=tenants)
     rows, following = await enforcements.listed(session, filters, cursor=cursor, limit=limit)
-    return Page(items=[models.Enforcement.model_validate(row) for row in rows], next=following)
+    return Page(items=rows, next=following)

@@ -9,6 +9,7 @@ from fastapi import Query
 
 from penstock.operate import check, workers
 from penstock.operate.doctor import examine
+from penstock.operate.doctor.finding import Finding
 from penstock.operate.overview import Overview, newest_failures, summed_up
 from penstock.store.executions import recoveries as losses
 from penstock.store.processes import processes
@@ -62,9 +63,9 @@ async def invariants(session: Db) -> list[check.CheckedInvariant]:
 
 
 @router.get("/doctor", dependencies=[READ_ALL])
-async def doctor(backend: Here) -> list[models.Finding]:
+async def doctor(backend: Here) -> list[Finding]:
     """Examine versions, servers, schema, clocks, partitions and services, with what to do."""
-    return [models.Finding.model_validate(finding) for finding in await examine(backend.settings)]
+    return await examine(backend.settings)
 
 
 @router.get("/recoveries", dependencies=[READ])

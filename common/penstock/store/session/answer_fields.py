@@ -17,6 +17,10 @@ def _value(text: str | None) -> Any:
     return None if text is None else orjson.loads(text)
 
 
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()
+
+
 def _number(item: int | None) -> int:
     return -1 if item is None else item
 
@@ -28,6 +32,9 @@ def _item(number: int) -> int | None:
 JsonText = Annotated[str, BeforeValidator(_text), PlainSerializer(_value, return_type=Any)]
 """A JSON text, of which an answer has the value."""
 JsonTextOrNull = Annotated[str | None, BeforeValidator(_text), PlainSerializer(_value, return_type=Any)]
+JsonObject = Annotated[str, PlainSerializer(orjson.loads, return_type=dict[str, Any])]
+HexOrNull = Annotated[bytes | None, PlainSerializer(_hex, return_type=str | None)]
+"""Bytes, of which an answer has the hexadecimal digits."""
 Seconds = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
 """A time, of which an answer has the seconds."""
 Item = Annotated[
