@@ -26,16 +26,6 @@ class Published(Answer):
     id: UUID = Field(description="The id of the event, which is durably stored.")
 
 
-class ListedEvent(Answer):
-    id: UUID
-    trigger: str
-    tenant: str
-    source: str | None
-    created_at: datetime
-    payload: Any
-    matched: int = Field(description="The number of rules that matched.")
-
-
 class Event(Answer):
     """An event, with the outcomes of its trigger's rules; secrets are `***`."""
 
