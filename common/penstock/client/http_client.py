@@ -22,6 +22,7 @@ from penstock.client.bulk import Outcome
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.command_kinds import check_command
 from penstock.client.http_subjects import (
+    AT_FIRST_USE,
     HttpBreakers,
     HttpHolds,
     HttpLimits,
@@ -51,11 +52,11 @@ WAIT = 20.0
 PAUSE = 0.05
 """The pause before it asks again, in seconds, since a server that is about to stop answers at once."""
 
-_OVERVIEW = TypeAdapter(Overview)
-_LISTED = TypeAdapter(list[ListedExecution])
-_MOVES = TypeAdapter(list[Move])
-_INQUIRIES = TypeAdapter(list[Inquiry])
-_LINES = TypeAdapter(list[LogLine])
+_OVERVIEWS = TypeAdapter(list[Overview], config=AT_FIRST_USE)
+_LISTED = TypeAdapter(list[ListedExecution], config=AT_FIRST_USE)
+_MOVES = TypeAdapter(list[Move], config=AT_FIRST_USE)
+_INQUIRIES = TypeAdapter(list[Inquiry], config=AT_FIRST_USE)
+_LINES = TypeAdapter(list[LogLine], config=AT_FIRST_USE)
 
 
 @checks_arguments
@@ -313,7 +314,7 @@ class HttpClient(StartAndWait):
 
     async def overview(self) -> Overview:
         """Return the state of the installation: the last minute, the waiting work, the workers, the latest failures."""
-        return _OVERVIEW.validate_python(await self._get("/overview"))
+        return _OVERVIEWS.validate_python([await self._get("/overview")])[0]
 
     async def get_json(self, /, path: str, **query: Any) -> Any:
         """Return the JSON of any other route: `get_json("/workers")`. /docs of the server lists them all."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.http_words import segment
@@ -18,11 +18,13 @@ from penstock.store.processes.processes import Process
 Ask = Callable[..., Coroutine[Any, Any, Any]]
 """The function that sends a request: a method, a path, and a body or None."""
 
-_HOLDS = TypeAdapter(list[Hold])
-_BREAKERS = TypeAdapter(list[BreakerState])
-_LIMIT = TypeAdapter(LimitInForce)
-_LIMITS = TypeAdapter(list[LimitInForce])
-_PROCESSES = TypeAdapter(list[Process])
+AT_FIRST_USE = ConfigDict(defer_build=True)
+"""The configuration of a type that is built at its first use. A command reads at most two of them."""
+
+_HOLDS = TypeAdapter(list[Hold], config=AT_FIRST_USE)
+_BREAKERS = TypeAdapter(list[BreakerState], config=AT_FIRST_USE)
+_LIMITS = TypeAdapter(list[LimitInForce], config=AT_FIRST_USE)
+_PROCESSES = TypeAdapter(list[Process], config=AT_FIRST_USE)
 
 
 @checks_arguments
@@ -37,12 +39,12 @@ class HttpLimits:
 
     async def set(self, /, ref: str, **options: Any) -> LimitInForce:
         """Change a limit, or create one. Raises InvalidInput."""
-        return _LIMIT.validate_python(await self._ask("PATCH", f"/limits/{segment(ref)}", options))
+        return _LIMITS.validate_python([await self._ask("PATCH", f"/limits/{segment(ref)}", options)])[0]
 
     async def remove(self, ref: str) -> LimitInForce | None:
         """Undo the manual change of a limit. Return the limit that is then in force, or None. Raises NotFound."""
         limit = (await self._ask("DELETE", f"/limits/{segment(ref)}"))["in_force"]
-        return None if limit is None else _LIMIT.validate_python(limit)
+        return None if limit is None else _LIMITS.validate_python([limit])[0]
 
 
 @checks_arguments
