@@ -23,11 +23,11 @@ class Inquiry:
     status: str
     prompt: str
     assignee: str | None
-    schema: Annotated[JsonTextOrNull, Field(description="The author of the answer.")]
+    schema: JsonTextOrNull
     due_at: datetime | None
     created_at: datetime
     answered_at: datetime | None
-    responder: str | None
+    responder: Annotated[str | None, Field(description="The author of the answer.")]
     response: JsonTextOrNull
 
 
