@@ -99,14 +99,11 @@ def events(
         return
     table(
         ["id", "age", "trigger", "source", "rules", "payload"],
-        [
-            (r["id"], age(r["created_at"]), r["trigger"], r["source"], r["matched"], _short(r["payload"]))
-            for r in rows
-        ],
+        [(r.id, age(r.created_at), r.trigger, r.source, r.matched, _short(r.payload)) for r in rows],
         empty="There are none.",
     )
     if len(rows) == limit:
-        err.print(f"[dim]There may be more: --before {rows[-1]['id']}[/dim]")
+        err.print(f"[dim]There may be more: --before {rows[-1].id}[/dim]")
 
 
 def _short(payload: Any) -> str:

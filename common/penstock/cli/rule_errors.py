@@ -12,7 +12,7 @@ from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, json_line, out, table
 from penstock.client import rule_errors
 from penstock.client.client import Client
-from penstock.client.rule_errors import Rerun
+from penstock.client.rule_errors import RerunRule
 from penstock.errors import InvalidInput
 
 Rule = Annotated[
@@ -62,7 +62,7 @@ def rerun(
     if not (rule or event or every):
         raise InvalidInput("it is not said which", hint="Name a rule or --event ID, or say --all.")
 
-    async def work(client: Client) -> list[Rerun]:
+    async def work(client: Client) -> list[RerunRule]:
         return [result async for result in rule_errors.rerun(client, rule=rule, event=event)]
 
     done = with_client(work)

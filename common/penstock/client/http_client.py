@@ -22,27 +22,26 @@ from penstock.client.bulk import Outcome
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.command_kinds import check_command
 from penstock.client.http_subjects import (
+    AT_FIRST_USE,
     HttpBreakers,
     HttpHolds,
     HttpLimits,
     HttpRules,
     HttpSchedules,
     HttpWorkers,
-    processes_of,
 )
-from penstock.client.http_words import error_of, filter_of, item_of, text_of, word_of
+from penstock.client.http_words import error_of, filter_of, word_of
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.budgets import Amount
-from penstock.operate.overview import Lately, Overview
+from penstock.operate.overview import Overview
 from penstock.operate.why.answer import Why
 from penstock.run.failure_causes import execution_failed
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.executions.executions import Move
 from penstock.store.executions.inquiries import Inquiry
 from penstock.store.executions.log_lines import LogLine
-from penstock.store.upkeep.overview import Standing
 
 PREFIX = "/api/v1"
 NO_HEADERS: Mapping[str, str] = {}
@@ -53,10 +52,11 @@ WAIT = 20.0
 PAUSE = 0.05
 """The pause before it asks again, in seconds, since a server that is about to stop answers at once."""
 
-_LISTED = TypeAdapter(list[ListedExecution])
-_STANDING = TypeAdapter(list[Standing])
-_MOVES = TypeAdapter(list[Move])
-_LINES = TypeAdapter(list[LogLine])
+_OVERVIEWS = TypeAdapter(list[Overview], config=AT_FIRST_USE)
+_LISTED = TypeAdapter(list[ListedExecution], config=AT_FIRST_USE)
+_MOVES = TypeAdapter(list[Move], config=AT_FIRST_USE)
+_INQUIRIES = TypeAdapter(list[Inquiry], config=AT_FIRST_USE)
+_LINES = TypeAdapter(list[LogLine], config=AT_FIRST_USE)
 
 
 @checks_arguments
@@ -278,7 +278,7 @@ class HttpClient(StartAndWait):
         """Return the executions that match the filter, newest first. `before` is the id at the end of the previous
         page."""
         page = await self._get("/executions", **filter_of(filters), before=before, limit=limit)
-        return _listed(page["items"])
+        return _LISTED.validate_python(page["items"])
 
     async def described(self, id: UUID) -> dict[str, Any]:
         """Return the full description of an execution as JSON. Raises NotFound."""
@@ -304,9 +304,7 @@ class HttpClient(StartAndWait):
     async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
         """Return the open inquiries, and with `answered` also the ended ones."""
         rows = await self._get("/inquiries", answered=answered, assignee=assignee)
-        return TypeAdapter(list[Inquiry]).validate_python(
-            [{**row, "schema": text_of(row["schema"]), "response": text_of(row["response"])} for row in rows]
-        )
+        return _INQUIRIES.validate_python(rows)
 
     async def log_lines(self, id: UUID, after: str | None = None) -> tuple[list[LogLine], str | None, bool]:
         """Return the log lines after the place `after`, and the place of the last of them. Also return whether the
@@ -316,13 +314,7 @@ class HttpClient(StartAndWait):
 
     async def overview(self) -> Overview:
         """Return the state of the installation: the last minute, the waiting work, the workers, the latest failures."""
-        document = await self._get("/overview")
-        return Overview(
-            Lately(**document["lately"]),
-            _STANDING.validate_python(document["standing"]),
-            processes_of(document["processes"]),
-            _listed(document["failures"]),
-        )
+        return _OVERVIEWS.validate_python([await self._get("/overview")])[0]
 
     async def get_json(self, /, path: str, **query: Any) -> Any:
         """Return the JSON of any other route: `get_json("/workers")`. /docs of the server lists them all."""
@@ -361,7 +353,3 @@ class HttpClient(StartAndWait):
             is_json = answer.headers.get("content-type", "").startswith("application/json")
             return answer.json() if is_json and answer.content else answer.text or None
         raise error_of(answer)
-
-
-def _listed(rows: list[dict[str, Any]]) -> list[ListedExecution]:
-    return _LISTED.validate_python([{**row, "item": item_of(row["item"])} for row in rows])

@@ -6,11 +6,10 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import orjson
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from penstock.client.checked_arguments import checks_arguments
-from penstock.client.http_words import segment, text_of
+from penstock.client.http_words import segment
 from penstock.store.admission.breakers import BreakerState
 from penstock.store.admission.holds import Hold
 from penstock.store.admission.limits import LimitInForce
@@ -19,10 +18,13 @@ from penstock.store.processes.processes import Process
 Ask = Callable[..., Coroutine[Any, Any, Any]]
 """The function that sends a request: a method, a path, and a body or None."""
 
-_HOLDS = TypeAdapter(list[Hold])
-_BREAKERS = TypeAdapter(list[BreakerState])
-_LIMITS = TypeAdapter(list[LimitInForce])
-_PROCESSES = TypeAdapter(list[Process])
+AT_FIRST_USE = ConfigDict(defer_build=True)
+"""The configuration of a type that is built at its first use. A command reads at most two of them."""
+
+_HOLDS = TypeAdapter(list[Hold], config=AT_FIRST_USE)
+_BREAKERS = TypeAdapter(list[BreakerState], config=AT_FIRST_USE)
+_LIMITS = TypeAdapter(list[LimitInForce], config=AT_FIRST_USE)
+_PROCESSES = TypeAdapter(list[Process], config=AT_FIRST_USE)
 
 
 @checks_arguments
@@ -33,16 +35,16 @@ class HttpLimits:
         self._ask = ask
 
     async def in_force(self) -> list[LimitInForce]:
-        return _limits(await self._ask("GET", "/limits"))
+        return _LIMITS.validate_python(await self._ask("GET", "/limits"))
 
     async def set(self, /, ref: str, **options: Any) -> LimitInForce:
         """Change a limit, or create one. Raises InvalidInput."""
-        return _limits([await self._ask("PATCH", f"/limits/{segment(ref)}", options)])[0]
+        return _LIMITS.validate_python([await self._ask("PATCH", f"/limits/{segment(ref)}", options)])[0]
 
     async def remove(self, ref: str) -> LimitInForce | None:
         """Undo the manual change of a limit. Return the limit that is then in force, or None. Raises NotFound."""
         limit = (await self._ask("DELETE", f"/limits/{segment(ref)}"))["in_force"]
-        return None if limit is None else _limits([limit])[0]
+        return None if limit is None else _LIMITS.validate_python([limit])[0]
 
 
 @checks_arguments
@@ -145,11 +147,11 @@ class HttpWorkers:
 
     async def all(self) -> list[Process]:
         """Return the executors and workers that are alive."""
-        return processes_of(await self._ask("GET", "/workers"))
+        return _PROCESSES.validate_python(await self._ask("GET", "/workers"))
 
     async def named(self, name: str) -> list[Process]:
         """Return the live processes of this name. Raises NotFound."""
-        return processes_of(await self._ask("GET", f"/workers/{segment(name)}"))
+        return _PROCESSES.validate_python(await self._ask("GET", f"/workers/{segment(name)}"))
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:
         """Cordon workers, so that they take no new work, or undo it. Return their names. Raises NotFound."""
@@ -158,20 +160,6 @@ class HttpWorkers:
             path = f"/workers/{segment(name)}/{'cordon' if cordoned else 'uncordon'}"
             changed += (await self._ask("POST", path, {}))["names"]
         return changed
-
-
-def _limits(rows: Sequence[dict[str, Any]]) -> list[LimitInForce]:
-    return _LIMITS.validate_python(
-        [{**row, **{name: text_of(row[name]) for name in ("declared", "breaker")}} for row in rows]
-    )
-
-
-def processes_of(rows: Sequence[dict[str, Any]]) -> list[Process]:
-    """Return processes from their JSON in the API."""
-    texts = ("labels", "executors")
-    return _PROCESSES.validate_python(
-        [{**row, **{name: orjson.dumps(row[name]).decode() for name in texts}} for row in rows]
-    )
 
 
 def _instants(row: dict[str, Any]) -> dict[str, Any]:

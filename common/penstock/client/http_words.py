@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-import orjson
 
 from penstock import errors
 from penstock.client.checked_arguments import is_text
@@ -50,14 +49,6 @@ def filter_of(filters: ExecutionFilter) -> dict[str, Any]:
 def segment(name: str) -> str:
     """Return a name as one segment of a path: a slash or a question mark in it leads to no other route."""
     return quote(name, safe="")
-
-
-def item_of(value: int | None) -> int:
-    return -1 if value is None else value
-
-
-def text_of(value: Any) -> str | None:
-    return None if value is None else orjson.dumps(value).decode()
 
 
 def word_of(value: Any) -> Any:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import orjson
+from pydantic import Field, WithJsonSchema
 
 from penstock.client.client import Client
 from penstock.language.rules.event_rules import CompiledRule, Match, WindowMatch, evaluate, parameters
@@ -23,15 +24,19 @@ BATCH = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Rerun:
+class RerunRule:
     """The outcome of evaluating a failed rule for its event again. `started`: it started an execution. `failed`: it
     failed again. `no match`: the event no longer matches. `left`: it was not evaluated, for a reason."""
 
     event_id: UUID
     rule: str
-    what: Literal["started", "failed", "no match", "left"]
-    execution_id: UUID | None = None
-    error: str | None = None
+    what: Annotated[
+        Literal["started", "failed", "no match", "left"],
+        Field(description="started, failed, no match, left"),
+        WithJsonSchema({"type": "string"}),
+    ]
+    execution_id: UUID | None
+    error: str | None
 
 
 async def newest(session: Session, *, rule: str | None = None, limit: int = 50) -> list[RuleError]:
@@ -41,7 +46,7 @@ async def newest(session: Session, *, rule: str | None = None, limit: int = 50) 
 
 async def rerun(
     client: Client, *, rule: str | None = None, event: UUID | None = None
-) -> AsyncIterator[Rerun]:
+) -> AsyncIterator[RerunRule]:
     """Evaluate the current versions of failed rules for their events again. `rule` and `event` select some of the
     errors.
 
@@ -50,7 +55,7 @@ async def rerun(
     cursor: Place | None = None
     while True:
 
-        async def step(tx: Transaction, cursor: Place | None = cursor) -> tuple[list[Place], list[Rerun]]:
+        async def step(tx: Transaction, cursor: Place | None = cursor) -> tuple[list[Place], list[RerunRule]]:
             held = await rule_errors.hold(tx, rule, event, cursor, BATCH)
             done = await _look_again(tx, held) if held else []
             if held:
@@ -66,19 +71,19 @@ async def rerun(
         cursor = held[-1]
 
 
-async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
+async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[RerunRule]:
     by_id = {event.id: event for event in await events.read(tx, [id for id, _ in held], days=KEPT_DAYS)}
     current = await events.rules(tx, sorted({event.trigger for event in by_id.values()}))
     by_ref = {rule.ref: rule for rule in current}
     compiled = await rule_matches.compiled(tx, current)
     members = await _members(tx, held)
-    unresolved: list[Rerun] = []
+    unresolved: list[RerunRule] = []
     hits: list[rule_matches.Hit] = []
     unmatched: list[Place] = []
     for id, ref in held:
         event, rule = by_id.get(id), by_ref.get(ref)
         if event is None or rule is None or rule.trigger != event.trigger:
-            unresolved.append(Rerun(id, ref, "left", error=_missing(event)))
+            unresolved.append(RerunRule(id, ref, "left", None, _missing(event)))
             continue
         payload = orjson.loads(event.payload)
         version = compiled[rule.definition_id]
@@ -87,7 +92,7 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
         else:
             verdict = evaluate(version, event, payload)
         if verdict.place is not None:
-            unresolved.append(Rerun(id, ref, "left", error=ALONE))
+            unresolved.append(RerunRule(id, ref, "left", None, ALONE))
         elif verdict.matched:
             hits.append((event, rule, verdict))
         else:
@@ -102,12 +107,12 @@ async def _look_again(tx: Transaction, held: Sequence[Place]) -> list[Rerun]:
             enforcement.error = "its chain is still cut; `penstock rules errors` names the bound"
     return [
         *(
-            Rerun(enforcement.event_id, enforcement.rule, "failed", error=enforcement.error)
+            RerunRule(enforcement.event_id, enforcement.rule, "failed", None, enforcement.error)
             if enforcement.error is not None
-            else Rerun(enforcement.event_id, enforcement.rule, "started", enforcement.id)
+            else RerunRule(enforcement.event_id, enforcement.rule, "started", enforcement.id, None)
             for enforcement in enforcements
         ),
-        *(Rerun(id, ref, "no match") for id, ref in unmatched),
+        *(RerunRule(id, ref, "no match", None, None) for id, ref in unmatched),
         *unresolved,
     ]
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from penstock.store.session.database import Session
 from penstock.store.upkeep.invariants import INVARIANTS, Invariant, violations
@@ -11,11 +14,13 @@ from penstock.store.upkeep.invariants import INVARIANTS, Invariant, violations
 
 @dataclass(frozen=True, slots=True)
 class CheckedInvariant:
-    """An invariant, its sentence, and the ids that violate it: none if all is well."""
+    """An invariant, its sentence, and the ids that violate it."""
 
     name: str
     says: str
-    violations: Sequence[str]
+    violations: Annotated[
+        Sequence[str], Field(description="At most 20 ids that violate it; none if all is well.")
+    ]
 
 
 async def check(session: Session, *, limit: int = 20) -> list[CheckedInvariant]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
+from pydantic import Field
 
 from penstock.engine.durable.records import COMPLETED, END, SLEEP, STARTED, STATE
 from penstock.store.durable import steps
@@ -18,22 +19,24 @@ from penstock.store.session.database import Session
 
 @dataclass(slots=True)
 class Step:
-    """A step of a run. `label` is its name in commands. `name` is without its branch, and `branch` has the numbers of
-    the tasks around it, outermost first. `execution` is its child execution, if it has one. `result` is decoded.
-    `took`: seconds that its function ran."""
+    """A recorded step of a durable function."""
 
-    label: str
+    label: Annotated[
+        str, Field(description="The label for `skip`, `set-result` and `rerun`: `charge`, `1/charge:2`.")
+    ]
     name: str
-    ordinal: int
-    branch: list[int]
-    kind: str
+    ordinal: Annotated[int, Field(description="The ordinal among the steps of this name; 1 for the first.")]
+    branch: Annotated[list[int], Field(description="The numbers of the tasks around it, outermost first.")]
+    kind: Annotated[
+        str, Field(description="step, value, version, sleep, run, map, ask, wait_for, signal, given.")
+    ]
     status: str
     tries: int
-    took: float
+    took: Annotated[float, Field(description="Seconds for which its function ran.")]
     at: datetime
     result: Any
     error: Any
-    execution: UUID | None
+    execution: Annotated[UUID | None, Field(description="The id of its child execution, if it has one.")]
 
 
 async def steps_of(session: Session, id: UUID) -> list[Step]:

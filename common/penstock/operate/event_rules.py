@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -35,12 +35,12 @@ KEPT_DAYS = 3650
 
 async def listed(
     session: Session, filters: EventFilter, *, before: UUID | None, limit: int
-) -> list[dict[str, Any]]:
+) -> list[ListedEvent]:
     """Return the newest events that match the filter, with the number of rules that matched each. Payloads are
     masked."""
     masking = await Masking.load(session)
     rows = await event_list.page(session, filters, before=before, limit=limit)
-    return [{**asdict(r), "payload": masking.payload(r.trigger, orjson.loads(r.payload))} for r in rows]
+    return [replace(row, payload=masking.payload(row.trigger, row.payload)) for row in rows]
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
@@ -178,7 +178,7 @@ async def tried_on_stored(session: Session, rule: Rule, *, limit: int) -> list[d
             "event": event.id,
             "tenant": event.tenant,
             "created_at": event.created_at,
-            **_verdict(body, evaluate(compiled, event, orjson.loads(event.payload)), event, masking),
+            **_verdict(body, evaluate(compiled, event, event.payload), event, masking),
         }
         for event in newest
     ]

@@ -106,7 +106,8 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     ]
     document["effects"] = [asdict(effect) for effect in await effects.caused(session, id)]
     document["attempts"] = [
-        {**asdict(row), "error": orjson.loads(row.error) if row.error else None}
+        {name: getattr(row, name) for name in row.__slots__}
+        | {"error": orjson.loads(row.error) if row.error else None}
         for row in await past_attempts.attempts(session, rows[0])
     ]
     return document
@@ -158,9 +159,7 @@ def plain(document: dict[str, Any]) -> dict[str, Any]:
     """Return the execution as JSON: the tasks as a tree, and the names of the tasks on the critical path."""
     tasks: list[TaskProgress] = document["tasks"]
     whole = {name: value for name, value in document.items() if name not in ("graph", "tasks")}
-    if document["steps"]:
-        whole["steps"] = [asdict(step) for step in document["steps"]]
-    else:
+    if not document["steps"]:
         del whole["steps"], whole["state"]
     if document["graph"] is None:
         return whole

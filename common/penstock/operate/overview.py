@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from penstock.language.moves import BAD
 from penstock.operate.activity import LATELY, SECONDS, Activity
@@ -35,24 +38,23 @@ CAUSES = {
 
 @dataclass(frozen=True, slots=True)
 class Lately:
-    """The figures of the last minute: `rate` is ends per second. `p50` and `p95` are seconds, of the newest slice
-    with an end."""
+    """The activity of the last minute."""
 
-    rate: float
+    rate: Annotated[float, Field(description="The number of ended executions per second.")]
     ended: int
     failed: int
-    p50: float | None
+    p50: Annotated[float | None, Field(description="Seconds from the creation of executions to their end.")]
     p95: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The overview. `failures` are the newest first, and include tasks of workflows."""
+    """The state of the whole installation."""
 
     lately: Lately
     standing: Sequence[Standing]
     processes: Sequence[Process]
-    failures: Sequence[ListedExecution]
+    failures: Annotated[Sequence[ListedExecution], Field(description="The newest failures, newest first.")]
 
 
 def lately(activity: Activity) -> Lately:

@@ -10,10 +10,12 @@ import hashlib
 import os
 import time
 from dataclasses import dataclass, replace
+from typing import Annotated
 
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor import InvalidToken
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
+from pydantic import Field
 
 from penstock.errors import Conflict, NotAllowed, NotAuthenticated, NotFound
 from penstock.language.terms.ids import new_id
@@ -42,10 +44,10 @@ ISSUER = "Penstock"
 
 @dataclass(frozen=True, slots=True)
 class NewFactor:
-    """A second factor that is not required yet: its secret, also as a URI that authenticator apps read."""
+    """A new second factor that is not confirmed yet by its first code."""
 
-    secret: str
-    uri: str
+    secret: Annotated[str, Field(description="The secret in base32, to type into an authenticator.")]
+    uri: Annotated[str, Field(description="The secret as an `otpauth:` address, for a QR code.")]
 
 
 async def state(session: Session, name: str) -> SecondFactor:

@@ -101,13 +101,6 @@ class Graph(Answer):
     nodes: list[Node]
 
 
-class Difference(Answer):
-    what: str = Field(description="added, removed, changed, moved")
-    at: list[str | int]
-    old: Any
-    new: Any
-
-
 class TryRules(Given):
     """A payload with which rules are tried."""
 
@@ -126,26 +119,9 @@ class Verdict(Answer):
     error: str | None
 
 
-class RuleError(Answer):
-    event_id: UUID
-    rule: str
-    error: str
-    at: datetime
-    changed: bool = Field(description="True if the rule has another version now.")
-    gone: bool = Field(description="True if the rule is disabled or does not exist any more.")
-
-
 class RerunRules(Given):
     """A filter of failed rules: by rule, by event, by both, or with `all` none."""
 
     rule: str | None = None
     event: Id | None = None
     all: bool = False
-
-
-class RerunRule(Answer):
-    event_id: UUID
-    rule: str
-    what: str = Field(description="started, failed, no match, left")
-    execution_id: UUID | None
-    error: str | None

@@ -26,30 +26,6 @@ class Published(Answer):
     id: UUID = Field(description="The id of the event, which is durably stored.")
 
 
-class ListedEvent(Answer):
-    id: UUID
-    trigger: str
-    tenant: str
-    source: str | None
-    created_at: datetime
-    payload: Any
-    matched: int = Field(description="The number of rules that matched.")
-
-
-class Enforcement(Answer):
-    """A rule that matched an event."""
-
-    id: UUID = Field(description="The id in an announcement `enforcement.created`.")
-    event: UUID
-    rule: str
-    trigger: str
-    tenant: str
-    status: str = Field(description="`created`, `executed` or `failed`.")
-    execution: UUID | None = Field(description="The execution that it started; null if the rule failed.")
-    error: str | None
-    created_at: datetime
-
-
 class Event(Answer):
     """An event, with the outcomes of its trigger's rules; secrets are `***`."""
 

@@ -6,20 +6,26 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from penstock.language.terms.budgets import MAX_UNITS, UNIT, WhenSpent
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, MAX_AMOUNT
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.run_labels import MAX_LABELS, MAX_VALUE, check_labels
+from penstock.language.workflows.progress import SentCommand
+from penstock.operate.durable_steps import Step
+from penstock.store.admission.budgets import BudgetShare
+from penstock.store.executions.effects import Effect
+from penstock.store.executions.execution_list import FAILURE
+from penstock.store.executions.log_lines import LogLine
+from penstock.store.executions.past_attempts import PastAttempt
+from penstock.store.session.answer_fields import Item
 from penstock_api.models.model import (
     Answer,
     Given,
     Instant,
-    JsonText,
     MaxDepth,
     MaxDescendants,
-    Seconds,
     Tenant,
     Text,
 )
@@ -30,17 +36,6 @@ def _labels(labels: dict[str, str]) -> dict[str, str]:
         return check_labels(labels)
     except Wrong as wrong:
         raise ValueError(f"{wrong}. {wrong.hint}") from None
-
-
-def _item(value: int | None) -> int | None:
-    return None if value == -1 else value
-
-
-Item = Annotated[
-    int | None,
-    BeforeValidator(_item),
-    Field(description="The number of the item, for a task with items; else null."),
-]
 
 
 class Start(Given):
@@ -82,40 +77,6 @@ class Started(Answer):
     id: UUID = Field(description="The id of the execution, which is durably stored.")
 
 
-FAILURE = "One sentence that names the cause of the failure: the first task, item or step that failed, at any depth."
-
-
-class ListedExecution(Answer):
-    id: UUID
-    status: str
-    action: str
-    namespace: str = Field(description="`tenant::pack::action`, or `tenant::pack::workflow::task`.")
-    attempt: int
-    created_at: datetime
-    finished_at: datetime | None
-    parent: UUID | None
-    task: str | None
-    item: Item
-    title: str | None = Field(default=None, description="The title, if its action has one.")
-    failure: str | None = Field(default=None, description=FAILURE)
-
-
-class Attempt(Answer):
-    """An attempt of an execution."""
-
-    attempt: int
-    outcome: str = Field(
-        description="running, completed, failed, timeout, cancelled, lost, deferred, waiting ..."
-    )
-    worker: str | None
-    started_at: datetime | None = Field(description="null if the history of that time was dropped.")
-    ended_at: datetime | None
-    duration: Seconds | None
-    error: JsonText = Field(
-        description="The error of the attempt, or the values that it carried over to the next one."
-    )
-
-
 class Progress(Answer):
     """The progress of a run, as the run reported it."""
 
@@ -123,19 +84,6 @@ class Progress(Answer):
     text: str
     at: datetime
     attempt: int
-
-
-class Told(Answer):
-    """A command of a person to a run."""
-
-    kind: str
-    task: str | None
-    value: Any
-    by: str
-    reason: str | None
-    created_at: datetime
-    obeyed_at: datetime | None
-    error: str | None
 
 
 class Task(Answer):
@@ -157,23 +105,6 @@ class Task(Answer):
     kept: bool = Field(description="True if its result was kept from the run before.")
     critical: bool = Field(description="True for a task on the critical path.")
     tasks: list[Task]
-
-
-class Step(Answer):
-    """A recorded step of a durable function."""
-
-    label: str = Field(description="The label for `skip`, `set-result` and `rerun`: `charge`, `1/charge:2`.")
-    name: str
-    ordinal: int = Field(description="The ordinal among the steps of this name; 1 for the first.")
-    branch: list[int] = Field(description="The numbers of the tasks around it, outermost first.")
-    kind: str = Field(description="step, value, version, sleep, run, map, ask, wait_for, signal, given.")
-    status: str
-    tries: int
-    took: float = Field(description="Seconds for which its function ran.")
-    at: datetime
-    result: Any
-    error: Any
-    execution: UUID | None = Field(description="The id of its child execution, if it has one.")
 
 
 class Trace(Answer):
@@ -199,15 +130,6 @@ class RaiseBudget(Given):
     amount: float = Field(gt=0, le=MAX_AMOUNT)
 
 
-class BudgetShare(Answer):
-    """The part of a budget that the attempts of one action took."""
-
-    action: str
-    attempts: int
-    used: float = Field(description="By attempts that have ended.")
-    reserved: float = Field(description="By attempts that have not ended.")
-
-
 class Budget(Answer):
     """A budget of the execution's tree."""
 
@@ -219,18 +141,6 @@ class Budget(Answer):
     reserved: float
     remaining: float
     shares: list[BudgetShare]
-
-
-class Effect(Answer):
-    """An event that an action published through its worker, or an execution that it started."""
-
-    id: UUID
-    kind: Literal["event", "execution"]
-    created_at: datetime
-    name: str | None = Field(
-        description="The trigger or the action; null if the row is older than the retention."
-    )
-    status: str | None = Field(description="The status of an execution.")
 
 
 class Execution(Answer):
@@ -268,10 +178,10 @@ class Execution(Answer):
     result: Any
     error: Any
     failure: str | None = Field(default=None, description=FAILURE)
-    attempts: list[Attempt]
+    attempts: list[PastAttempt]
     budgets: list[Budget] = Field(default_factory=list, description="The budgets of its tree.")
     progress: Progress | None = Field(description="The last reported progress.")
-    told: list[Told]
+    told: list[SentCommand]
     effects: list[Effect] = Field(default_factory=list, description="At most 200, oldest first.")
     tasks: list[Task] = Field(default_factory=list, description="The tasks of a workflow.")
     critical_path: list[str] = Field(default_factory=list)
@@ -280,25 +190,6 @@ class Execution(Answer):
     state: dict[str, Any] = Field(
         default_factory=dict, description="The values that a durable function has set with ctx.set."
     )
-
-
-class Move(Answer):
-    at: datetime
-    old: str | None
-    new: str
-    attempt: int
-    actor: str | None
-    reason: str | None
-
-
-class LogLine(Answer):
-    attempt: int
-    seq: int
-    stream: str
-    line: str
-    at: datetime
-    worker_id: UUID
-    worker: str
 
 
 class Log(Answer):

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
-from penstock_api.models.model import Answer, Given, Instant, Text
+from penstock_api.models.model import Given, Instant, Text
 
 Kind = Literal["action", "pack", "route", "tenant"]
-
-
-class Hold(Answer):
-    kind: str
-    name: str
-    reason: str | None
-    by: str
-    since: datetime
-    until: datetime | None
-    rate_count: int | None = Field(
-        description="For a hold that is being released: the number of starts within `rate_seconds`."
-    )
-    rate_seconds: float | None
-    releasing_since: datetime | None
-    held: int = Field(description="The number of held executions.")
 
 
 class NewHold(Given):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
 import orjson
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, Strict
 
 from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.outside_names import TENANT
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Answer(BaseModel):
-    """The base of answers, which are made of dataclasses of `client`, `operate` or `store`."""
+    """The base of answers that are composed of several records, or show only a part of one. Other routes return records."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -44,13 +44,6 @@ def loaded(value: Any) -> Any:
     return orjson.loads(value) if isinstance(value, str) else value
 
 
-def _seconds(value: Any) -> Any:
-    return value.total_seconds() if isinstance(value, timedelta) else value
-
-
-JsonText = Annotated[Any, BeforeValidator(loaded)]
-"""A value that the database returns as JSON text."""
-Seconds = Annotated[float, BeforeValidator(_seconds)]
 Instant = Annotated[
     AwareDatetime,
     Strict(False),

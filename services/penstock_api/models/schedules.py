@@ -111,60 +111,7 @@ class PauseSchedules(PauseSchedule):
     refs: Refs
 
 
-class Preview(Answer):
-    instant: datetime
-    local: datetime
-    note: str | None = Field(description="A note on a clock change of its zone; null without one.")
-
-
-class Fire(Answer):
-    due_at: datetime
-    kind: str
-    status: str
-    outcome: str | None
-    execution_id: UUID | None
-    made_at: datetime
-    made_by: str | None
-    recoveries: int
-    started_at: datetime | None
-    ended_at: datetime | None
-    error: str | None
-    lag: float
-    took: float | None
-
-
-class Stats(Answer):
-    fires: int
-    started: int
-    queued: int
-    skipped: int
-    failed_to_start: int
-    missed: int
-    backfilled: int
-    completed: int
-    not_completed: int
-    open: int
-    recoveries: int
-    lag_average: float | None
-    lag_most: float | None
-    took_average: float | None
-    took_most: float | None
-
-
-class Trouble(Answer):
-    kind: str
-    schedule: str | None
-    says: str
-    hint: str
-
-
 class Backfill(Given):
     first: Instant
     last: Instant
     dry_run: bool = False
-
-
-class BackfillFire(Answer):
-    due: datetime
-    status: str | None = Field(description="The present status; null if the fire does not exist.")
-    starts: bool = Field(description="True if the backfill starts it, or would.")

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from pydantic import Field, SecretStr
 
-from penstock_api.models.model import Answer, Given, Tenant, Text
-
-
-class Secret(Answer):
-    tenant: str
-    name: str
-    master_key: str = Field(description="The id of its master key.")
-    set_by: str
-    set_at: datetime
+from penstock_api.models.model import Given, Tenant, Text
 
 
 class SetSecret(Given):

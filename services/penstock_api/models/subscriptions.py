@@ -2,32 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from pydantic import Field
 
+from penstock.store.access.subscriptions import Subscription
 from penstock_api.models.model import Answer, Given, Tenant, Text
-
-
-class Subscription(Answer):
-    """A subscription, without its secret."""
-
-    name: str
-    url: str
-    statuses: list[str]
-    tenant: str | None
-    action: str | None
-    workflow: str | None
-    tasks: bool
-    created_by: str
-    created_at: datetime
-    delivered_at: datetime | None = Field(description="The instant of the last answered call.")
-    failing_since: datetime | None
-    error: str | None
-    waiting: int = Field(description="The number of calls that were not delivered yet.")
-    dropped: int = Field(description="The number of calls that were dropped.")
-    disabled_at: datetime | None
-    disabled_because: str | None
 
 
 class PutSubscription(Given):

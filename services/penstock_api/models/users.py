@@ -13,18 +13,6 @@ from penstock_api.models.model import Answer, Given, Tenant
 Role = Literal["viewer", "operator", "developer", "administrator"]
 
 
-class User(Answer):
-    name: str
-    roles: list[str] = Field(description="The roles, each for the tenant at the same position of `tenants`.")
-    tenants: list[str] = Field(description="The tenants; an empty text means all tenants.")
-    created_by: str
-    created_at: datetime
-    totp_since: datetime | None = Field(
-        description="The instant since which a second factor is required; null if it is not."
-    )
-    sessions: int = Field(description="The number of open sessions.")
-
-
 class Roles(Given):
     roles: list[Role] = Field(min_length=1, max_length=10)
     tenants: list[Tenant] = Field(
@@ -62,20 +50,6 @@ class OwnSession(Answer):
 
 class OldPassword(Given):
     current_password: SecretStr = Field(max_length=1000)
-
-
-class Totp(Answer):
-    """The second factor of the caller."""
-
-    since: datetime | None = Field(description="The instant since which it is required; null if it is not.")
-    recovery_codes: int = Field(description="The number of unused recovery codes.")
-
-
-class NewTotp(Answer):
-    """A new second factor that is not confirmed yet by its first code."""
-
-    secret: str = Field(description="The secret in base32, to type into an authenticator.")
-    uri: str = Field(description="The secret as an `otpauth:` address, for a QR code.")
 
 
 class RecoveryCodes(Answer):

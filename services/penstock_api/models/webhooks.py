@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field
 
-from penstock_api.models.model import Answer, Given, JsonText, Tenant
+from penstock_api.models.model import Given, Tenant
 
 Signature = Literal["secret", "github", "stripe", "standard"]
-
-
-class Webhook(Answer):
-    name: str
-    trigger: str
-    tenant: str
-    signature: str
-    header: str | None
-    key_header: str | None
-    payload: JsonText
-    completes: str | None
-    fails: str | None
-    created_by: str
-    created_at: datetime
 
 
 class PutWebhook(Given):

@@ -42,7 +42,7 @@ async def show_all(
         request,
         "events.html",
         rows=rows[:PAGE],
-        after=str(rows[PAGE - 1]["id"]) if len(rows) > PAGE else None,
+        after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
         before=before,
         asked={"trigger": trigger, "source": source},
         triggers=triggers,

@@ -104,7 +104,7 @@ async def show(ref: str, request: Request, session: Db, caller: Asked) -> Respon
         tenant = rule["definition"].get("tenant") or first_tenant(caller)
         payload = await _example(session, trigger)
     else:
-        tenant, payload = newest["tenant"], newest["payload"]
+        tenant, payload = newest.tenant, newest.payload
     text = orjson.dumps(payload, option=orjson.OPT_INDENT_2).decode()
     form = {"payload": text, "tenant": tenant}
     return _rule_page(request, rule, form, newest=newest)

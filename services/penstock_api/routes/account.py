@@ -8,6 +8,7 @@ from fastapi import Request
 
 from penstock.operate import people, second_factor
 from penstock.operate.access import Caller
+from penstock.store.access.second_factors import SecondFactor
 from penstock_api.auth import session_cookie
 from penstock_api.auth.access import ACCOUNT, PERSON, Asked
 from penstock_api.backend import Db, Here
@@ -42,24 +43,23 @@ async def change_password(
 
 
 @router.get("/account/totp", dependencies=[ACCOUNT])
-async def show_totp(session: Db, caller: Asked) -> models.Totp:
+async def show_totp(session: Db, caller: Asked) -> SecondFactor:
     """Show since when the caller needs a second factor."""
-    return models.Totp.model_validate(await second_factor.state(session, name_of(caller)))
+    return await second_factor.state(session, name_of(caller))
 
 
 @router.post("/account/totp", dependencies=[ACCOUNT], responses=TOO_MANY)
 async def begin_totp(
     body: models.OldPassword, request: Request, caller: Asked, backend: Here
-) -> models.NewTotp:
+) -> second_factor.NewFactor:
     """Create a second factor for the caller. It is in force once one of its codes has confirmed it."""
-    factor = await second_factor.begin(
+    return await second_factor.begin(
         backend.client.session,
         name_of(caller),
         body.current_password.get_secret_value(),
         line=backend.log_ins,
         caller=log_in_caller(request),
     )
-    return models.NewTotp.model_validate(factor)
 
 
 @router.post("/account/totp/confirm", dependencies=[ACCOUNT], responses=TOO_MANY)

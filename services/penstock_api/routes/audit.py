@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from penstock.errors import NotFound
-from penstock.operate.audit import Head, plain
+from penstock.operate.audit import Head
 from penstock.store.access import audit
 from penstock_api.auth.access import ADMIN_ALL
 from penstock_api.backend import Db, Lists
@@ -40,12 +40,12 @@ async def list_changes(
         int | None, Query(ge=0, le=2**62, description="The `next` of the previous page.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
-) -> Page[models.AuditedChange]:
+) -> Page[audit.AuditedChange]:
     """List the changes and refusals, newest first."""
     matching = audit.AuditFilter(by, operation, target, outcome, role, since, until, tenant)
     rows = await audit.newest(session, matching, end=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
-    return Page(items=[models.AuditedChange.model_validate(plain(row)) for row in rows], next=last)
+    return Page(items=rows, next=last)
 
 
 @router.get("/audit/head", dependencies=[ADMIN_ALL])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.client.breakers import Breakers, all_breakers
+from penstock.store.admission.breakers import BreakerState
 from penstock_api.auth.access import OPERATE_ALL, READ_ALL, Asked
 from penstock_api.backend import Db
 from penstock_api.models import breakers as models
@@ -12,9 +13,9 @@ router = Router("breakers")
 
 
 @router.get("/breakers", dependencies=[READ_ALL])
-async def list_breakers(session: Db) -> list[models.Breaker]:
+async def list_breakers(session: Db) -> list[BreakerState]:
     """List at most 1,000 breakers, open ones first, with the number of executions that wait."""
-    return [models.Breaker.model_validate(row) for row in await all_breakers(session)]
+    return await all_breakers(session)
 
 
 @router.post("/breakers/open", status_code=204, dependencies=[OPERATE_ALL])

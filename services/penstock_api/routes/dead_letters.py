@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import Query
 
 from penstock.client import dead_letters
-from penstock.store.outbox.dead_letters import LetterFilter
+from penstock.store.outbox.dead_letters import DeadLetter, DeadLetterSummary, LetterFilter
 from penstock_api.auth.access import OPERATE_ALL, READ_ALL
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.models import operations as models
@@ -25,18 +25,18 @@ async def list_dead_letters(
     reason: Annotated[str | None, Query(description="Only letters with this text in their reason.")] = None,
     before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
-) -> Page[models.DeadLetterSummary]:
+) -> Page[DeadLetterSummary]:
     """List dead letters with their reasons, newest first. One that was dead-lettered again counts as new."""
     letter_filter = LetterFilter(queue=queue, reason=reason)
     rows = await dead_letters.newest(session, letter_filter, limit=limit, before=before)
     last = str(rows[-1].id) if len(rows) == limit else None
-    return Page(items=[models.DeadLetterSummary.model_validate(row) for row in rows], next=last)
+    return Page(items=rows, next=last)
 
 
 @router.get("/dead-letters/{id}", dependencies=[READ_ALL])
-async def show(id: UUID, session: Db) -> models.DeadLetter:
+async def show(id: UUID, session: Db) -> DeadLetter:
     """Show a dead letter, with its headers and its body."""
-    return models.DeadLetter.model_validate(await dead_letters.shown(session, id))
+    return await dead_letters.shown(session, id)
 
 
 @router.post("/dead-letters/{id}/replay", dependencies=[OPERATE_ALL])

@@ -10,6 +10,7 @@ from penstock.client import rule_errors
 from penstock.errors import InvalidInput
 from penstock.operate import definitions, event_rules
 from penstock.operate import retire as retiring
+from penstock.store.events.rule_errors import RuleError
 from penstock_api.auth.access import DEFINE_ALL, OPERATE_ALL, READ, READ_ALL, Asked, own
 from penstock_api.backend import Db, Here
 from penstock_api.models import definitions as models
@@ -106,16 +107,14 @@ async def delete(ref: str, session: Db) -> None:
 @router.get("/rule-errors", dependencies=[READ_ALL])
 async def errors(
     session: Db, rule: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
-) -> list[models.RuleError]:
+) -> list[RuleError]:
     """List the events on which rules failed, newest first, with the reason."""
-    rows = await rule_errors.newest(session, rule=rule, limit=limit)
-    return [models.RuleError.model_validate(row) for row in rows]
+    return await rule_errors.newest(session, rule=rule, limit=limit)
 
 
 @router.post("/rule-errors/rerun", dependencies=[OPERATE_ALL])
-async def rerun(body: models.RerunRules, backend: Here) -> list[models.RerunRule]:
+async def rerun(body: models.RerunRules, backend: Here) -> list[rule_errors.RerunRule]:
     """Evaluate failed rules again for the events on which they failed."""
     if not (body.rule or body.event or body.all):
         raise InvalidInput("it is not said which", hint="Name a rule or an event, or say all.")
-    outcomes = rule_errors.rerun(backend.client, rule=body.rule, event=body.event)
-    return [models.RerunRule.model_validate(outcome) async for outcome in outcomes]
+    return [outcome async for outcome in rule_errors.rerun(backend.client, rule=body.rule, event=body.event)]

@@ -10,8 +10,8 @@ from fastapi import Header, Query, Response
 from penstock.errors import NotFound
 from penstock.language.terms.event_sources import API
 from penstock.operate import enforcements, event_rules
-from penstock.store.events.enforcement_list import EnforcementFilter
-from penstock.store.events.event_list import EventFilter
+from penstock.store.events.enforcement_list import EnforcementFilter, ListedEnforcement
+from penstock.store.events.event_list import EventFilter, ListedEvent
 from penstock_api.auth.access import PUBLISH, READ, Asked, Tenants, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.fast_path import quickly
@@ -61,14 +61,14 @@ async def list_events(
     key: Annotated[str | None, Query(description="Only events with this key.")] = None,
     before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
-) -> Page[models.ListedEvent]:
+) -> Page[ListedEvent]:
     """List the newest events, each with the number of rules that matched; secrets are `***`."""
     event_filter = EventFilter(
         trigger=trigger, source=source, since=since, until=until, key=key, tenants=tenants
     )
     rows = await event_rules.listed(session, event_filter, before=before, limit=limit)
-    last = str(rows[-1]["id"]) if len(rows) == limit else None
-    return Page(items=[models.ListedEvent.model_validate(row) for row in rows], next=last)
+    last = str(rows[-1].id) if len(rows) == limit else None
+    return Page(items=rows, next=last)
 
 
 @router.get("/events/{id}", dependencies=[READ])
@@ -93,8 +93,8 @@ async def list_enforcements(
         str | None, Query(alias="before", description="The `next` of the previous page.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
-) -> Page[models.Enforcement]:
+) -> Page[ListedEnforcement]:
     """List the enforcements of the newest events: each is a rule that matched an event."""
     filters = EnforcementFilter(rule=rule, event=event, status=status, tenants=tenants)
     rows, following = await enforcements.listed(session, filters, cursor=cursor, limit=limit)
-    return Page(items=[models.Enforcement.model_validate(row) for row in rows], next=following)
+    return Page(items=rows, next=following)

@@ -15,11 +15,11 @@ from penstock.language.rules.secret_references import names_in
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.operate import titles
 from penstock.operate.access import DEFINE as DEFINING
-from penstock.operate.durable_steps import steps_of
+from penstock.operate.durable_steps import Step, steps_of
 from penstock.operate.executions import described, ending, one, plain
 from penstock.operate.why import why
 from penstock.store.executions import executions, log_lines, past_attempts
-from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock_api.auth.access import OPERATE, READ, START, Asked, ExecutionId, Tenants, must_have, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.fast_path import quickly
@@ -100,7 +100,7 @@ async def list_executions(
     ] = None,
     before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
     limit: Limit = 50,
-) -> Page[models.ListedExecution]:
+) -> Page[ListedExecution]:
     """List the newest executions, unfinished and ended, including archived ones."""
     if unknown := sorted(set(status or ()) - set(STATUSES)):
         raise InvalidInput(
@@ -121,7 +121,7 @@ async def list_executions(
     )
     rows = await titles.listed(session, execution_filter, cursor=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
-    return Page(items=[models.ListedExecution.model_validate(row) for row in rows], next=last)
+    return Page(items=rows, next=last)
 
 
 @router.get("/executions/{id}", dependencies=[READ])
@@ -179,24 +179,22 @@ async def graph(
 
 
 @router.get("/executions/{id}/history", dependencies=[READ])
-async def history(id: ExecutionId, session: Db) -> list[models.Move]:
+async def history(id: ExecutionId, session: Db) -> list[executions.Move]:
     """List every status of an execution, with its instant and its actor."""
-    rows = await executions.history(session, await one(session, id))
-    return [models.Move.model_validate(row) for row in rows]
+    return await executions.history(session, await one(session, id))
 
 
 @router.get("/executions/{id}/attempts", dependencies=[READ])
-async def attempts(id: ExecutionId, session: Db) -> list[models.Attempt]:
+async def attempts(id: ExecutionId, session: Db) -> list[past_attempts.PastAttempt]:
     """List the attempts of an execution, each with its times, its worker and its outcome."""
-    rows = await past_attempts.attempts(session, await one(session, id))
-    return [models.Attempt.model_validate(row) for row in rows]
+    return await past_attempts.attempts(session, await one(session, id))
 
 
 @router.get("/executions/{id}/steps", dependencies=[READ])
-async def steps(id: ExecutionId, session: Db) -> list[models.Step]:
+async def steps(id: ExecutionId, session: Db) -> list[Step]:
     """List the recorded steps of a durable function, in order. The list of another execution is empty."""
     await one(session, id)
-    return [models.Step.model_validate(step) for step in await steps_of(session, id)]
+    return await steps_of(session, id)
 
 
 @router.get("/executions/{id}/logs", dependencies=[READ])
@@ -214,7 +212,7 @@ async def logs(
     lines = [line for _, line in rows]
     last = f"{lines[-1].attempt}-{lines[-1].seq}" if lines else after
     return models.Log(
-        lines=[models.LogLine.model_validate(line) for line in lines],
+        lines=lines,
         next=last,
         ended=complete and len(lines) < log_lines.PAGE,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.client.holds import Holds, all_holds
+from penstock.store.admission.holds import Hold
 from penstock_api.auth.access import OPERATE_ALL, READ_ALL, Asked
 from penstock_api.backend import Db
 from penstock_api.models import holds as models
@@ -12,9 +13,9 @@ router = Router("holds")
 
 
 @router.get("/holds", dependencies=[READ_ALL])
-async def list_holds(session: Db) -> list[models.Hold]:
+async def list_holds(session: Db) -> list[Hold]:
     """List what is held, with the number of executions that wait."""
-    return [models.Hold.model_validate(row) for row in await all_holds(session)]
+    return await all_holds(session)
 
 
 @router.post("/holds", status_code=204, dependencies=[OPERATE_ALL])

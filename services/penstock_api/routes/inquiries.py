@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from penstock.client import inquiries
+from penstock.store.executions.inquiries import Inquiry
 from penstock_api.auth.access import ANSWER, READ, Asked, ExecutionId, Tenants
 from penstock_api.backend import Db, Here
 from penstock_api.models import operations as models
@@ -22,10 +23,9 @@ async def list_inquiries(
     answered: Annotated[bool, Query(description="Include answered inquiries.")] = False,
     assignee: Annotated[str | None, Query(description="Only inquiries for this assignee.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-) -> list[models.Inquiry]:
+) -> list[Inquiry]:
     """List the inquiries of executions, newest first."""
-    rows = await inquiries.listed(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
-    return [models.Inquiry.model_validate(row) for row in rows]
+    return await inquiries.listed(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
 
 
 @router.post("/inquiries/{id}/answer", status_code=204, dependencies=[ANSWER])

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Query
 
 from penstock.store.admission import limit_holders, waiting_work
-from penstock.store.admission.limits import TOTALS_HOURS
+from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce, LimitTotals
 from penstock.store.admission.limits import totals as limit_totals
 from penstock_api.auth.access import DEFINE_ALL, READ_ALL
 from penstock_api.backend import Db, Here, Lists, OnLimits
@@ -21,15 +21,15 @@ Most = Annotated[int, Query(ge=1, le=10_000, description="The maximum number to 
 
 
 @router.get("/limits", dependencies=[READ_ALL])
-async def list_limits(limits: OnLimits) -> list[models.Limit]:
+async def list_limits(limits: OnLimits) -> list[LimitInForce]:
     """List the limits in force, with the number of holders and waiters."""
-    return [models.Limit.model_validate(row) for row in await limits.all()]
+    return await limits.all()
 
 
 @router.get("/limits/{ref}", dependencies=[READ_ALL])
-async def show(ref: str, limits: OnLimits) -> models.Limit:
+async def show(ref: str, limits: OnLimits) -> LimitInForce:
     """Show a limit."""
-    return models.Limit.model_validate(await limits.get(ref))
+    return await limits.get(ref)
 
 
 @router.get("/limits/{ref}/totals", dependencies=[READ_ALL])
@@ -40,48 +40,47 @@ async def totals(
     hours: Annotated[
         float, Query(gt=0, le=TOTALS_HOURS, description="Hours to count, up to now.")
     ] = TOTALS_HOURS,
-) -> models.LimitTotals:
+) -> LimitTotals:
     """Count the attempts that asked for a slot of a limit, got it, and gave it back."""
     await limits.get(ref)
     since = datetime.now(UTC) - timedelta(hours=hours)
-    return models.LimitTotals.model_validate((await limit_totals(session, since, ref))[0])
+    return (await limit_totals(session, since, ref))[0]
 
 
 @router.get("/limits/{ref}/holders", dependencies=[READ_ALL])
-async def holders(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[models.Holder]:
+async def holders(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[limit_holders.Holder]:
     """List the holders of a limit's slots, the longest first."""
     await limits.get(ref)
-    return [models.Holder.model_validate(row) for row in await limit_holders.holders(session, ref, limit)]
+    return await limit_holders.holders(session, ref, limit)
 
 
 @router.get("/limits/{ref}/waiters", dependencies=[READ_ALL])
-async def waiters(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[models.Waiter]:
+async def waiters(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[limit_holders.Waiter]:
     """List the waiters of a limit, by group, in the order in which they will start."""
     await limits.get(ref)
-    return [models.Waiter.model_validate(row) for row in await limit_holders.waiters(session, ref, limit)]
+    return await limit_holders.waiters(session, ref, limit)
 
 
 @router.patch("/limits/{ref}", dependencies=[DEFINE_ALL])
-async def change(ref: str, body: models.SetLimit, limits: OnLimits) -> models.Limit:
+async def change(ref: str, body: models.SetLimit, limits: OnLimits) -> LimitInForce:
     """Change a limit, or create one. It is in force at once and overrides applied definitions, until it is removed."""
-    return models.Limit.model_validate(await limits.set(ref, **body.model_dump(exclude_unset=True)))
+    return await limits.set(ref, **body.model_dump(exclude_unset=True))
 
 
 @router.delete("/limits/{ref}", dependencies=[DEFINE_ALL])
 async def remove(ref: str, limits: OnLimits) -> models.Removed:
     """Undo the manual change of a limit. A limit that is only declared is removed until it is applied again."""
     row = await limits.remove(ref)
-    return models.Removed(ref=ref, in_force=None if row is None else models.Limit.model_validate(row))
+    return models.Removed(ref=ref, in_force=row)
 
 
 @router.get("/lines", dependencies=[READ_ALL])
-async def lines(session: Db, limit: Most = 20) -> list[models.Line]:
+async def lines(session: Db, limit: Most = 20) -> list[waiting_work.Line]:
     """List the lanes of waiting executions by limit and key, the longest first."""
-    return [models.Line.model_validate(row) for row in await waiting_work.lines(session, limit)]
+    return await waiting_work.lines(session, limit)
 
 
 @router.get("/queues", dependencies=[READ_ALL])
-async def queues(session: Db, backend: Here) -> list[models.Queue]:
+async def queues(session: Db, backend: Here) -> list[waiting_work.RouteWork]:
     """List the work that waits for workers, by route."""
-    rows = await waiting_work.routes(session, backend.settings.stale_threshold)
-    return [models.Queue.model_validate(row) for row in rows]
+    return await waiting_work.routes(session, backend.settings.stale_threshold)

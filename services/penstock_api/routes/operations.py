@@ -9,7 +9,8 @@ from fastapi import Query
 
 from penstock.operate import check, workers
 from penstock.operate.doctor import examine
-from penstock.operate.overview import newest_failures, summed_up
+from penstock.operate.doctor.finding import Finding
+from penstock.operate.overview import Overview, newest_failures, summed_up
 from penstock.store.executions import recoveries as losses
 from penstock.store.processes import processes
 from penstock_api.auth.access import OPERATE_ALL, READ, READ_ALL, Tenants
@@ -22,25 +23,25 @@ router = Router("operations")
 
 
 @router.get("/overview", dependencies=[READ_ALL])
-async def overview(backend: Here) -> models.Overview:
+async def overview(backend: Here) -> Overview:
     """Return the state of the installation: the executions that ended in the last minute, the waiting work, the
     workers, the latest failures."""
     activity = await backend.look_at_activity()
     async with backend.reading.session() as session:
         failures = await newest_failures(session)
-    return models.Overview.model_validate(summed_up(activity, failures))
+    return summed_up(activity, failures)
 
 
 @router.get("/workers", dependencies=[READ_ALL])
-async def list_workers(session: Db) -> list[models.Process]:
+async def list_workers(session: Db) -> list[processes.Process]:
     """List the live executors and workers."""
-    return [models.Process.model_validate(row) for row in await processes.all(session)]
+    return await processes.all(session)
 
 
 @router.get("/workers/{name}", dependencies=[READ_ALL])
-async def show_workers(name: str, session: Db) -> list[models.Process]:
+async def show_workers(name: str, session: Db) -> list[processes.Process]:
     """Show the workers of this name, with the figures of their task executors."""
-    return [models.Process.model_validate(row) for row in await workers.named(session, name)]
+    return await workers.named(session, name)
 
 
 @router.post("/workers/{name}/cordon", dependencies=[OPERATE_ALL])
@@ -56,15 +57,15 @@ async def uncordon(name: str, session: Db) -> models.Workers:
 
 
 @router.get("/check", dependencies=[READ_ALL])
-async def invariants(session: Db) -> list[models.Invariant]:
+async def invariants(session: Db) -> list[check.CheckedInvariant]:
     """List every invariant, with its current violations."""
-    return [models.Invariant.model_validate(row) for row in await check.check(session)]
+    return await check.check(session)
 
 
 @router.get("/doctor", dependencies=[READ_ALL])
-async def doctor(backend: Here) -> list[models.Finding]:
+async def doctor(backend: Here) -> list[Finding]:
     """Examine versions, servers, schema, clocks, partitions and services, with what to do."""
-    return [models.Finding.model_validate(finding) for finding in await examine(backend.settings)]
+    return await examine(backend.settings)
 
 
 @router.get("/recoveries", dependencies=[READ])
@@ -75,8 +76,7 @@ async def recoveries(
     kind: Annotated[Literal["attempt", "fire"] | None, Query(description="Only losses of this kind.")] = None,
     worker: Annotated[str | None, Query(description="Only what was lost with this worker.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
-) -> list[models.Recovery]:
+) -> list[losses.Recovery]:
     """List what was lost with a worker or a message and recovered, the newest first."""
     begin = since or datetime.now(UTC) - timedelta(days=1)
-    rows = await losses.newest(session, begin, kind=kind, worker=worker, tenants=tenants, limit=limit)
-    return [models.Recovery.model_validate(row) for row in rows]
+    return await losses.newest(session, begin, kind=kind, worker=worker, tenants=tenants, limit=limit)

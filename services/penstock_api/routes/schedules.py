@@ -6,7 +6,11 @@ from typing import Annotated
 
 from fastapi import Query
 
+from penstock.language.schedules.spec import Preview
 from penstock.operate import definitions
+from penstock.store.schedules.backfill import BackfillFire
+from penstock.store.schedules.health import Trouble
+from penstock.store.schedules.reading import Fire, FireStats
 from penstock_api.auth.access import DEFINE_ALL, OPERATE_ALL, READ_ALL
 from penstock_api.backend import Db, OnSchedules
 from penstock_api.models import schedules as models
@@ -31,9 +35,9 @@ async def create(body: models.CreateSchedule, schedules: OnSchedules) -> models.
 
 
 @router.get("/schedule-health", dependencies=[READ_ALL])
-async def health(schedules: OnSchedules) -> list[models.Trouble]:
+async def health(schedules: OnSchedules) -> list[Trouble]:
     """List the troubles of schedules, by name. The list is empty if there is none."""
-    return [models.Trouble.model_validate(trouble) for trouble in await schedules.health()]
+    return await schedules.health()
 
 
 @router.post("/schedule-pauses", dependencies=[OPERATE_ALL])
@@ -80,9 +84,9 @@ async def delete(ref: str, schedules: OnSchedules) -> None:
 @router.get("/schedules/{ref}/preview", dependencies=[READ_ALL])
 async def preview(
     ref: str, schedules: OnSchedules, count: Annotated[int, Query(ge=1, le=1000)] = 10
-) -> list[models.Preview]:
+) -> list[Preview]:
     """Show the next fires, in the zone's time, with notes on clock changes."""
-    return [models.Preview.model_validate(fire) for fire in await schedules.preview(ref, count)]
+    return await schedules.preview(ref, count)
 
 
 @router.get("/schedules/{ref}/history", dependencies=[READ_ALL])
@@ -91,17 +95,17 @@ async def history(
     schedules: OnSchedules,
     before: Annotated[Instant | None, Query(description="Only fires before this instant.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 20,
-) -> list[models.Fire]:
+) -> list[Fire]:
     """List the newest fires of a schedule, with outcome and origin."""
-    return [models.Fire.model_validate(row) for row in await schedules.history(ref, limit, before)]
+    return await schedules.history(ref, limit, before)
 
 
 @router.get("/schedules/{ref}/stats", dependencies=[READ_ALL])
 async def stats(
     ref: str, schedules: OnSchedules, seconds: Annotated[float, Query(gt=0, le=3e8)] = 86_400
-) -> models.Stats:
+) -> FireStats:
     """Return counts and times of the fires that were due in the last `seconds`."""
-    return models.Stats.model_validate(await schedules.stats(ref, seconds))
+    return await schedules.stats(ref, seconds)
 
 
 @router.post("/schedules/{ref}/enable", dependencies=[OPERATE_ALL])
@@ -123,13 +127,12 @@ async def pause(ref: str, body: models.PauseSchedule, schedules: OnSchedules) ->
 
 
 @router.post("/schedules/{ref}/run", status_code=201, dependencies=[OPERATE_ALL])
-async def run(ref: str, schedules: OnSchedules) -> models.Fire:
+async def run(ref: str, schedules: OnSchedules) -> Fire:
     """Fire a schedule now, enabled or not, under its overlap policy."""
-    return models.Fire.model_validate(await schedules.run(ref))
+    return await schedules.run(ref)
 
 
 @router.post("/schedules/{ref}/backfill", dependencies=[OPERATE_ALL])
-async def backfill(ref: str, body: models.Backfill, schedules: OnSchedules) -> list[models.BackfillFire]:
+async def backfill(ref: str, body: models.Backfill, schedules: OnSchedules) -> list[BackfillFire]:
     """Start the fires of a past range that have no execution. A second call starts none of them again."""
-    fires = await schedules.backfill(ref, body.first, body.last, dry_run=body.dry_run)
-    return [models.BackfillFire.model_validate(fire) for fire in fires]
+    return await schedules.backfill(ref, body.first, body.last, dry_run=body.dry_run)

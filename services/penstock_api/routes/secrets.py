@@ -24,16 +24,16 @@ Whose = Annotated[Tenant, Query(description="The tenant of the secret.")]
 
 
 @router.get("/secrets", dependencies=[READ])
-async def list_secrets(session: Db, tenants: Tenants) -> list[models.Secret]:
+async def list_secrets(session: Db, tenants: Tenants) -> list[store.SecretSummary]:
     """List the names of secrets. Their values cannot be read."""
-    return [models.Secret.model_validate(row) for row in await store.listed(session, tenants)]
+    return await store.listed(session, tenants)
 
 
 @router.put("/secrets/{name}", dependencies=[DEFINE])
-async def set_secret(name: Name, body: models.SetSecret, session: Db, caller: Asked) -> models.Secret:
+async def set_secret(name: Name, body: models.SetSecret, session: Db, caller: Asked) -> store.SecretSummary:
     """Set a secret, or replace its value. Running executions keep the value that they were given."""
     tenant, value = own(caller, body.tenant), body.value.get_secret_value()
-    return models.Secret.model_validate(await secrets.put(session, tenant, name, value, by=caller.name))
+    return await secrets.put(session, tenant, name, value, by=caller.name)
 
 
 @router.delete("/secrets/{name}", status_code=204, dependencies=[DEFINE])

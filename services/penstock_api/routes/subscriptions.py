@@ -13,24 +13,22 @@ router = Router("subscriptions")
 
 
 @router.get("/subscriptions", dependencies=[READ_ALL])
-async def list_subscriptions(session: Db) -> list[models.Subscription]:
+async def list_subscriptions(session: Db) -> list[store.Subscription]:
     """List subscriptions, with the state of their calls."""
-    return [models.Subscription.model_validate(row) for row in await store.listed(session)]
+    return await store.listed(session)
 
 
 @router.put("/subscriptions/{name}", dependencies=[DEFINE_ALL])
 async def put(name: str, body: models.PutSubscription, session: Db, caller: Asked) -> models.MadeSubscription:
     """Create a subscription, or change and enable it."""
     subscription, secret = await subscriptions.put(session, name, **body.model_dump(), by=caller.name)
-    return models.MadeSubscription(
-        subscription=models.Subscription.model_validate(subscription), secret=secret
-    )
+    return models.MadeSubscription(subscription=subscription, secret=secret)
 
 
 @router.post("/subscriptions/{name}/enable", dependencies=[DEFINE_ALL])
-async def enable(name: str, session: Db) -> models.Subscription:
+async def enable(name: str, session: Db) -> store.Subscription:
     """Enable a disabled subscription from now on. Changes in the meantime are not delivered."""
-    return models.Subscription.model_validate(await subscriptions.enable(session, name))
+    return await subscriptions.enable(session, name)
 
 
 @router.delete("/subscriptions/{name}", status_code=204, dependencies=[DEFINE_ALL])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.operate import access
 from penstock.store.access import tokens
+from penstock.store.access.tokens import Token
 from penstock_api.auth.access import ADMIN_ALL, Asked
 from penstock_api.backend import Db, Here
 from penstock_api.models import operations as models
@@ -13,9 +14,9 @@ router = Router("tokens")
 
 
 @router.get("/tokens", dependencies=[ADMIN_ALL])
-async def list_tokens(session: Db) -> list[models.Token]:
+async def list_tokens(session: Db) -> list[Token]:
     """List tokens, without their secrets."""
-    return [models.Token.model_validate(row) for row in await tokens.listed(session)]
+    return await tokens.listed(session)
 
 
 @router.post("/tokens", status_code=201, dependencies=[ADMIN_ALL])
@@ -31,7 +32,7 @@ async def create(body: models.NewToken, session: Db, caller: Asked) -> models.Se
         seconds=body.seconds,
         by=caller.name,
     )
-    return models.Secret(token=models.Token.model_validate(token), secret=secret)
+    return models.Secret(token=token, secret=secret)
 
 
 @router.post("/tokens/{name}/rotate", dependencies=[ADMIN_ALL])
@@ -41,7 +42,7 @@ async def rotate(name: str, rotation: models.Rotation, session: Db, backend: Her
         session, name, overlap=rotation.overlap, seconds=rotation.seconds
     )
     backend.forget_callers()
-    return models.Secret(token=models.Token.model_validate(token), secret=secret)
+    return models.Secret(token=token, secret=secret)
 
 
 @router.delete("/tokens/{name}", status_code=204, dependencies=[ADMIN_ALL])

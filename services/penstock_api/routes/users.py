@@ -20,26 +20,25 @@ async def who(caller: Asked) -> models.Who:
 
 
 @router.get("/users", dependencies=[ADMIN_ALL])
-async def list_users(session: Db) -> list[models.User]:
+async def list_users(session: Db) -> list[store.Person]:
     """List users."""
-    return [models.User.model_validate(row) for row in await store.listed(session)]
+    return await store.listed(session)
 
 
 @router.post("/users", status_code=201, dependencies=[ADMIN_ALL])
-async def create(body: models.NewUser, session: Db, caller: Asked) -> models.User:
+async def create(body: models.NewUser, session: Db, caller: Asked) -> store.Person:
     """Create a user that may log in with this password."""
-    user = await people.create(
+    return await people.create(
         session, body.name, body.password.get_secret_value(), body.roles, body.tenants, by=caller.name
     )
-    return models.User.model_validate(user)
 
 
 @router.put("/users/{name}/roles", dependencies=[ADMIN_ALL])
-async def set_roles(name: str, body: models.Roles, session: Db, backend: Here) -> models.User:
+async def set_roles(name: str, body: models.Roles, session: Db, backend: Here) -> store.Person:
     """Set the roles of a user for these tenants, or for all tenants. They replace the user's earlier roles there."""
     user = await people.set_roles(session, name, body.roles, body.tenants)
     backend.forget_callers()
-    return models.User.model_validate(user)
+    return user
 
 
 @router.put("/users/{name}/password", status_code=204, dependencies=[ADMIN_ALL])

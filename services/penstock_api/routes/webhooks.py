@@ -13,16 +13,15 @@ router = Router("webhooks")
 
 
 @router.get("/webhooks", dependencies=[READ_ALL])
-async def list_webhooks(session: Db) -> list[models.Webhook]:
+async def list_webhooks(session: Db) -> list[store.Webhook]:
     """List webhooks, without their secrets."""
-    return [models.Webhook.model_validate(row) for row in await store.listed(session)]
+    return await store.listed(session)
 
 
 @router.put("/webhooks/{name}", dependencies=[DEFINE_ALL])
-async def put(name: str, body: models.PutWebhook, session: Db, caller: Asked) -> models.Webhook:
+async def put(name: str, body: models.PutWebhook, session: Db, caller: Asked) -> store.Webhook:
     """Create a webhook, or change it. Its address is `/hooks/{name}`."""
-    webhook = await webhooks.put(session, name, **body.model_dump(), by=caller.name)
-    return models.Webhook.model_validate(webhook)
+    return await webhooks.put(session, name, **body.model_dump(), by=caller.name)
 
 
 @router.delete("/webhooks/{name}", status_code=204, dependencies=[DEFINE_ALL])

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from penstock.language.workflows import Workflow
+from penstock.language.workflows.diff import Difference
 from penstock.language.workflows.graph import Graph
 from penstock.operate import definitions, workflows
 from penstock.operate.masking import Masking
@@ -60,14 +61,13 @@ async def graph(ref: str, session: Db, version: Digest = None) -> models.Graph:
 
 
 @router.get("/workflows/{ref}/diff", dependencies=[READ])
-async def diff(ref: str, session: Db, old: Digest = None, new: Digest = None) -> list[models.Difference]:
+async def diff(ref: str, session: Db, old: Digest = None, new: Digest = None) -> list[Difference]:
     """Return the changes from version `old` to version `new`."""
-    differences = await workflows.differences(
+    return await workflows.differences(
         session,
         await _version(session, ref, old, masked=False),
         await _version(session, ref, new, masked=False),
     )
-    return [models.Difference.model_validate(difference) for difference in differences]
 
 
 async def _version(session: Db, ref: str, digest: str | None, *, masked: bool = True) -> Workflow:

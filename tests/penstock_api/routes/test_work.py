@@ -34,7 +34,9 @@ UNFINISHED = """
 select e.id from execution e join definition d on d.id = e.definition_id where d.ref = any($1) and e.finished_at is null
 """
 
-CALLED_BACK = "select from execution e join definition d on d.id = e.definition_id where d.ref = $1"
+CALLED_BACK = """
+select from execution e join definition d on d.id = e.definition_id where d.ref = $1 having count(*) = 3
+"""
 
 
 class Worker:

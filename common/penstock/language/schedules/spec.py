@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice, takewhile
+from typing import Annotated
+
+from pydantic import Field
 
 from penstock.errors import DefinitionError
 from penstock.language.schedules.at_and_every import EPOCH, parse_at, parse_every
@@ -19,12 +22,11 @@ _WORDS_HINT = f"There is {', '.join(WORDS)}, and `@every 90s`."
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A coming fire. `local` is `instant` in the schedule's zone. `note` says where a clock change (DST) shifts, skips
-    or repeats it."""
+    """A coming fire. `local` is `instant` in the schedule's zone."""
 
     instant: datetime
     local: datetime
-    note: str | None
+    note: Annotated[str | None, Field(description="A note on a clock change of its zone; null without one.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, WithJsonSchema
 
 from penstock.language.terms.options import dotted
 from penstock.language.terms.sources import Location
@@ -17,10 +19,14 @@ _ABSENT: Any = object()
 class Difference:
     """A place that differs between two versions. Tasks are named: `("tasks", "charge", "retry", "max_attempts")`."""
 
-    what: Literal["added", "removed", "changed", "moved"]
+    what: Annotated[
+        Literal["added", "removed", "changed", "moved"],
+        Field(description="added, removed, changed, moved"),
+        WithJsonSchema({"type": "string"}),
+    ]
     at: Location
-    old: Any = None
-    new: Any = None
+    old: Any
+    new: Any
 
     def __str__(self) -> str:
         place = dotted(self.at)
@@ -55,9 +61,9 @@ def _differences(at: Location, old: Any, new: Any) -> Iterator[Difference]:
         for key in [*old, *(key for key in new if key not in old)]:
             yield from _differences((*at, key), old.get(key, _ABSENT), new.get(key, _ABSENT))
     elif old is _ABSENT:
-        yield Difference("added", at, new=new)
+        yield Difference("added", at, None, new)
     elif new is _ABSENT:
-        yield Difference("removed", at, old=old)
+        yield Difference("removed", at, old, None)
     elif old != new or type(old) is not type(new):
         yield Difference("changed", at, old, new)
 

@@ -41,7 +41,7 @@ class TaskExecutions:
 
 @dataclass(slots=True)
 class SentCommand:
-    """A command that was sent to a run. `obeyed_at` is None until it was followed, or refused with this `error`."""
+    """A command of a person to a run."""
 
     kind: str
     task: str | None

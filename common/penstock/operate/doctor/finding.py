@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field, WithJsonSchema
 
 State = Literal["ok", "warning", "bad"]
 
@@ -13,13 +15,13 @@ class Finding:
     """The subject of a check, its state, and, unless it is ok, what to do."""
 
     what: str
-    state: State
+    state: Annotated[State, Field(description="ok, warning, bad"), WithJsonSchema({"type": "string"})]
     says: str
-    fix: str | None = None
+    fix: str | None
 
 
 def ok(subject: str, says: object) -> Finding:
-    return Finding(subject, "ok", str(says))
+    return Finding(subject, "ok", str(says), None)
 
 
 def warning(subject: str, says: object, fix: str) -> Finding:

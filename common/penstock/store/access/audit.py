@@ -5,28 +5,36 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from penstock.store.session.answer_fields import HexOrNull, JsonObject
 from penstock.store.session.audited_change import Statements
 from penstock.store.session.rows import first_as, rows_as
 
 
 @dataclass(frozen=True, slots=True)
 class AuditedChange:
-    """A row of the audit. `position`, `previous` and `seal` are its place in the chain; None until it is sealed."""
+    """A row of the audit. `position`, `previous` and `seal` are its place in the chain."""
 
     id: int
     at: datetime
     by: str
-    role: str
-    operation: str
-    target: str
-    outcome: str
+    role: Annotated[str, Field(description="The database role that wrote the row.")]
+    operation: Annotated[
+        str,
+        Field(
+            description="The id of the operation in the OpenAPI description, such as `limits_change`; or a command."
+        ),
+    ]
+    target: Annotated[str, Field(description="The requested address, or the object of the command.")]
+    outcome: Annotated[str, Field(description="done, refused, unchanged")]
     reason: str | None
-    details: str
-    position: int | None
-    previous: bytes | None
-    seal: bytes | None
+    details: Annotated[JsonObject, Field(description="The values of the change. Of a secret, only its size.")]
+    position: Annotated[int | None, Field(description="Its position in the chain; null until it is sealed.")]
+    previous: Annotated[HexOrNull, Field(description="The seal of the row before.")]
+    seal: HexOrNull
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import first_as, rows_as
@@ -16,13 +19,17 @@ class Person:
     """A person, without the password. `roles[i]` holds for `tenants[i]`; an empty tenant means all."""
 
     name: str
-    roles: list[str]
-    tenants: list[str]
+    roles: Annotated[
+        list[str], Field(description="The roles, each for the tenant at the same position of `tenants`.")
+    ]
+    tenants: Annotated[list[str], Field(description="The tenants; an empty text means all tenants.")]
     created_by: str
     created_at: datetime
-    totp_since: datetime | None
-    """The instant since which a second factor is required; None if it is not."""
-    sessions: int
+    totp_since: Annotated[
+        datetime | None,
+        Field(description="The instant since which a second factor is required; null if it is not."),
+    ]
+    sessions: Annotated[int, Field(description="The number of open sessions.")]
 
 
 SHOWN = """

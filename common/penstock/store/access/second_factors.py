@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
 
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import first_as
@@ -12,10 +15,12 @@ from penstock.store.session.rows import first_as
 
 @dataclass(frozen=True, slots=True)
 class SecondFactor:
-    """The state of a person's second factor. `since` is None if no second factor is required."""
+    """The second factor of the caller."""
 
-    since: datetime | None
-    recovery_codes: int
+    since: Annotated[
+        datetime | None, Field(description="The instant since which it is required; null if it is not.")
+    ]
+    recovery_codes: Annotated[int, Field(description="The number of unused recovery codes.")]
 
 
 STATE = """

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
@@ -29,7 +32,7 @@ class SecretSummary:
 
     tenant: str
     name: str
-    master_key: str
+    master_key: Annotated[str, Field(description="The id of its master key.")]
     set_by: str
     set_at: datetime
 

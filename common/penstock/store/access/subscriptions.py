@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import first_as, rows_as
@@ -13,7 +16,7 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """A subscription with its state, without its secret. `waiting`: calls that were not delivered yet."""
+    """A subscription, without its secret."""
 
     name: str
     url: str
@@ -24,13 +27,13 @@ class Subscription:
     tasks: bool
     created_by: str
     created_at: datetime
-    delivered_at: datetime | None
+    delivered_at: Annotated[datetime | None, Field(description="The instant of the last answered call.")]
     failing_since: datetime | None
     error: str | None
-    dropped: int
+    dropped: Annotated[int, Field(description="The number of calls that were dropped.")]
     disabled_at: datetime | None
     disabled_because: str | None
-    waiting: int
+    waiting: Annotated[int, Field(description="The number of calls that were not delivered yet.")]
 
 
 COLUMNS = """name, url, statuses, tenant, action, workflow, tasks, created_by, created_at, delivered_at, failing_since, error,

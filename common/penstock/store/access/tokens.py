@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import first_as, rows_as
@@ -13,21 +16,34 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token without its secret. Empty `tenants` means all, and so do empty `routes` and `packs`, which limit the scope
-    `work`. `used_at` is exact to ten minutes. Until `old_until`,
-    the secret before the last rotation is valid too."""
+    """A token without its secret."""
+
+    # Routes and packs limit the scope `work`.
 
     name: str
     scopes: list[str]
-    tenants: list[str]
-    routes: list[str]
-    packs: list[str]
+    tenants: Annotated[list[str], Field(description="The tenants; without any, all tenants.")]
+    routes: Annotated[
+        list[str], Field(description="The routes that its workers may serve; without any, all routes.")
+    ]
+    packs: Annotated[
+        list[str],
+        Field(description="The packs with the actions that its workers may run; without any, all packs."),
+    ]
     created_by: str
     created_at: datetime
     expires_at: datetime | None
-    rotated_at: datetime | None
-    used_at: datetime | None
-    old_until: datetime | None
+    rotated_at: Annotated[
+        datetime | None, Field(description="The instant of the last rotation; null if there was none.")
+    ]
+    used_at: Annotated[
+        datetime | None,
+        Field(description="The instant of its last use, to ten minutes; null if it was never used."),
+    ]
+    old_until: Annotated[
+        datetime | None,
+        Field(description="The instant until which the secret before the last rotation is valid."),
+    ]
 
 
 COLUMNS = (

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from penstock.store.session.answer_fields import JsonTextOrNull
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import first_as, rows_as
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """An address below /hooks, without its secret: requests to it become events of `trigger`. `payload` is a JSON
-    template."""
+    """An address below /hooks, without its secret: requests to it become events of `trigger`."""
 
     name: str
     trigger: str
@@ -20,7 +20,7 @@ class Webhook:
     signature: str
     header: str | None
     key_header: str | None
-    payload: str | None
+    payload: JsonTextOrNull
     completes: str | None
     fails: str | None
     created_by: str

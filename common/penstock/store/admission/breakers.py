@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
 
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
@@ -11,29 +14,28 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class BreakerState:
-    """The breaker of a key: `group_value` has the values of the parameters `by`, as text. `state` is closed, open or releasing.
-    `failed` of `attempts` count now, or opened it at `since`. An open breaker probes in `probe_in` seconds; None: it was opened
-    by hand (`by_whom`) until it is closed. `probes` have failed. While it releases, `allowed` calls may be under way.
-    `waiting` executions wait at it."""
+    """The breaker of a key: closed, or open or releasing at `since`. `within` and `probe` are seconds."""
 
     ref: str
     scope: str
-    by: list[str]
-    group_value: str
-    state: str
+    by: Annotated[list[str], Field(description="The parameters that it is grouped by.")]
+    group_value: Annotated[str, Field(description="The values of these parameters, as text.")]
+    state: Annotated[str, Field(description="closed, open or releasing")]
     since: datetime | None
-    failed: int
+    failed: Annotated[int, Field(description="The failures among `attempts`, now or when it opened.")]
     attempts: int
-    failures: int
+    failures: Annotated[int, Field(description="The number of failures that opens it.")]
     of: int
     within: float
     probe: float
-    probe_in: float | None
-    probes: int
-    allowed: int | None
-    by_whom: str | None
+    probe_in: Annotated[
+        float | None, Field(description="Seconds to the next probe; null if none is planned.")
+    ]
+    probes: Annotated[int, Field(description="The number of failed probes.")]
+    allowed: Annotated[int | None, Field(description="The calls that may be under way while it releases.")]
+    by_whom: Annotated[str | None, Field(description="The person that opened it.")]
     reason: str | None
-    waiting: int
+    waiting: Annotated[int, Field(description="The number of executions that wait at it.")]
 
 
 STATES = """

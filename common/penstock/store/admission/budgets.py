@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
@@ -12,13 +15,12 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class BudgetShare:
-    """The part of a budget that the attempts of one action took. `used` is what ended attempts took: the true cost, or the
-    reserved one if an attempt reported none. `reserved` is of attempts that have not ended."""
+    """The part of a budget that the attempts of one action took."""
 
     action: str
     attempts: int
-    used: float
-    reserved: float
+    used: Annotated[float, Field(description="By attempts that have ended.")]
+    reserved: Annotated[float, Field(description="By attempts that have not ended.")]
 
 
 @dataclass(slots=True)

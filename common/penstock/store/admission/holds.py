@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import first_as, rows_as
@@ -14,8 +17,7 @@ KINDS = ("action", "pack", "route", "tenant")
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A hold. `by` made it at `since`, and it ends at `until` (None: when it is released). With `releasing_since`, it is being
-    released at `rate_count` executions in `rate_seconds`. `held`: the number of executions that it holds now."""
+    """A hold. `by` made it at `since`, and it ends at `until`, or when it is released."""
 
     kind: str
     name: str
@@ -23,10 +25,13 @@ class Hold:
     by: str
     since: datetime
     until: datetime | None
-    rate_count: int | None
+    rate_count: Annotated[
+        int | None,
+        Field(description="For a hold that is being released: the number of starts within `rate_seconds`."),
+    ]
     rate_seconds: float | None
     releasing_since: datetime | None
-    held: int
+    held: Annotated[int, Field(description="The number of held executions.")]
 
 
 COLUMNS = "h.kind, h.name, h.reason, h.by, h.since, h.until, h.rate_count, h.rate_seconds, h.releasing_since"

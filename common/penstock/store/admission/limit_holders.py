@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session.database import Session
 from penstock.store.session.rows import rows_as
@@ -12,12 +15,12 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """An execution that holds a slot, and since when. `group_value`: the parameter values of its key, as text."""
+    """An execution that holds a slot, and since when."""
 
     execution_id: UUID
     namespace: str
     status: str
-    group_value: str
+    group_value: Annotated[str, Field(description="The parameter values of its key.")]
     since: datetime
 
 

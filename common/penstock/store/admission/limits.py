@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import orjson
+from pydantic import Field
 
 from penstock.language.definitions.breaker import Breaker
 from penstock.language.terms.costs import cost_terms
 from penstock.store.definitions import catalog
+from penstock.store.session.answer_fields import JsonTextOrNull
 from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.session.rows import rows_as
 
@@ -195,11 +197,7 @@ async def regroup(tx: Transaction, stored: Sequence[Stored], namespaces: Sequenc
 
 @dataclass(frozen=True, slots=True)
 class LimitInForce:
-    """A limit that is in force. `by_hand`: it was set by hand; `declared` is the declared version (JSON) in either
-    case. `held` executions hold a slot, and `waiting` ones wait for one. With a `cost`, the slots take `used` of `max`, in the
-    `unit`. With `budget`, the budgets of trees in that unit bound it.
-    With `breaker` (JSON), it is a breaker. `covers` is the number of its namespaces,
-    counting actions that were started at least once."""
+    """A limit that is in force."""
 
     ref: str
     scope: str
@@ -211,16 +209,29 @@ class LimitInForce:
     rate_count: int | None
     rate_seconds: float | None
     while_waiting: str
-    cost: str | None
-    unit: str
-    budget: bool
-    breaker: str | None
+    cost: Annotated[
+        str | None,
+        Field(
+            description="What an execution costs: a number, or a sum of parameters. Null: each counts as 1."
+        ),
+    ]
+    unit: Annotated[str, Field(description="The unit of the cost, or empty.")]
+    budget: Annotated[bool, Field(description="Whether the budgets of trees in that unit bound it.")]
+    breaker: Annotated[
+        JsonTextOrNull, Field(description="The thresholds, if it is a breaker: failures, of, within, probe.")
+    ]
     by_hand: bool
-    declared: str | None
+    declared: Annotated[
+        JsonTextOrNull, Field(description="The declared limit; null if definitions declare none.")
+    ]
     held: int
-    used: float | None
+    used: Annotated[
+        float | None, Field(description="What the held slots cost together; null without a cost.")
+    ]
     waiting: int
-    covers: int
+    covers: Annotated[
+        int, Field(description="The number of covered namespaces whose actions were started at least once.")
+    ]
 
 
 IN_FORCE = """
@@ -254,13 +265,14 @@ async def in_force(session: Session, ref: str | None = None) -> list[LimitInForc
 
 @dataclass(frozen=True, slots=True)
 class LimitTotals:
-    """The counts of a limit since an instant. `enqueued` attempts asked for a slot, `admitted` ones got it, and `completed` ones
-    have given it back, however they ended. `held` and `waiting` are of now."""
+    """The counts of a limit since an instant, at most a day ago."""
 
     ref: str
-    enqueued: int
-    admitted: int
-    completed: int
+    enqueued: Annotated[int, Field(description="The number of attempts that asked for a slot.")]
+    admitted: Annotated[int, Field(description="The number of attempts that got a slot.")]
+    completed: Annotated[
+        int, Field(description="The number of attempts that gave their slot back, whatever their outcome.")
+    ]
     held: int
     waiting: int
     since: datetime

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from penstock.store.session.database import Session
 from penstock.store.session.rows import rows_as
@@ -10,15 +13,16 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class RouteWork:
-    """The queue of a route: the numbers of executions that are `requested` (those that wait for an instant included),
-    `ready` for a worker, and `running`. `oldest`: seconds that the oldest ready one has waited. `workers` live
-    workers serve the queue, with `slots` together."""
+    """The queue of a route: the numbers of waiting and running executions, and of workers that serve it."""
+
+    # `requested` executions include those that wait for an instant; `ready` ones wait for a worker. The workers have
+    # `slots` together.
 
     queue: str
     requested: int
     ready: int
     running: int
-    oldest: float | None
+    oldest: Annotated[float | None, Field(description="Seconds for which the oldest one has waited.")]
     workers: int
     slots: int
 
@@ -51,10 +55,11 @@ async def routes(session: Session, stale: float) -> list[RouteWork]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The line at a gate. `gate` is `limit` (a key of `limit`), `worker` (executions of `namespace` that no live
-    worker runs) or `regroup` (while limits change). `held` executions hold a slot, the `longest` for so many seconds.
-    `waiting` ones wait; the first of a lane that became ready first has waited `oldest` seconds. `per_minute`
-    executions were admitted since the line formed. `group_value`: the parameter values of the key, as text."""
+    """A lane of executions that wait for a key of a limit, or for workers."""
+
+    # `gate` is `limit` (a key of `limit`), `worker` (executions of `namespace` that no live worker runs) or `regroup`
+    # (while limits change). `held` executions hold a slot, the `longest` for so many seconds. The first of a lane that
+    # became ready first has waited `oldest` seconds. `per_minute` executions were admitted since the lane formed.
 
     gate: str
     limit: str | None

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session.database import Session
 from penstock.store.session.rows import rows_as
@@ -24,16 +27,17 @@ class EnforcementFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListedEnforcement:
-    """A rule that matched an event. `id` is the id in announcements: that of the `execution`, or the enforcement's own
-    if the rule failed. `trigger` is the trigger that the rule had at that time."""
+    """A rule that matched an event."""
 
-    id: UUID
+    id: Annotated[UUID, Field(description="The id in an announcement `enforcement.created`.")]
     event: UUID
     rule: str
     trigger: str
     tenant: str
-    status: str
-    execution: UUID | None
+    status: Annotated[str, Field(description="`created`, `executed` or `failed`.")]
+    execution: Annotated[
+        UUID | None, Field(description="The execution that it started; null if the rule failed.")
+    ]
     error: str | None
     created_at: datetime
 

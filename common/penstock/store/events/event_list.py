@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
+from pydantic import Field
 
 from penstock.language.terms.ids import first_id
 from penstock.store.executions.execution_list import CLOCKS, refuse_encrypted
@@ -34,15 +35,15 @@ class EventFilter:
 
 @dataclass(slots=True)
 class ListedEvent:
-    """An event of the list. `payload` is JSON. `matched` is the number of rules that matched it."""
+    """An event of the list."""
 
     id: UUID
     trigger: str
     tenant: str
     source: str | None
     created_at: datetime
-    payload: str
-    matched: int
+    payload: Any
+    matched: Annotated[int, Field(description="The number of rules that matched.")]
 
 
 PAGE = """
@@ -66,8 +67,8 @@ order by e.id desc limit $11
 async def page(
     session: Session, filters: EventFilter = EventFilter(), *, before: UUID | None = None, limit: int = 50
 ) -> list[ListedEvent]:
-    """Return at most `limit` events, newest first. `before` is the last id of the page before. Raises InvalidInput for a
-    filter by the payloads of an encrypted tenant."""
+    """Return at most `limit` events, newest first, with decoded payloads. `before` is the last id of the page before.
+    Raises InvalidInput for a filter by the payloads of an encrypted tenant."""
     if filters.payload:
         await refuse_encrypted(session, "payload", filters.tenant, filters.tenants)
     rows = await session.fetch(
@@ -85,4 +86,7 @@ async def page(
         limit,
         None if filters.tenants is None else list(filters.tenants),
     )
-    return rows_as(ListedEvent, rows)
+    events = rows_as(ListedEvent, rows)
+    for event in events:
+        event.payload = orjson.loads(event.payload)
+    return events

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.events.events import NewEnforcement
 from penstock.store.session.database import Session, Transaction
@@ -14,15 +17,14 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class RuleError:
-    """A rule that failed on an event, and the error. `changed`: the rule has another version now. `gone`: it is
-    disabled or does not exist any more."""
+    """A rule that failed on an event, and the error."""
 
     event_id: UUID
     rule: str
     error: str
     at: datetime
-    changed: bool
-    gone: bool
+    changed: Annotated[bool, Field(description="True if the rule has another version now.")]
+    gone: Annotated[bool, Field(description="True if the rule is disabled or does not exist any more.")]
 
 
 NEWEST = """

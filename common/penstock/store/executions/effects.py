@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.session.rows import rows_as
@@ -61,14 +63,16 @@ async def record(tx: Transaction, effects: Sequence[tuple[UUID, UUID, Kind]]) ->
 
 @dataclass(slots=True)
 class Effect:
-    """An effect. `name` is the trigger of an event, or the action of an execution; None if that row was dropped.
-    `status` is that of an execution."""
+    """An event that an action published through its worker, or an execution that it started."""
 
     id: UUID
     kind: Kind
     created_at: datetime
-    name: str | None
-    status: str | None
+    name: Annotated[
+        str | None,
+        Field(description="The trigger or the action; null if the row is older than the retention."),
+    ]
+    status: Annotated[str | None, Field(description="The status of an execution.")]
 
 
 CAUSED = """

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
+from pydantic import Field
 
 from penstock.errors import InvalidInput
 from penstock.language.moves import BAD
 from penstock.language.terms.ids import first_id
 from penstock.store.access.tenant_keys import encrypted_tenants
+from penstock.store.session.answer_fields import Item
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
@@ -45,6 +47,10 @@ class ExecutionFilter:
     children: bool = False
 
 
+FAILURE = "One sentence that names the cause of the failure: the first task, item or step that failed, at any depth."
+"""The description of the field `failure`."""
+
+
 @dataclass(slots=True)
 class ListedExecution:
     """An execution of the list."""
@@ -52,17 +58,15 @@ class ListedExecution:
     id: UUID
     status: str
     action: str
-    namespace: str
+    namespace: Annotated[str, Field(description="`tenant::pack::action`, or `tenant::pack::workflow::task`.")]
     attempt: int
     created_at: datetime
     finished_at: datetime | None
     parent: UUID | None
     task: str | None
-    item: int
-    title: str | None = None
-    """The rendered title, where a caller asks for titles and its action has one."""
-    failure: str | None = None
-    """The sentence about the cause of its failure, where a caller asks for it."""
+    item: Item
+    title: Annotated[str | None, Field(description="The title, if its action has one.")] = None
+    failure: Annotated[str | None, Field(description=FAILURE)] = None
 
 
 ALIKE = """

@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
+from pydantic import Field
+
+from penstock.store.session.answer_fields import JsonTextOrNull
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import first_as, rows_as
 
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question of an execution. `schema` and `response` are JSON texts."""
+    """An inquiry. An execution waits for its answer."""
 
     execution_id: UUID
     status: str
     prompt: str
     assignee: str | None
-    schema: str | None
+    schema: JsonTextOrNull
     due_at: datetime | None
     created_at: datetime
     answered_at: datetime | None
-    responder: str | None
-    response: str | None
+    responder: Annotated[str | None, Field(description="The author of the answer.")]
+    response: JsonTextOrNull
 
 
 LIST = """

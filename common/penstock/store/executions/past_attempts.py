@@ -7,28 +7,37 @@ attempt that did not complete also has a row of its own, with its error.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
+from pydantic import Field
+
 from penstock.store.executions.executions import Execution
+from penstock.store.session.answer_fields import JsonTextOrNull, Seconds
 from penstock.store.session.database import Session
 from penstock.store.session.rows import first_as, rows_as
 
 
 @dataclass(slots=True)
 class PastAttempt:
-    """An attempt. `outcome`: `running`, `completed`, `failed` (retried or not), `timeout`, `cancelled`, `lost` (with
-    its worker), `deferred` (by itself), `waiting` (for a human), `handed_back` (its worker stopped). `worker` is the
-    name of its worker. `error` is JSON: its error, or the values that it carried over to the next attempt. Instants
-    are the database's; all three are None if the history of the attempt was dropped."""
+    """An attempt of an execution."""
+
+    # Outcomes besides those of the text: `handed_back` (its worker stopped). `deferred` is by itself, `waiting` is for a
+    # human. Instants are the database's. All three times are None if the history of the attempt was dropped.
 
     attempt: int
-    outcome: str
+    outcome: Annotated[
+        str, Field(description="running, completed, failed, timeout, cancelled, lost, deferred, waiting ...")
+    ]
     worker: str | None
-    started_at: datetime | None
+    started_at: Annotated[datetime | None, Field(description="null if the history of that time was dropped.")]
     ended_at: datetime | None
-    duration: timedelta | None
-    error: str | None
+    duration: Seconds | None
+    error: Annotated[
+        JsonTextOrNull,
+        Field(description="The error of the attempt, or the values that it carried over to the next one."),
+    ]
 
 
 ATTEMPTS = """

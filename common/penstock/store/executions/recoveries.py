@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session.database import Session
 from penstock.store.session.rows import rows_as
@@ -13,19 +16,22 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A loss that was noticed. `kind` is `attempt` (its worker was gone) or `fire` (its execution no longer existed).
-    `worker` is the name of the lost worker, or its id if the name is not known any more. `number` is that of the
-    attempt, or the number of recoveries of the fire. `status` is that of the execution now."""
+    """A loss that was noticed, and what became of it."""
 
-    kind: str
+    kind: Annotated[
+        str,
+        Field(description="`attempt`: lost with its worker. `fire`: of a schedule, with a lost execution."),
+    ]
     at: datetime
     execution: UUID | None
-    subject: str
+    subject: Annotated[str, Field(description="The action, or the schedule.")]
     tenant: str
-    number: int
+    number: Annotated[
+        int, Field(description="The number of the attempt; for a fire, the number of its recoveries.")
+    ]
     worker: str | None
     why: str | None
-    status: str | None
+    status: Annotated[str | None, Field(description="The present status of the execution.")]
 
 
 # Few attempts are lost, and each table is read back to `$1` only. A fire does not store the instant of its recovery:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 import orjson
+from pydantic import Field
 
 from penstock.language.terms.ids import new_id
 from penstock.store.session.database import Session, Transaction
@@ -69,8 +70,7 @@ class LetterCount:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterSummary:
-    """A dead letter without its contents. It arrived `count` times, first and last at these instants. `bytes` of its
-    body are kept; if that is not all, `cut_from` is the size of the whole."""
+    """A dead letter without its contents. It arrived `count` times, first and last at these instants."""
 
     id: UUID
     queue: str
@@ -81,7 +81,9 @@ class DeadLetterSummary:
     first_at: datetime
     last_at: datetime
     bytes: int
-    cut_from: int | None
+    cut_from: Annotated[
+        int | None, Field(description="The size of the whole in bytes, if only the beginning was kept.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)

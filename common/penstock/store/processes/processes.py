@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Annotated
 from uuid import UUID
 
+from pydantic import Field
+
 from penstock.language.moves.processes import ACTIVE, CORDONED
+from penstock.store.session.answer_fields import JsonText, Seconds
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
 
 @dataclass(slots=True)
 class Process:
-    """An executor or a worker. `age` is the time since its last heartbeat, which named `held` attempts. `labels` is
-    JSON, and `executors` (JSON) has the figures of its task executors by name. `language` and `sdk` are those of a worker
-    that calls a gateway, and None for other processes."""
+    """An executor or a worker, by its last heartbeat."""
 
     id: UUID
     kind: str
@@ -24,15 +26,19 @@ class Process:
     state: str
     routes: list[str]
     actions: list[str]
-    labels: str
+    labels: JsonText
     concurrency: int
     started_at: datetime
     beat_at: datetime
-    age: timedelta
+    age: Annotated[Seconds, Field(description="Seconds since its last heartbeat.")]
     held: int
-    executors: str
-    language: str | None
-    sdk: str | None
+    executors: Annotated[
+        JsonText, Field(description="For a worker: the figures of its task executors, by name.")
+    ]
+    language: Annotated[str | None, Field(description="For a worker that calls a gateway: its language.")]
+    sdk: Annotated[
+        str | None, Field(description="For a worker that calls a gateway: its library, with the version.")
+    ]
 
 
 LIST = """

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
 import orjson
+from pydantic import Field
 
 from penstock.errors import InvalidInput
 from penstock.language.moves.fires import FAILED, SKIPPED
@@ -26,12 +28,11 @@ STEP = 500
 
 @dataclass(frozen=True, slots=True)
 class BackfillFire:
-    """A fire of a backfill. `status` is its present status, None if it does not exist. `starts`: the backfill starts
-    it, or would, on a dry run."""
+    """A fire of a backfill."""
 
     due: datetime
-    status: str | None
-    starts: bool
+    status: Annotated[str | None, Field(description="The present status; null if the fire does not exist.")]
+    starts: Annotated[bool, Field(description="True if the backfill starts it, or would.")]
 
 
 async def range_of(session: Session, ref: str, first: datetime, last: datetime) -> list[BackfillFire]:

@@ -24,7 +24,7 @@ STALE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """A trouble: its kind, the schedule (None if it concerns all), a sentence, and what to do."""
+    """A trouble: its kind, the schedule unless it concerns all, a sentence, and what to do."""
 
     kind: str
     schedule: str | None

@@ -92,7 +92,7 @@ async def history(session: Session, ref: str, limit: int, before: datetime | Non
 @dataclass(frozen=True, slots=True)
 class FireStats:
     """Counts of fires, and times in seconds: the delay of fires that were due (`lag`), and the duration until the
-    executions ended (`took`); None without fires."""
+    executions ended (`took`). Without fires there are no times."""
 
     fires: int
     started: int

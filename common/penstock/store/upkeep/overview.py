@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
 
 from penstock.language.moves import BAD, FINAL
 from penstock.store.session.database import Session
@@ -48,12 +51,17 @@ async def slices(session: Session, first: int, last: int, seconds: int) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The number of open executions with the same `cause` of their wait. Causes are running, stopping, worker (ready on a
-    route) and route (no live worker can run them). Further causes are timer (a retry, a delay), held (by a hold), executor
-    (to be scheduled), limit, human (open inquiries) and event. The last are asleep (durable functions that wait) and workflow
-    (runs of workflows; their tasks are counted elsewhere)."""
+    """The open executions that wait for the same thing."""
 
-    cause: str
+    # The causes are `running`, `stopping`, `worker` (ready on a route) and `route` (no live worker can run them). Further
+    # causes are `timer` (a retry, a delay), `held` (by a hold), `executor` (to be scheduled), `limit`, `human` (open
+    # inquiries) and `event`. The last are `asleep` (durable functions that wait) and `workflow` (runs of workflows; their
+    # tasks are counted elsewhere).
+
+    cause: Annotated[
+        str,
+        Field(description="running, worker, limit, route, timer, executor, human, event, stopping, workflow"),
+    ]
     count: int
     oldest: datetime | None
 
