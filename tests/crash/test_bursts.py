@@ -1,6 +1,7 @@
 """kill -9 of executors while bursts of events are matched and closed: one execution each, with the last payload.
 
-`PENSTOCK_BURST_EVENTS` and `PENSTOCK_BURST_KEYS` make it larger; `-s` prints its rates.
+`PENSTOCK_BURST_EVENTS` and `PENSTOCK_BURST_KEYS` make it larger, `PENSTOCK_BURST_KILL_S` is the mean time between two kills; `-s`
+prints its rates.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ pytestmark = pytest.mark.either_transport
 
 EVENTS = int(os.environ.get("PENSTOCK_BURST_EVENTS", "3000"))
 KEYS = int(os.environ.get("PENSTOCK_BURST_KEYS", "60"))
+KILL_S = float(os.environ.get("PENSTOCK_BURST_KILL_S", "0.75"))
 WAVES = 4
 QUIET_S = 2.0
 BESIDE = 200
@@ -54,7 +56,7 @@ async def test_each_burst_starts_once_while_executors_are_killed(
 
     async def kill(fleet: Fleet) -> None:
         while not done.is_set():
-            await asyncio.sleep(dice.uniform(0.3, 1.2))
+            await asyncio.sleep(dice.uniform(0.4, 1.6) * KILL_S)
             fleet.kill(dice.choice(fleet.alive))
             fleet.executor()
 
@@ -75,7 +77,7 @@ async def test_each_burst_starts_once_while_executors_are_killed(
         began = time.monotonic()
         await house.until(
             "select 1 where not exists (select from unmatched) and not exists (select from burst_key)",
-            seconds=300,
+            seconds=300 + EVENTS / 100,
         )
         done.set()
         await killing

@@ -36,7 +36,7 @@ LEGAL: dict[str, Any] = {
     "named.name": "no-such-worker", "history.before": SOON, "set.max": 3, "unit": "tokens", "amount": 5,
     "labels": {"customer": "acme"},
     "max_depth": 5, "max_descendants": 5, "budget": {"tokens": 5}, "when_spent": "wait", "get_json.query": None, "cancel.ids": (),
-    "unset": [],
+    "unset": [], "since": SOON, "until": SOON, "replay_rule.ref": "shop.big_orders", "cursor": None,
 }  # fmt: skip
 """Legal values by parameter, or by the last names of a method and its parameter."""
 MORE: dict[str, tuple[Any, ...]] = {
@@ -50,6 +50,8 @@ MORE: dict[str, tuple[Any, ...]] = {
     "first": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
     "last": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
     "before": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
+    "since": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
+    "until": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
     "asked": (datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)),
     "kind": ("resume", "skip", "set_result", "set-result", "../cancel"),
     "ref": (FLOW, "shop.flow", "shop/../x", "?x=1", "shop.charge#x"),

@@ -197,6 +197,7 @@ async def test_rules_limits_schedules_and_workers_are_looked_after_over_http(ser
         (("rules", "list"), "shop.big_orders"),
         (("rules", "disable", "shop.big_orders"), "is disabled"),
         (("rules", "enable", "shop.big_orders"), "is enabled"),
+        (("rules", "replay", "shop.big_orders", "--since", "1s", "--dry-run"), "events"),
         (("actions",), "shop.count"),
         (("types",), 'ActionRef("shop.count"'),
         (("triggers",), "shop.order_placed"),

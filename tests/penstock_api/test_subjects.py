@@ -58,6 +58,43 @@ async def test_an_event_says_which_rules_matched_and_why_the_others_did_not(
     assert {rule["ref"]: rule["errors"] > 0 for rule in await got(call, "/rules")}["shop.broken"]
 
 
+async def test_rule_sees_the_stored_events_of_the_callers_tenants_again(
+    api: Api, call: httpx.AsyncClient
+) -> None:
+    for tenant in ("acme", "globex"):
+        order = {"trigger": "shop.order_placed", "payload": {"id": 7, "amount": 500}, "tenant": tenant}
+        await sent(call, "POST", "/events", order)
+    await api.house.until("select 1 where not exists (select from unmatched)")
+    again = {
+        "action": "shop.charge",
+        "trigger": "shop.order_placed",
+        "when": "payload.id == 7",
+        "params": {"order": 7},
+    }
+    await sent(call, "PUT", "/rules/shop.again", again)
+    since = (datetime.now(UTC) - timedelta(minutes=50)).isoformat()
+    await api.token("of acme", "operate", tenants=("acme",))
+    async with api.caller("of acme") as caller:
+        dry = await sent(caller, "POST", "/rules/shop.again/replay", {"since": since, "dry_run": True})
+        assert [(item["tenant"], item["outcome"], item["params"]) for item in dry["items"]] == [
+            ("acme", "would start", {"order": 7})
+        ]
+        refused = await caller.post(
+            V1 + "/rules/shop.again/replay", json={"since": since, "tenant": "globex"}
+        )
+        assert refused.status_code == 403
+        done = await sent(caller, "POST", "/rules/shop.again/replay", {"since": since})
+        assert [item["outcome"] for item in done["items"]] == ["started"]
+    others_replayed = await sent(call, "POST", "/rules/shop.again/replay", {"since": since})
+    assert [item["outcome"] for item in others_replayed["items"] if item["outcome"] != "no match"] == [
+        "existing",
+        "started",
+    ]
+    rows = (await got(call, "/audit", operation="definitions_replay", limit=1))["items"]
+    assert (rows[0]["details"]["events"], rows[0]["details"]["started"]) == (len(others_replayed["items"]), 1)
+    await sent(call, "DELETE", "/rules/shop.again")
+
+
 async def test_a_limit_is_changed_and_shows_its_holders_and_waiters(
     api: Api, call: httpx.AsyncClient
 ) -> None:

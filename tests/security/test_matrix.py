@@ -66,6 +66,7 @@ PUT     /api/v1/rules/{ref}                            define  all
 POST    /api/v1/rules/{ref}/enable                     operate all
 POST    /api/v1/rules/{ref}/disable                    operate all
 DELETE  /api/v1/rules/{ref}                            define  all
+POST    /api/v1/rules/{ref}/replay                     operate own
 GET     /api/v1/rule-errors                            read    all
 POST    /api/v1/rule-errors/rerun                      operate all
 GET     /api/v1/workflows                              read    own

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from penstock.cli import name_completion
 from penstock.cli import rule_errors as cli_rule_errors
+from penstock.cli import rule_replays as cli_rule_replays
 from penstock.cli.command_runner import wake_schedules, with_session
 from penstock.cli.lint_files import print_faults
 from penstock.cli.output import Json, err, json_line, out, table
@@ -219,6 +220,7 @@ def test(event: Annotated[UUID, typer.Argument(help="An event.")], json: Json = 
 
 # Added here once, since a process may build the command line several times.
 cli_rule_errors.add_to(rules)
+cli_rule_replays.add_to(rules)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -19,6 +19,7 @@ from penstock.errors import ConfigurationError
 if TYPE_CHECKING:
     from penstock.client.client import Client
     from penstock.client.http_client import HttpClient
+    from penstock.client.rule_replays import ReplayPage
     from penstock.store.session.database import Session
 
 T = TypeVar("T")
@@ -91,6 +92,16 @@ class Steering(Protocol):
         by: str,
         reason: str | None = ...,
     ) -> UUID: ...
+    async def replay_rule(
+        self,
+        ref: str,
+        *,
+        since: datetime,
+        until: datetime | None = ...,
+        tenant: str | None = ...,
+        dry_run: bool = ...,
+        cursor: UUID | None = ...,
+    ) -> ReplayPage: ...
     async def command(
         self,
         id: UUID,

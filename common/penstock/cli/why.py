@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
@@ -13,6 +14,8 @@ from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import read
 from penstock.client.installation import find_installation
+from penstock.errors import NotFound
+from penstock.operate import event_rules
 from penstock.operate.why import Why
 from penstock.operate.why import why as ask
 from penstock.operate.why.answer import span
@@ -21,18 +24,45 @@ from penstock.store.admission import waiting_work as store
 from penstock.store.admission.waiting_work import Line, RouteWork
 from penstock.store.session.database import Session
 
+if TYPE_CHECKING:
+    from penstock.client.http_client import HttpClient
+
 
 def why(
-    id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
+    id: Annotated[
+        UUID, typer.Argument(help="An execution or an event.", autocompletion=name_completion.executions)
+    ],
     task: Annotated[str | None, typer.Argument(help="One of its tasks, if it is a workflow.")] = None,
     json: Json = False,
 ) -> None:
-    """Say in one sentence what an execution waits for (a limit, timer, worker, task or person), or how it ended."""
+    """Say in one sentence what an execution waits for (a limit, timer, worker, task or person), or how it ended. Of an event, say
+    it for each rule: the burst or window in which it waits, the execution that it started, or why there is none."""
 
-    async def work(session: Session) -> Why:
-        return await ask(session, id, await find_installation(), task)
+    async def of_session(session: Session) -> Why | list[dict[str, Any]]:
+        try:
+            return await ask(session, id, await find_installation(), task)
+        except NotFound as missing:
+            if task is not None or await event_rules.described(session, id) is None:
+                raise missing from None
+            return await event_rules.tried(session, id)
 
-    answer = read(work, lambda client: client.why(id, task))
+    async def of_server(client: HttpClient) -> Why | list[dict[str, Any]]:
+        try:
+            return await client.why(id, task)
+        except NotFound as missing:
+            try:
+                event = await client.get_json(f"/events/{id}") if task is None else None
+            except NotFound:
+                event = None
+            if event is None:
+                raise missing from None
+            verdicts: list[dict[str, Any]] = event["rules"]
+            return verdicts
+
+    answer = read(of_session, of_server)
+    if isinstance(answer, list):
+        _print_verdicts(id, answer, json)
+        return
     if json:
         json_line(answer.document())
         return
@@ -50,6 +80,19 @@ def why(
         )
         if len(holders) < facts["held"]:
             out.print(f"[dim]and {facts['held'] - len(holders)} more[/dim]")
+
+
+def _print_verdicts(id: UUID, verdicts: Sequence[Mapping[str, Any]], json: bool) -> None:
+    if json:
+        json_line({"event": id, "rules": verdicts})
+        return
+    for verdict in verdicts:
+        line = f"{verdict['rule']}: {verdict['error'] or verdict['why']}"
+        out.print(line, markup=False, highlight=False)
+        if verdict["execution"] is not None:
+            out.print(f"  execution {verdict['execution']}", markup=False, highlight=False)
+    if not verdicts:
+        out.print("No rule listens to this trigger.")
 
 
 def queues(

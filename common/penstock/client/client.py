@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.client.breakers import Breakers
     from penstock.client.holds import Holds
     from penstock.client.limits import Limits
+    from penstock.client.rule_replays import ReplayPage
     from penstock.client.schedules import Schedules
     from penstock.language.terms.budgets import Amount
     from penstock.language.workflows.model import Workflow
@@ -327,6 +328,34 @@ class Client(StartAndWatch):
         )
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
+
+    async def replay_rule(
+        self,
+        ref: str,
+        *,
+        since: datetime,
+        until: datetime | None = None,
+        tenant: str | None = None,
+        dry_run: bool = False,
+        cursor: UUID | None = None,
+        limit: int = 200,
+    ) -> ReplayPage:
+        """Replay stored events through a rule, and return the outcome for each. `since` and `until` bound the instants at which
+        they were stored. An event for which the rule has started an execution starts none. With `dry_run` nothing is started, and
+        the outcomes have the masked parameters.
+
+        One call replays at most `limit` events (up to 500) in one transaction. Call it again with `cursor`, the `next` of the
+        page, until that is None. Raises NotFound, Conflict if the rule is disabled, and InvalidInput for a rule with a window or
+        a debounce time.
+        """
+        from penstock.client.rule_replays import Replay, replay
+
+        tenants = None if tenant is None else (tenant,)
+        tx, page = await replay(
+            self.session, Replay(ref, since, until, tenants, dry_run=dry_run, cursor=cursor, limit=limit)
+        )
+        self.publisher.publish(tx.staged)
+        return page
 
     async def signal(self, id: UUID, name: str, value: Any = None) -> None:
         """Send a durable function a signal. There `ctx.signal(name)` returns its value. Raises Conflict if the

@@ -30,7 +30,8 @@ from penstock.client.http_subjects import (
     HttpSchedules,
     HttpWorkers,
 )
-from penstock.client.http_words import error_of, filter_of, word_of
+from penstock.client.http_words import error_of, filter_of, segment, word_of
+from penstock.client.rule_replays import ReplayPage
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
 from penstock.language.moves import COMPLETED
@@ -57,6 +58,7 @@ _LISTED = TypeAdapter(list[ListedExecution], config=AT_FIRST_USE)
 _MOVES = TypeAdapter(list[Move], config=AT_FIRST_USE)
 _INQUIRIES = TypeAdapter(list[Inquiry], config=AT_FIRST_USE)
 _LINES = TypeAdapter(list[LogLine], config=AT_FIRST_USE)
+_REPLAYED = TypeAdapter(ReplayPage, config=AT_FIRST_USE)
 
 
 @checks_arguments
@@ -201,6 +203,22 @@ class HttpClient(StartAndWait):
         if unset:
             body["unset"] = list(unset)
         return UUID((await self._send("POST", f"/executions/{id}/rerun", body))["id"])
+
+    async def replay_rule(
+        self,
+        ref: str,
+        *,
+        since: datetime,
+        until: datetime | None = None,
+        tenant: str | None = None,
+        dry_run: bool = False,
+        cursor: UUID | None = None,
+        limit: int = 200,
+    ) -> ReplayPage:
+        """Replay stored events through a rule, as `Client.replay_rule`."""
+        body = {"since": since, "until": until, "tenant": tenant, "dry_run": dry_run, "cursor": cursor}
+        path = f"/rules/{segment(ref)}/replay"
+        return _REPLAYED.validate_python(await self._send("POST", path, {**body, "limit": limit}))
 
     async def command(
         self,

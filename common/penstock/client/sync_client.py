@@ -52,6 +52,7 @@ class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
     command = waiting(Client.command)
     signal = waiting(Client.signal)
     rerun = waiting(Client.rerun)
+    replay_rule = waiting(Client.replay_rule)
     reschedule = waiting(Client.reschedule)
     answer = waiting(Client.answer)
     flush = waiting(Client.flush)

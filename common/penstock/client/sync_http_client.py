@@ -101,6 +101,7 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
     set_priority = waiting(HttpClient.set_priority)
     raise_budget = waiting(HttpClient.raise_budget)
     rerun = waiting(HttpClient.rerun)
+    replay_rule = waiting(HttpClient.replay_rule)
     reschedule = waiting(HttpClient.reschedule)
     command = waiting(HttpClient.command)
     signal = waiting(HttpClient.signal)

@@ -10,7 +10,17 @@ from pydantic import Field
 
 from penstock.language.terms.budgets import WhenSpent
 from penstock.language.terms.bursts import Keep
-from penstock_api.models.model import Answer, Changed, Duration, Given, Id, MaxDepth, MaxDescendants, Tenant
+from penstock_api.models.model import (
+    Answer,
+    Changed,
+    Duration,
+    Given,
+    Id,
+    Instant,
+    MaxDepth,
+    MaxDescendants,
+    Tenant,
+)
 
 
 class Definition(Answer):
@@ -117,6 +127,17 @@ class Verdict(Answer):
     execution: UUID | None
     enforcement: str | None
     error: str | None
+
+
+class ReplayRule(Given):
+    """The stored events that a rule sees again."""
+
+    since: Instant = Field(description="Only events stored at this instant or later.")
+    until: Instant | None = Field(default=None, description="Only events stored before this instant.")
+    tenant: Tenant | None = Field(default=None, description="Only events of this tenant.")
+    dry_run: bool = Field(default=False, description="Start nothing, and return the parameters.")
+    cursor: Id | None = Field(default=None, description="The `next` of the previous page.")
+    limit: int = Field(default=200, ge=1, le=500, description="The maximum number of events to replay.")
 
 
 class RerunRules(Given):

@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import Query
 
-from penstock.client import rule_errors
+from penstock.client import rule_errors, rule_replays
 from penstock.errors import InvalidInput
 from penstock.operate import definitions, event_rules
 from penstock.operate import retire as retiring
 from penstock.store.events.rule_errors import RuleError
-from penstock_api.auth.access import DEFINE_ALL, OPERATE_ALL, READ, READ_ALL, Asked, own
+from penstock_api.auth.access import DEFINE_ALL, OPERATE, OPERATE_ALL, READ, READ_ALL, Asked, own
 from penstock_api.backend import Db, Here
 from penstock_api.models import definitions as models
 from penstock_api.routes.router import Router
@@ -102,6 +102,24 @@ async def disable(ref: str, session: Db) -> models.RuleState:
 async def delete(ref: str, session: Db) -> None:
     """Delete a rule. What it has started goes on."""
     await definitions.delete_rule(session, ref)
+
+
+@router.post("/rules/{ref}/replay", dependencies=[OPERATE])
+async def replay(ref: str, body: models.ReplayRule, backend: Here, caller: Asked) -> rule_replays.ReplayPage:
+    """Replay stored events through a rule. Each event starts at most one execution of the rule, however often it is replayed."""
+    tenants = caller.tenants if body.tenant is None else {own(caller, body.tenant)}
+    selection = rule_replays.Replay(
+        ref,
+        body.since,
+        body.until,
+        tenants,
+        dry_run=body.dry_run,
+        cursor=body.cursor,
+        limit=body.limit,
+    )
+    tx, page = await rule_replays.replay(backend.client.session, selection)
+    backend.client.publish_staged(tx)
+    return page
 
 
 @router.get("/rule-errors", dependencies=[READ_ALL])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.settings import Settings
 from penstock.store.session.database import Transaction
 
 PARTITIONED = {
@@ -38,6 +39,13 @@ KEYS = {
 INSTANTS = {**{f"{table}_default": at for table, at in PARTITIONED.items()}, "dead_letter": "last_at"}
 """Tables with rows that may be exported before they are deleted: dead letters, and the default partitions. The age of
 a row is counted from this column."""
+
+
+def enforcement_days(settings: Settings) -> int:
+    """Return the days for which enforcements are kept. They are kept no longer than the archive, since invariant I7 requires that
+    the execution of an enforcement exists."""
+    return min(settings.key_retention_days, settings.archive_retention_days)
+
 
 BATCH = 5000
 DELETE_KEYS = """

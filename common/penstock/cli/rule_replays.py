@@ -1,0 +1,99 @@
+"""The command `penstock rules replay`: stored events that a rule sees again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Annotated
+
+import orjson
+import typer
+
+from penstock.cli import execution_filter as of
+from penstock.cli import name_completion
+from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.server import Steering, by_either
+from penstock.client.rule_replays import Replayed
+
+WORDS = {
+    "started": "started",
+    "would start": "would start",
+    "existing": "started before",
+    "failed": "failed",
+    "no match": "no match",
+    "left": "not matched by an executor yet",
+}
+
+
+def replay(
+    ref: Annotated[
+        str,
+        typer.Argument(help="The rule's ref, such as shop.charge_big.", autocompletion=name_completion.rules),
+    ],
+    since: Annotated[
+        str, typer.Option(help="Only events stored since then: an hour ago is 1h; or 2030-01-31T09:00.")
+    ],
+    until: of.Until = None,
+    tenant: of.Tenant = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Start nothing, and print the parameters.")
+    ] = False,
+    limit: Annotated[
+        int, typer.Option(min=1, max=10_000, help="The maximum number of outcomes to list.")
+    ] = 20,
+    json: Json = False,
+) -> None:
+    """Let a rule see stored events again. It starts an execution for each event that matches and has none of this rule, and for
+    each only once. Exit code 1 if the rule fails on some."""
+    first, last = of.instant("--since", since), of.instant("--until", until) or datetime.now(UTC)
+    assert first is not None
+
+    async def work(client: Steering) -> tuple[Counter[str], list[Replayed]]:
+        counts: Counter[str] = Counter()
+        listed: list[Replayed] = []
+        cursor = None
+        while True:
+            page = await client.replay_rule(
+                ref, since=first, until=last, tenant=tenant, dry_run=dry_run, cursor=cursor
+            )
+            counts.update(item.outcome for item in page.items)
+            listed += [item for item in page.items if item.outcome != "no match"][: limit - len(listed)]
+            if (cursor := page.next) is None:
+                return counts, listed
+
+    counts, listed = by_either(work)
+    if json:
+        for item in listed:
+            json_line(item)
+        json_line({"rule": ref, "dry_run": dry_run, "counts": counts})
+    else:
+        _print(counts, listed)
+    if counts["failed"]:
+        raise typer.Exit(1)
+
+
+def _print(counts: Counter[str], listed: list[Replayed]) -> None:
+    table(
+        ["event", "tenant", "", "execution", "parameters or error"],
+        [
+            (
+                item.event_id,
+                item.tenant,
+                WORDS[item.outcome],
+                item.execution_id,
+                item.error or (None if item.params is None else orjson.dumps(item.params).decode()),
+            )
+            for item in listed
+        ],
+        empty="No event matches.",
+    )
+    total = sum(counts.values())
+    events = "1 event" if total == 1 else f"{total:,} events"
+    parts = [f"{counts[outcome]:,} {word}" for outcome, word in WORDS.items() if counts[outcome]]
+    out.print(": ".join(filter(None, [events, ", ".join(parts)])))
+    if counts["failed"]:
+        out.print("[dim]Once the rule is mended and applied: penstock rules rerun RULE[/dim]")
+
+
+def add_to(rules: typer.Typer) -> None:
+    rules.command()(replay)
