@@ -58,7 +58,7 @@ _LISTED = TypeAdapter(list[ListedExecution], config=AT_FIRST_USE)
 _MOVES = TypeAdapter(list[Move], config=AT_FIRST_USE)
 _INQUIRIES = TypeAdapter(list[Inquiry], config=AT_FIRST_USE)
 _LINES = TypeAdapter(list[LogLine], config=AT_FIRST_USE)
-_REPLAYED = TypeAdapter(ReplayPage, config=AT_FIRST_USE)
+_REPLAYED = TypeAdapter(ReplayPage)
 
 
 @checks_arguments

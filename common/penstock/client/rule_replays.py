@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import orjson
+from pydantic import Field, WithJsonSchema
 
 from penstock.client.starts import check_instants
 from penstock.errors import Conflict, InvalidInput, NotFound
@@ -40,9 +41,15 @@ class Replayed:
     event_id: UUID
     created_at: datetime
     tenant: str
-    outcome: Outcome
+    outcome: Annotated[
+        Outcome,
+        Field(description="started, would start, existing, failed, no match, left"),
+        WithJsonSchema({"type": "string"}),
+    ]
     execution_id: UUID | None = None
-    params: Any = None
+    params: Annotated[
+        Any, Field(description="With `dry_run`, the parameters of the execution. Secrets are `***`.")
+    ] = None
     error: str | None = None
 
 
@@ -51,7 +58,9 @@ class ReplayPage:
     """The outcomes of a call, oldest event first. `next` is the `cursor` of the next call; None: there are no more events."""
 
     items: list[Replayed]
-    next: UUID | None
+    next: Annotated[
+        UUID | None, Field(description="The value of `cursor` for the next page; null on the last page.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
