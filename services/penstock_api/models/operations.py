@@ -163,7 +163,9 @@ class Token(Answer):
     name: str
     scopes: list[str]
     tenants: list[str] = Field(description="The tenants; without any, all tenants.")
-    routes: list[str] = Field(description="The routes that its workers may serve; without any, all routes.")
+    routes: list[str] = Field(
+        description="The routes (work queues) that workers with this token may serve. Empty: all."
+    )
     packs: list[str] = Field(
         description="The packs with the actions that its workers may run; without any, all packs."
     )
@@ -189,7 +191,8 @@ class NewToken(Given):
     )
     tenants: list[Tenant] = Field(default_factory=list, description="The tenants; without any, all tenants.")
     routes: list[Text] = Field(
-        default_factory=list, description="The routes that its workers may serve; without any, all routes."
+        default_factory=list,
+        description="The routes (work queues) that workers with this token may serve. Empty: all.",
     )
     packs: list[Text] = Field(
         default_factory=list,
