@@ -75,8 +75,8 @@ async def test_count_starts_at_the_threshold(house: Installation) -> None:
     await house.until("select 1 from execution having count(*) = 2")
     [open_event] = await house.rows("select event_id from burst_event where burst is null")
     [verdict] = await event_rules.tried(house.session, open_event["event_id"])
-    assert verdict["why"].startswith("it waits in a window, as 1 event of its key; the oldest window ends at")
-    assert verdict["why"].endswith("and still needs 2 more of shop.paid")
+    assert verdict["why"].startswith("it waits in a window, which still needs 2 more of shop.paid. ")
+    assert verdict["why"].endswith(" UTC at the earliest")
     await house.sound()
 
 

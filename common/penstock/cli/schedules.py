@@ -86,7 +86,7 @@ def pause(
 
 @app.command()
 def delete(ref: Ref, json: Json = False) -> None:
-    """Delete a schedule. Its history stays for a while, and its runs go on."""
+    """Delete a schedule. Its running executions continue, and its history is kept until its retention ends."""
     _with_schedules(lambda schedules: schedules.delete(ref))
     if json:
         json_line({"ref": ref, "deleted": True})

@@ -114,7 +114,8 @@ async def _missing(db: Session | Transaction, ref: str) -> NotFound:
     hint = did_you_mean(ref, refs) if get_close_matches(ref, refs, n=1) else None
     return NotFound(
         f"no limit {ref!r}",
-        hint=hint or "`penstock limit list` shows them. To make one, say what it covers: --scope shop.",
+        hint=hint
+        or "`penstock limit list` shows them. Create one: `penstock limit set NAME 3 --scope shop`.",
     )
 
 

@@ -102,7 +102,7 @@ def _tenants(grants: Collection[Grant]) -> frozenset[str] | None:
     return frozenset(tenant for grant in grants for tenant in grant.tenants or ())
 
 
-ANYBODY = Caller("anybody on this machine", frozenset((*SCOPES, WORK)))
+ANYBODY = Caller("local access", frozenset((*SCOPES, WORK)))
 """The caller if access is open: any program on this machine."""
 
 

@@ -98,8 +98,9 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
         return "its window has just ended"
     ends_at = progress.ends_at + compiled.window.lateness
     return (
-        f"it waits in a window, as {_several(len(waiting))} of its key; the oldest window ends at "
-        f"{ends_at:%Y-%m-%d %H:%M:%S} UTC or later, and {compiled.window.state(progress.filled, compiled.triggers)}"
+        f"it waits in a window, which {compiled.window.state(progress.filled, compiled.triggers)}. "
+        f"{_several(len(waiting))} with this key {'waits' if len(waiting) == 1 else 'wait'}; "
+        f"the oldest window closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC at the earliest"
     )
 
 
@@ -263,7 +264,7 @@ def _verdict(
     if match.place is not None:
         return {"verdict": "matched", "why": "it fits the window of the rule", "params": None}
     if match.matched:
-        why = "its condition holds" if body.get("when") else "it has no condition"
+        why = "its condition is true" if body.get("when") else "it has no condition"
         return {
             "verdict": "matched",
             "why": why,
@@ -274,5 +275,5 @@ def _verdict(
     elif "window" in body:
         why = "it fits no part of the window"
     else:
-        why = f"its condition does not hold: {body.get('when')}"
+        why = f"its condition is false: {body.get('when')}"
     return {"verdict": "no match", "why": why, "params": None}

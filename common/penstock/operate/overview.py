@@ -23,13 +23,13 @@ CAUSES = {
     "running": ("Running", "on workers"),
     "worker": ("Ready", "for a worker of their route"),
     "limit": ("Limit", "in line for a slot"),
-    "route": ("No worker", "that lives can run them"),
+    "route": ("No worker", "that is online can run them"),
     "timer": ("Timer", "a retry, a delay"),
     "held": ("Held", "until they are released (penstock holds)"),
     "executor": ("Executor", "to be scheduled"),
     "human": ("Human", "an inquiry to be answered"),
     "event": ("Event", "to happen"),
-    "asleep": ("Asleep", "durable functions that wait"),
+    "asleep": ("Sleeping", "without a worker until a timer, signal, child or callback"),
     "stopping": ("Stopping", "asked to end"),
     "workflow": ("Workflows", "under way"),
 }
@@ -72,7 +72,7 @@ def lately(activity: Activity) -> Lately:
 
 
 async def newest_failures(session: Session, tenants: Collection[str] | None = None) -> list[ListedExecution]:
-    """Return the newest executions that ended badly, of all tenants or of `tenants`, with the causes of their failures."""
+    """Return the newest failed executions, of all tenants or of `tenants`, with the causes of their failures."""
     filters = ExecutionFilter(tenants=tenants, status=BAD, children=True)
     rows = await execution_list.page(session, filters, limit=NEWEST)
     await add_failures(session, rows)

@@ -65,7 +65,7 @@ async def put(
 def _statuses(statuses: Sequence[str]) -> list[str]:
     for status in statuses:
         if status not in STATUSES:
-            raise InvalidInput(f"there is no status {status!r}", hint=did_you_mean(status, STATUSES))
+            raise InvalidInput(f"unknown status {status!r}", hint=did_you_mean(status, STATUSES))
     return [status for status in STATUSES if status in (statuses or FINAL)]
 
 

@@ -43,7 +43,8 @@ class NewToken(Given):
     )
     tenants: list[Tenant] = Field(default_factory=list, description="The tenants; without any, all tenants.")
     routes: list[Text] = Field(
-        default_factory=list, description="The routes that its workers may serve; without any, all routes."
+        default_factory=list,
+        description="The routes (work queues) that workers with this token may serve. Empty: all.",
     )
     packs: list[Text] = Field(
         default_factory=list,

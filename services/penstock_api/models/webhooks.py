@@ -18,14 +18,20 @@ class PutWebhook(Given):
     secret: str | None = Field(
         default=None, description="The secret. If it is omitted, the present one stays."
     )
-    header: str | None = Field(default=None, description="The header with a plain secret: X-Webhook-Secret.")
+    header: str | None = Field(
+        default=None,
+        description="The header that carries a plain secret (signature: secret). Default: X-Webhook-Secret.",
+    )
     key_header: str | None = Field(default=None, description="The header that identifies repeated calls.")
     payload: Any = Field(
-        default=None, description="A template over `body`, `headers`, `query`; null: the body."
+        default=None,
+        description="Template for the event payload. Variables: `body`, `headers`, `query`. Default: the body.",
     )
     completes: str | None = Field(
-        default=None, description="Template that gives the id of what executions wait for, or nothing."
+        default=None,
+        description="Template for the id for which executions wait. Empty: completes no execution.",
     )
     fails: str | None = Field(
-        default=None, description="Condition over the same names: the executions fail instead of completing."
+        default=None,
+        description="If this condition is true, the waiting executions fail. Variables: `body`, `headers`, `query`.",
     )

@@ -29,7 +29,7 @@ router: APIRouter = PageRouter("executions")
 PAGE = 50
 NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children", "label", "key")
 """The filters of a list, with the same names in the address of the page as in the API."""
-DOES = {"cancel": "Cancel", "rerun": "Run again", "rerun_failed": "Run again from what failed"}
+DOES = {"cancel": "Cancel", "rerun": "Rerun", "rerun_failed": "Rerun from failure"}
 
 
 @router.get("/executions", dependencies=[READ])
@@ -79,7 +79,7 @@ def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
     status = [value for value in filters.get("status", "").split(",") if value]
     if unknown := sorted(set(status) - set(STATUSES)):
         raise InvalidInput(
-            f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."
+            f"unknown status {', '.join(map(repr, unknown))}", hint=f"There are: {', '.join(STATUSES)}."
         )
     tenant = filters.get("tenant")
     if tenant is not None:

@@ -54,7 +54,7 @@ def _drawn(activity: Activity | None) -> dict[str, Any]:
         "failed": plot.bars(
             [entry.failed for entry in slices],
             [
-                f"{entry.failed:,} of {entry.ends:,} ended badly, {age} ago"
+                f"{entry.failed:,} of {entry.ends:,} failed, {age} ago"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),

@@ -180,7 +180,13 @@ def refused(request: Request, error: PenstockError | RequestValidationError) -> 
         return RedirectResponse(f"/sign-in?then={quote(target, safe='')}", 303)
     if isinstance(error, RequestValidationError):
         faults = "; ".join(f"{dotted(item['loc'])}: {item['msg']}" for item in error.errors()[:5])
-        return page(request, "error.html", 422, says=faults, hint="Mend the address, or begin at the menu.")
+        return page(
+            request,
+            "error.html",
+            422,
+            says=faults,
+            hint="Check this part of the URL, or open the list from the menu.",
+        )
     status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), None)
     if status is None:
         raise error

@@ -64,6 +64,11 @@ def ago(value: datetime) -> str:
     return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
 
 
+def lasting(value: datetime) -> str:
+    """Return the time since an instant: 12 ms, 5 min."""
+    return took(datetime.now(UTC) - value)
+
+
 def clock(value: datetime) -> str:
     """Return an instant in UTC, to the millisecond."""
     return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"
@@ -119,6 +124,7 @@ TEMPLATES.filters.update(
     took=took,
     ago=ago,
     clock=clock,
+    lasting=lasting,
     short=short,
     number=number,
     same=same,

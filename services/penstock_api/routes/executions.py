@@ -104,7 +104,7 @@ async def list_executions(
     """List the newest executions, unfinished and ended, including archived ones."""
     if unknown := sorted(set(status or ()) - set(STATUSES)):
         raise InvalidInput(
-            f"there is no status {', '.join(unknown)}", hint=f"There are: {', '.join(STATUSES)}."
+            f"unknown status {', '.join(map(repr, unknown))}", hint=f"There are: {', '.join(STATUSES)}."
         )
     execution_filter = ExecutionFilter(
         status=status,

@@ -77,7 +77,7 @@ async def update(ref: str, body: models.ChangeSchedule, schedules: OnSchedules) 
 
 @router.delete("/schedules/{ref}", status_code=204, dependencies=[DEFINE_ALL])
 async def delete(ref: str, schedules: OnSchedules) -> None:
-    """Delete a schedule. Its history stays for a while, and its runs go on."""
+    """Delete a schedule. Its running executions continue, and its history is kept until its retention ends."""
     await schedules.delete(ref)
 
 

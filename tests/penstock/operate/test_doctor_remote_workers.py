@@ -78,7 +78,7 @@ async def test_doctor_reads_tokens_of_live_workers(house: Installation) -> None:
     for name, token in (
         ("lab-7", "token:lab"),
         ("lab-8", "token:gone"),
-        ("lab-9", "anybody on this machine"),
+        ("lab-9", "local access"),
     ):
         await remote_workers.register(
             session,

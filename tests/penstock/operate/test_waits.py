@@ -386,25 +386,23 @@ async def outside(scene: Scene) -> UUID:
     return await scene.run("wait.outside_action", "select from outside_wait where execution_id = $1")
 
 
-@kind(r"Waits, without a worker since .* s, for the end of its sleep \(sleep\), in 60 min\.")
+@kind(r"Waits for the end of its sleep in 60 min \(step sleep\)\.")
 async def sleep(scene: Scene) -> UUID:
     return await scene.run("wait.sleeps", "select from suspended where execution_id = $1")
 
 
-@kind(
-    r"Waits, without a worker since .* s, for try 2 of step call, which failed \(ConnectionError: away\), in .* min\."
-)
+@kind(r"Waits for try 2 of step call in .* min \(it failed: ConnectionError: away\)\.")
 async def step_retried(scene: Scene) -> UUID:
     return await scene.run("wait.tries", "select from suspended where execution_id = $1")
 
 
-@kind(r"Waits, without a worker since .* s, for (5|6) min more, for the signal paid\.")
+@kind(r"Waits up to (5|6) min more for the signal paid\.")
 async def signal(scene: Scene) -> UUID:
     return await scene.run("wait.listens", "select from suspended where execution_id = $1")
 
 
 @kind(
-    r"Waits, without a worker since .* s, for step event, which waits for an event of wait\.paid that fits "
+    r"Waits for step 'event'; that step waits for an event of wait\.paid that fits "
     r"`event\.payload\.n == n`, since .* s, for (5|6) min more\."
 )
 async def event_of_a_function(scene: Scene) -> UUID:
@@ -437,7 +435,7 @@ async def event_just_came(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for task ask, which waits for a human \(ada\), asked .* s ago, for (60|59) s more: Post 2,100 EUR\?$"
+    r"Waits for task 'ask'; that task waits for a human \(ada\), asked .* s ago, for (60|59) s more: Post 2,100 EUR\?$"
 )
 async def task_that_asks(scene: Scene) -> UUID:
     return await scene.run("wait.asks", "select from execution where parent = $1 and status = 'waiting'")
@@ -451,7 +449,7 @@ select from execution e join tree using (id) where e.status = 'waiting' and e.ta
 
 
 @kind(
-    r"Waits for task ask of the child wait\.asks \(middle\.inner\.ask\), which waits for a human \(ada\), asked .*: "
+    r"Waits for task 'ask' of the child wait\.asks \(middle\.inner\.ask\); that task waits for a human \(ada\), asked .*: "
     r"Post 2,100 EUR\?$"
 )
 async def task_three_levels_down(scene: Scene) -> UUID:
@@ -459,7 +457,7 @@ async def task_three_levels_down(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits, without a worker since .* s, for task ask of the child wait\.asks, which waits for a human \(ada\), asked .* ago, "
+    r"Waits for task 'ask' of the child wait\.asks; that task waits for a human \(ada\), asked .* ago, "
     r"for .* more: Post 2,100 EUR\?$"
 )
 async def child_of_a_function(scene: Scene) -> UUID:
@@ -468,14 +466,14 @@ async def child_of_a_function(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for task each\[0\], which runs on \S+ for .* s, attempt 1\.")
+@kind(r"Waits for task 'each\[0\]'; that task runs on \S+ for .* s, attempt 1\.")
 async def items(scene: Scene) -> UUID:
     return await scene.run(
         "wait.items", "select from execution where parent = $1 and status = 'running' having count(*) = 3"
     )
 
 
-@kind(r"Waits for task ask, which waits for a human, asked .* s ago: Go\?$")
+@kind(r"Waits for task 'ask'; that task waits for a human, asked .* s ago: Go\?$")
 async def task_that_asks_beside_one_that_runs(scene: Scene) -> UUID:
     """The one that runs began first, and ends by itself."""
     id = await scene.run("wait.both", "select from execution where parent = $1 and status = 'running'")
@@ -484,7 +482,7 @@ async def task_that_asks_beside_one_that_runs(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for task ask of the child wait\.asks, which waits for a human \(ada\), asked .*: Post 2,100 EUR\?$"
+    r"Waits for task 'ask' of the child wait\.asks; that task waits for a human \(ada\), asked .*: Post 2,100 EUR\?$"
 )
 async def child_that_asks_beside_one_that_runs(scene: Scene) -> UUID:
     id = await scene.run("wait.wide", DEEP)
@@ -516,7 +514,7 @@ async def task_of_a_paused_run(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Is ending \(asked by ada\), and waits for task stays, which is ending on \S+ for .* s, since it was asked .*\."
+    r"Is ending \(asked by ada\), and waits for task 'stays'; that task is ending on \S+ for .* s, since it was asked .*\."
 )
 async def stopping(scene: Scene) -> UUID:
     id = await scene.run("wait.stays_on", "select from execution where parent = $1 and status = 'running'")

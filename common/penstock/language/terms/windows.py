@@ -52,7 +52,7 @@ class Window:
     def state(self, filled: Sequence[int], triggers: Sequence[str]) -> str:
         """Return what a window with these parts still needs, for an operator."""
         if self.pattern == "absence":
-            return f"matches if no event of {triggers[1]} comes until then"
+            return f"matches if no event of {triggers[1]} comes before it closes"
         missing = self.needed - len(filled)
         if missing <= 0:
             return "is complete"

@@ -43,12 +43,12 @@ class Why:
         if self.child is None:
             return self.own
         if self.cause is None or not self.path:
-            return f"{self.own} {self.child.kind} {self.child.name}"
+            return f"{self.own} {self.child.kind} {self.child.name!r}"
         last = self.path[-1]
         where = f" of the child {last.inside}" if len(self.path) > 1 else ""
         if len(self.path) > 2:
             where += f" ({'.'.join(step.name for step in self.path)})"
-        return f"{self.own} {last.kind} {last.name}{where}, which {self.cause.clause}"
+        return f"{self.own} {last.kind} {last.name!r}{where}; that {last.kind} {self.cause.clause}"
 
     @property
     def sentence(self) -> str:

@@ -87,18 +87,21 @@ async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
     """Explain what a durable function waits for."""
     waits = [f"the signal {name}" for name in wait.signals]
     if wait.remaining is not None and not (wait.signals or wait.children):
-        waits.append(f"{await _timed_step(session, row)}, in {span(wait.remaining)}")
+        waits.append(await _timed_step(session, row, span(wait.remaining)))
     way: list[UUID] = []
     if wait.children:
         ids = [id for *_, id in wait.children]
         way = await open_tasks.most_urgent(session, row.id, ids, URGENCY, DEEPEST)
     children = [Child(id, "step", step, way if id in way else ()) for step, _, id in wait.children]
     children.sort(key=lambda child: not child.way)
-    until = _until(wait.remaining) if wait.signals or wait.children else ""
-    own = f"waits, without a worker since {span(wait.seconds)}{until}, for {' or '.join(waits)}"
+    until = ""
+    if wait.remaining is not None and (wait.signals or wait.children):
+        until = f" up to {span(wait.remaining)} more"
+    own = f"waits{until} for {' or '.join(waits)}"
     if children:
         own = f"{own} or" if waits else own.rstrip()
-    details = [f"It waits for step {child.name} as well ({child.id})." for child in children[1:]]
+    details = [f"It has used no worker for {span(wait.seconds)}."]
+    details += [f"It waits for step {child.name} as well ({child.id})." for child in children[1:]]
     details += [f"Send the signal with: penstock signal {row.id} {name} VALUE" for name in wait.signals]
     details += [
         f"It keeps its slot of {limit} meanwhile (while_waiting: keep), and a child of it is in line for a slot of {limit}: "
@@ -109,7 +112,7 @@ async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
     return why_of(row, because, own, *details, child=next(iter(children), None), **asdict(wait))
 
 
-async def _timed_step(session: Session, row: Execution) -> str:
+async def _timed_step(session: Session, row: Execution, remaining: str) -> str:
     """Return the words about the next timed step of a durable function: a sleep, or a step that is tried again.
     The end of a sleep is not recorded."""
     now = await clock.now(session)
@@ -120,15 +123,15 @@ async def _timed_step(session: Session, row: Execution) -> str:
     ]
     timed = [(until, step) for until, step in timed if until > now]
     if not timed:
-        return "its next step, which is due"
+        return f"its next step, in {remaining}"
     _, first = min(timed, key=lambda entry: entry[0])
     name = first.name.rpartition("/")[2]
     key = name if first.ordinal == 1 else f"{name}:{first.ordinal}"
     if first.kind == SLEEP:
-        return f"the end of its sleep ({key})"
+        return f"the end of its sleep in {remaining} (step {key})"
     error = orjson.loads(first.error) if first.error else {}
-    failed = f", which failed ({error.get('type')}: {error.get('message')})" if error else ""
-    return f"try {first.tries + 1} of step {key}{failed}"
+    failed = f" (it failed: {error.get('type')}: {error.get('message')})" if error else ""
+    return f"try {first.tries + 1} of step {key} in {remaining}{failed}"
 
 
 def _until(remaining: float | None) -> str:

@@ -24,7 +24,8 @@ class Token:
     scopes: list[str]
     tenants: Annotated[list[str], Field(description="The tenants; without any, all tenants.")]
     routes: Annotated[
-        list[str], Field(description="The routes that its workers may serve; without any, all routes.")
+        list[str],
+        Field(description="The routes (work queues) that workers with this token may serve. Empty: all."),
     ]
     packs: Annotated[
         list[str],

@@ -28,7 +28,9 @@ async def announce(session: Session, statuses: Sequence[str]) -> list[str]:
     """Announce moves to these statuses, and enforcements if they are named, from now on, and nothing else. Return the
     names in the order of NAMES. Raises InvalidInput for an unknown name."""
     if unknown := sorted(set(statuses) - set(NAMES)):
-        raise InvalidInput(f"there is no status {', '.join(unknown)}", hint=f"There are {', '.join(NAMES)}.")
+        raise InvalidInput(
+            f"unknown status {', '.join(map(repr, unknown))}", hint=f"There are {', '.join(NAMES)}."
+        )
     ordered = [status for status in NAMES if status in statuses]
     await session.fetch(SET, ordered)
     return ordered

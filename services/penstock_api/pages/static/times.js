@@ -25,6 +25,9 @@ export function age() {
       const seconds = (Date.now() - Date.parse(time.dateTime)) / 1000;
       time.textContent = Math.abs(seconds) < 1 ? "now" : seconds > 0 ? `${span(seconds)} ago` : `in ${span(-seconds)}`;
     }
+    for (const time of document.querySelectorAll("time[data-lasting]")) {
+      time.textContent = `for ${span(Math.max(0, (Date.now() - Date.parse(time.dateTime)) / 1000))}`;
+    }
   }, 5000);
 }
 
