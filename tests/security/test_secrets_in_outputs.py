@@ -124,6 +124,9 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
     await house.until("select 1 from execution where id = $1 and status = 'waiting'", asked)
     await house.client.answer(asked, {"pin": HIDDEN + "answer"}, by="ada")
     await house.until("select 1 from enforcement where error is not null")
+    await house.apply(
+        Rule("vault.replayed", trigger=arrived, action=unlock, params={"key": "{{ payload.pass }}"})
+    )
     file = folder / "other.yaml"
     file.write_text(to_yaml(opened).replace("side", "top").replace(HIDDEN + "task", HIDDEN + "other"))
     some = [(id,) for id in (ran, failed, run, asked, durable, *(row["id"] for row in children))]
@@ -136,6 +139,10 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         ("rules", "errors"): [()],
         ("rules", "test"): [(event,)],
         ("rules", "rerun"): [("--all",)],
+        ("rules", "replay"): [
+            ("vault.replayed", "--since", "1h", "--dry-run"),
+            ("vault.replayed", "--since", "1h", "--dry-run", "--json"),
+        ],
         ("schedule", "run"): [("vault.nightly",)],
         ("schedule", "list"): [()],
         ("schedule", "show"): [("vault.nightly",)],
@@ -268,7 +275,7 @@ NOTHING_TO_TELL = {
 
 async def test_values_that_are_not_secret_are_shown(house: Installation, tmp_path: Path) -> None:
     await furnished(house, tmp_path)
-    [first, second] = (await penstock("rules", "list", "--json")).documents
+    [first, second, _] = (await penstock("rules", "list", "--json")).documents
     assert (first["ref"], second["definition"]["params"]) == ("vault.broken", {"key": "***", "door": "back"})
     shown = (await penstock("schedule", "show", "vault.nightly", "--json")).document
     assert shown["definition"]["params"] == {"key": "***"}

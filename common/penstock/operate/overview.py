@@ -29,7 +29,7 @@ CAUSES = {
     "executor": ("Executor", "to be scheduled"),
     "human": ("Human", "an inquiry to be answered"),
     "event": ("Event", "to happen"),
-    "asleep": ("Sleeping", "without a worker until a timer, signal, child or callback"),
+    "asleep": ("Sleeping", "holds no worker, and waits for a timer, signal, child execution or callback"),
     "stopping": ("Stopping", "asked to end"),
     "workflow": ("Workflows", "under way"),
 }

@@ -20,7 +20,7 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="The header that carries a plain secret (signature: secret). Default: X-Webhook-Secret.",
+        description="Only if signature is `secret`: the header that carries the secret. Default: X-Webhook-Secret.",
     )
     key_header: str | None = Field(default=None, description="The header that identifies repeated calls.")
     payload: Any = Field(
@@ -29,7 +29,7 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="Template for the id for which executions wait. Empty: completes no execution.",
+        description="Template for an id. A call completes the executions that wait for this id. Empty: it completes none.",
     )
     fails: str | None = Field(
         default=None,

@@ -100,7 +100,7 @@ async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
     own = f"waits{until} for {' or '.join(waits)}"
     if children:
         own = f"{own} or" if waits else own.rstrip()
-    details = [f"It has used no worker for {span(wait.seconds)}."]
+    details = [f"Suspended for {span(wait.seconds)}: it holds no worker."]
     details += [f"It waits for step {child.name} as well ({child.id})." for child in children[1:]]
     details += [f"Send the signal with: penstock signal {row.id} {name} VALUE" for name in wait.signals]
     details += [
