@@ -23,6 +23,8 @@ OF_GATEWAYS: dict[str, str] = {}
 """The cases that a worker with a session with the database cannot play, and the reason."""
 
 BEGUN = {"log": "begun"}
+CORDONED_S = 3.0
+"""Seconds after which a worker knows that it is cordoned: its heartbeats in the surroundings are two seconds apart."""
 
 
 def case(check: Check) -> Check:
@@ -652,6 +654,7 @@ async def cordoned_worker_takes_nothing(house: Surroundings) -> None:
     """An operator can keep a worker from work, and let it work again."""
     name = house.worker.name
     await operate_workers.cordon(house.session, [name])
+    await asyncio.sleep(CORDONED_S)
     id = await house.start({"return": 1})
     await asyncio.sleep(2.0)
     assert await house.status(id) in ("scheduled", "requested"), "a cordoned worker took work"
