@@ -25,6 +25,8 @@ SOON = 1e-8
 """Seconds of a turn: far fewer than between the ends of two functions, which it must not put in another order."""
 PAUSE = 2.0
 """Longer than a step takes that takes no hours: what ran when an attempt failed has ended before the next one begins."""
+GRACE = 10.0
+"""Seconds that a cancelled run of the kit has to clean up."""
 NEVER = 10_000 * DAY
 Rounds = dict[str, list[float]]
 Hold = tuple[int, float]

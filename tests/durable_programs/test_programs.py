@@ -212,3 +212,26 @@ def test_late_attempt_tells_sleeps_by_instant() -> None:
 def test_late_attempt_tells_deadline_before_later_signal() -> None:
     program = Program(s.Block((s.Signal(timeout=1), s.Signal(timeout=None))), sent=(("go", 3),))
     assert check(program, (), {0: 6}).outcome == ("completed", ["not told", "go0"])
+
+
+@pytest.mark.parametrize(
+    "clean_up", [s.Signal(timeout=None), s.Sleep(), s.Block((s.Undo(), s.Signal(timeout=1), s.Step()))]
+)
+def test_clean_up_of_cancelled_program_ends_with_its_grace(clean_up: s.Statement) -> None:
+    program = Program(s.Try("finally", s.Sleep(3), clean_up), cancelled=1)
+    assert check(program).outcome == ("cancelled",)
+    played = check(program, (), {0: 6})
+    assert (played.outcome, played.world.calls, played.world.undone) == (("cancelled",), [], [])
+    left = Program(s.Branches("gather", (s.Raise(), s.Try("finally", s.Sleep(3), clean_up))), cancelled=1)
+    check_crashed(left, range(8), {0: 6})
+
+
+def test_clean_up_of_cancelled_program_that_is_quick_ends() -> None:
+    program = Program(s.Try("finally", s.Sleep(3), s.Block((s.Undo(), s.Step()))), cancelled=1)
+    played = check(program)
+    assert [call.place for call in (*played.world.calls, *played.world.undone)] == ["0!.1", "0!.0"]
+
+
+def test_run_that_waits_for_ever_is_stuck_in_both_plays() -> None:
+    program = Program(s.Block((s.Undo(), s.Signal(timeout=None))))
+    assert check(program).outcome == ("stuck",)
