@@ -192,7 +192,9 @@ class Plain:
             self._hearings += 1
             sent = [value for _, _, value in self.program.signals()]
             order = sent.index(self._sent[name][place])  # the one sent first is told first
-            told_after = SOON * (5 + order) / 10 + self.world.seen(f"signal {self._hearings}")
+            now = time.monotonic()
+            soon = now + SOON * (5 + order) / 10 + self.world.seen(f"signal {self._hearings}")
+            told_after = self.world.absences.heard_at(soon) - now
             asyncio.get_running_loop().call_later(told_after, self._hear, name)
         try:
             return await self._within(heard, timeout, name, told_after)

@@ -214,6 +214,15 @@ def test_late_attempt_tells_deadline_before_later_signal() -> None:
     assert check(program, (), {0: 6}).outcome == ("completed", ["not told", "go0"])
 
 
+def test_late_attempt_tells_signal_that_was_sent_before_its_wait() -> None:
+    """A run that only waits suspends itself without a look for signals."""
+    program = Program(s.Block((s.Step(hours=87), s.Signal("stop"), s.Value("now"))), sent=(("stop", 2),))
+    assert check(program, (), {0: 1}).outcome == ("completed", ["a<0.0>", "stop0", "now"])
+    handler = s.Wait(ask=True, comes=None)
+    asks = s.Workers(2, 3, s.Try("hide", s.Raise(), handler))
+    check(Program(s.Block((s.Step(hours=58), s.Signal("stop"), asks)), sent=(("stop", 1),)), (), {0: 1, 1: 5})
+
+
 @pytest.mark.parametrize(
     "clean_up", [s.Signal(timeout=None), s.Sleep(), s.Block((s.Undo(), s.Signal(timeout=1), s.Step()))]
 )
