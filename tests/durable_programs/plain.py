@@ -43,7 +43,13 @@ class Plain:
     """A context that does everything at once."""
 
     def __init__(
-        self, program: Program, world: World, rounds: Rounds, holds: Holds, failures: Sequence[float]
+        self,
+        program: Program,
+        world: World,
+        rounds: Rounds,
+        holds: Holds,
+        failures: Sequence[float],
+        before: Plain | None = None,
     ) -> None:
         self.program = program
         self.world = world
@@ -53,6 +59,10 @@ class Plain:
         self.holds = holds
         """When calls, the nth of their step, begin at the earliest: those that were cancelled before an attempt failed with the
         next attempt, and those that a crash cut off when they were made again."""
+        self._before = before
+        """The attempt before, which has failed."""
+        self._asked: dict[str, float] = {}
+        """The instant at which each step was asked for."""
         self.cut: set[tuple[str, int]] = set()
         """The calls of steps that were cancelled, or never began because of that."""
         self._begun: set[str] = set()
@@ -113,8 +123,33 @@ class Plain:
                         await asyncio.sleep(left)
             raise
 
+    def _ask(self, place: str) -> None:
+        """Ask for a step. One that an attempt before asked for at another instant, after a failure that is forgotten, is called
+        anew: its calls so far are set aside."""
+        now = time.monotonic()
+        attempt = self._last_asked(place)
+        if attempt is not None:
+            ended, failed = attempt.world.set_aside[place], attempt.world.set_aside_failures[place]
+            if abs(now - attempt._asked[place]) > SOON / 2:
+                ended += attempt.world.ended(place, attempt.world.calls)
+                failed = attempt.world.failed[place]
+                self.rounds[place] = []
+                anew = len(self.failures), 0.0
+                self.holds[place, ended] = max(anew, self.holds.get((place, ended), (0, 0.0)))
+            self._ended[place] = self.world.set_aside[place] = ended
+            self.world.failed[place] = self.world.set_aside_failures[place] = failed
+        self._asked[place] = now
+
+    def _last_asked(self, place: str) -> Plain | None:
+        """Return the attempt before this one that asked for a step last."""
+        attempt = self._before
+        while attempt is not None and place not in attempt._asked:
+            attempt = attempt._before
+        return attempt
+
     async def _step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         place, step, _ = args
+        self._ask(place)
         for round in range(1 + len(self.rounds[place])):
             if round:
                 await self._until(self.rounds[place][round - 1])

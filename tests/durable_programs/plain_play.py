@@ -143,6 +143,7 @@ def play(
     failures: list[float] = []
     loose: set[str] = set()
     attempts = program.attempts
+    before: Plain | None = None
     while True:
         attempts -= 1
         plain = Plain(
@@ -159,7 +160,9 @@ def play(
             rounds,
             held,
             failures,
+            before,
         )
+        before = plain
         tried: list[tuple[Any, BaseException | None, float, set[str], set[str], set[tuple[str, int]]]] = []
 
         async def attempt(plain: Plain = plain, last: bool = attempts <= 0, tried: list[Any] = tried) -> None:

@@ -223,6 +223,15 @@ def test_late_attempt_tells_signal_that_was_sent_before_its_wait() -> None:
     check(Program(s.Block((s.Step(hours=58), s.Signal("stop"), asks)), sent=(("stop", 1),)), (), {0: 1, 1: 5})
 
 
+def test_step_that_is_asked_for_in_another_situation_is_called_anew() -> None:
+    """The last attempt asks for the steps of the handlers after another failure than the one before it."""
+    fails = s.Step(fails=2, yields=3)
+    late = s.Try("finally", s.Branches("gather", (s.Block((fails,)),)), s.Step(fails=2))
+    soon = s.Try("finally", s.Branches("gather", (fails, s.Block((fails,)))), s.Block((s.Step(yields=3),)))
+    for seed in range(5):
+        check(Program(s.First(((3, late), (1, soon))), attempts=5), (), {0: 4}, seed=seed)
+
+
 @pytest.mark.parametrize(
     "clean_up", [s.Signal(timeout=None), s.Sleep(), s.Block((s.Undo(), s.Signal(timeout=1), s.Step()))]
 )
