@@ -27,6 +27,12 @@ class Absences:
                 return end - MOMENT * (end - instant) / (end - begin)
         return instant
 
+    def heard_at(self, instant: float) -> float:
+        """Return when a signal that was sent before its call is told to the call of this instant. A run that only waits suspends
+        itself without a look for signals: it hears them in the next attempt."""
+        asleep = any(begin < instant < end - MOMENT for begin, end in self.spans)
+        return self.told_at(instant) if asleep else instant
+
     def cancelled_at(self, instant: float) -> float:
         """Return when a cancellation of this instant is told: before all that was over."""
         for begin, end in self.spans:

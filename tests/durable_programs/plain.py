@@ -25,6 +25,8 @@ SOON = 1e-8
 """Seconds of a turn: far fewer than between the ends of two functions, which it must not put in another order."""
 PAUSE = 2.0
 """Longer than a step takes that takes no hours: what ran when an attempt failed has ended before the next one begins."""
+GRACE = 10.0
+"""Seconds that a cancelled run of the kit has to clean up."""
 NEVER = 10_000 * DAY
 Rounds = dict[str, list[float]]
 Hold = tuple[int, float]
@@ -41,7 +43,13 @@ class Plain:
     """A context that does everything at once."""
 
     def __init__(
-        self, program: Program, world: World, rounds: Rounds, holds: Holds, failures: Sequence[float]
+        self,
+        program: Program,
+        world: World,
+        rounds: Rounds,
+        holds: Holds,
+        failures: Sequence[float],
+        before: Plain | None = None,
     ) -> None:
         self.program = program
         self.world = world
@@ -51,6 +59,10 @@ class Plain:
         self.holds = holds
         """When calls, the nth of their step, begin at the earliest: those that were cancelled before an attempt failed with the
         next attempt, and those that a crash cut off when they were made again."""
+        self._before = before
+        """The attempt before, which has failed."""
+        self._asked: dict[str, float] = {}
+        """The instant at which each step was asked for."""
         self.cut: set[tuple[str, int]] = set()
         """The calls of steps that were cancelled, or never began because of that."""
         self._begun: set[str] = set()
@@ -111,8 +123,33 @@ class Plain:
                         await asyncio.sleep(left)
             raise
 
+    def _ask(self, place: str) -> None:
+        """Ask for a step. One that an attempt before asked for at another instant, after a failure that is forgotten, is called
+        anew: its calls so far are set aside."""
+        now = time.monotonic()
+        attempt = self._last_asked(place)
+        if attempt is not None:
+            ended, failed = attempt.world.set_aside[place], attempt.world.set_aside_failures[place]
+            if abs(now - attempt._asked[place]) > SOON / 2:
+                ended += attempt.world.ended(place, attempt.world.calls)
+                failed = attempt.world.failed[place]
+                self.rounds[place] = []
+                anew = len(self.failures), 0.0
+                self.holds[place, ended] = max(anew, self.holds.get((place, ended), (0, 0.0)))
+            self._ended[place] = self.world.set_aside[place] = ended
+            self.world.failed[place] = self.world.set_aside_failures[place] = failed
+        self._asked[place] = now
+
+    def _last_asked(self, place: str) -> Plain | None:
+        """Return the attempt before this one that asked for a step last."""
+        attempt = self._before
+        while attempt is not None and place not in attempt._asked:
+            attempt = attempt._before
+        return attempt
+
     async def _step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         place, step, _ = args
+        self._ask(place)
         for round in range(1 + len(self.rounds[place])):
             if round:
                 await self._until(self.rounds[place][round - 1])
@@ -190,7 +227,9 @@ class Plain:
             self._hearings += 1
             sent = [value for _, _, value in self.program.signals()]
             order = sent.index(self._sent[name][place])  # the one sent first is told first
-            told_after = SOON * (5 + order) / 10 + self.world.seen(f"signal {self._hearings}")
+            now = time.monotonic()
+            soon = now + SOON * (5 + order) / 10 + self.world.seen(f"signal {self._hearings}")
+            told_after = self.world.absences.heard_at(soon) - now
             asyncio.get_running_loop().call_later(told_after, self._hear, name)
         try:
             return await self._within(heard, timeout, name, told_after)

@@ -14,7 +14,7 @@ from penstock import NonRetryable
 from penstock.errors import StepFailed
 from tests.durable_programs.absences import Absences
 from tests.durable_programs.interpreter import Interpreter, leaves
-from tests.durable_programs.plain import PAUSE, Holds, Plain, Rounds, cancel_all
+from tests.durable_programs.plain import GRACE, PAUSE, Holds, Plain, Rounds, cancel_all
 from tests.durable_programs.statements import Program, span
 from tests.durable_programs.virtual_time import Stuck, run_virtually
 from tests.durable_programs.world import MARK, World
@@ -83,12 +83,28 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
         else:
             loop.call_at(plain.world.absences.told_at(after), plain.send, name, value)
     play = Interpreter(plain, plain.world).play(program.body, "0", {})
+    outside = asyncio.all_tasks()
     main = asyncio.create_task(play)
-    if program.cancelled is not None:
-        instant = span("cancel", program.cancelled)
-        plain.instants.append(instant)
-        loop.call_at(plain.world.absences.cancelled_at(instant), main.cancel)
-    before = asyncio.all_tasks() - {main}
+    end = asyncio.create_task(_end(plain, main, last, outside))
+    if program.cancelled is None:
+        return await end
+    absences, instant = plain.world.absences, span("cancel", program.cancelled)
+    plain.instants.append(instant)
+    cancelled = absences.cancelled_at(instant)
+    loop.call_at(cancelled, main.cancel)
+    await asyncio.wait({end}, timeout=absences.begins_at(cancelled) + GRACE - loop.time())
+    if end.done():
+        return end.result()
+    plain.world.closed = True
+    return ("cancelled",), None
+
+
+async def _end(
+    plain: Plain, main: asyncio.Task[Any], last: bool, outside: set[asyncio.Task[Any]]
+) -> tuple[tuple[Any, ...], BaseException | None]:
+    """Wait for the end of the function, of the tasks that it leaves, and of what undoes it. `outside`: the tasks that are none
+    of it. Returns as `_attempt` does."""
+    mine = asyncio.current_task()
     outcome: tuple[Any, ...]
     try:
         outcome = ("completed", await main)
@@ -100,7 +116,7 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
             return failed_as(error), error
         outcome = failed_as(error)
     await _until_all_wait()
-    while tasks := asyncio.all_tasks() - before:
+    while tasks := asyncio.all_tasks() - {mine} - outside:
         await cancel_all(tasks)
     if outcome[0] != "completed":
         for function, args in reversed(plain.undos):
@@ -127,6 +143,7 @@ def play(
     failures: list[float] = []
     loose: set[str] = set()
     attempts = program.attempts
+    before: Plain | None = None
     while True:
         attempts -= 1
         plain = Plain(
@@ -143,7 +160,9 @@ def play(
             rounds,
             held,
             failures,
+            before,
         )
+        before = plain
         tried: list[tuple[Any, BaseException | None, float, set[str], set[str], set[tuple[str, int]]]] = []
 
         async def attempt(plain: Plain = plain, last: bool = attempts <= 0, tried: list[Any] = tried) -> None:
@@ -153,7 +172,8 @@ def play(
         try:
             run_virtually(attempt())
         except Stuck:
-            return Play(("stuck",), plain.world, instants=plain.instants)
+            if not plain.world.closed:  # otherwise the run is over, and some of its tasks wait for ever
+                return Play(("stuck",), plain.world, instants=plain.instants)
         [(outcome, error, now, unsaid, running, cut)] = tried
         # A failure that was told replays at once, and ends an attempt in which other steps have just begun again.
         loose |= {place for place, instants in rounds.items() if instants and instants[-1] > now - PAUSE}

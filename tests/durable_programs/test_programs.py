@@ -212,3 +212,44 @@ def test_late_attempt_tells_sleeps_by_instant() -> None:
 def test_late_attempt_tells_deadline_before_later_signal() -> None:
     program = Program(s.Block((s.Signal(timeout=1), s.Signal(timeout=None))), sent=(("go", 3),))
     assert check(program, (), {0: 6}).outcome == ("completed", ["not told", "go0"])
+
+
+def test_late_attempt_tells_signal_that_was_sent_before_its_wait() -> None:
+    """A run that only waits suspends itself without a look for signals."""
+    program = Program(s.Block((s.Step(hours=87), s.Signal("stop"), s.Value("now"))), sent=(("stop", 2),))
+    assert check(program, (), {0: 1}).outcome == ("completed", ["a<0.0>", "stop0", "now"])
+    handler = s.Wait(ask=True, comes=None)
+    asks = s.Workers(2, 3, s.Try("hide", s.Raise(), handler))
+    check(Program(s.Block((s.Step(hours=58), s.Signal("stop"), asks)), sent=(("stop", 1),)), (), {0: 1, 1: 5})
+
+
+def test_step_that_is_asked_for_in_another_situation_is_called_anew() -> None:
+    """The last attempt asks for the steps of the handlers after another failure than the one before it."""
+    fails = s.Step(fails=2, yields=3)
+    late = s.Try("finally", s.Branches("gather", (s.Block((fails,)),)), s.Step(fails=2))
+    soon = s.Try("finally", s.Branches("gather", (fails, s.Block((fails,)))), s.Block((s.Step(yields=3),)))
+    for seed in range(5):
+        check(Program(s.First(((3, late), (1, soon))), attempts=5), (), {0: 4}, seed=seed)
+
+
+@pytest.mark.parametrize(
+    "clean_up", [s.Signal(timeout=None), s.Sleep(), s.Block((s.Undo(), s.Signal(timeout=1), s.Step()))]
+)
+def test_clean_up_of_cancelled_program_ends_with_its_grace(clean_up: s.Statement) -> None:
+    program = Program(s.Try("finally", s.Sleep(3), clean_up), cancelled=1)
+    assert check(program).outcome == ("cancelled",)
+    played = check(program, (), {0: 6})
+    assert (played.outcome, played.world.calls, played.world.undone) == (("cancelled",), [], [])
+    left = Program(s.Branches("gather", (s.Raise(), s.Try("finally", s.Sleep(3), clean_up))), cancelled=1)
+    check_crashed(left, range(8), {0: 6})
+
+
+def test_clean_up_of_cancelled_program_that_is_quick_ends() -> None:
+    program = Program(s.Try("finally", s.Sleep(3), s.Block((s.Undo(), s.Step()))), cancelled=1)
+    played = check(program)
+    assert [call.place for call in (*played.world.calls, *played.world.undone)] == ["0!.1", "0!.0"]
+
+
+def test_run_that_waits_for_ever_is_stuck_in_both_plays() -> None:
+    program = Program(s.Block((s.Undo(), s.Signal(timeout=None))))
+    assert check(program).outcome == ("stuck",)

@@ -57,6 +57,9 @@ class World:
     children: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
     """The failures of each place that are recorded."""
+    set_aside: Counter[str] = field(default_factory=Counter)
+    """The calls of each place that ended before this world began, and do not count any more."""
+    set_aside_failures: Counter[str] = field(default_factory=Counter)
     times: dict[str, datetime] = field(default_factory=dict)
     """What the program was told of the time."""
     wrong: list[str] = field(default_factory=list)
@@ -65,6 +68,8 @@ class World:
     """The attempt has crashed, and the next one has not begun."""
     failures: int = 0
     resumed: float = 0.0
+    closed: bool = False
+    """The run is over: nothing is called any more."""
 
     async def step(self, place: str, step: Step, extra: str) -> str:
         """Be the function of a step."""
@@ -77,7 +82,12 @@ class World:
         self._end(call)
         return value_of(place, step, extra)
 
+    def _check_open(self) -> None:
+        if self.closed:
+            raise asyncio.CancelledError
+
     def _call(self, place: str) -> Call:
+        self._check_open()
         return Call(place, time.monotonic(), cut=self.crashed, failures=self.failures, resumed=self.resumed)
 
     def fails(self, place: str, step: Step) -> bool:
@@ -94,13 +104,14 @@ class World:
 
     def child(self, place: str, fails: bool = False) -> str:
         """Be another action."""
+        self._check_open()
         self.children[place] += 1
         if fails:
             raise OSError(f"<{place}>")
         return f"<{place}>"
 
     async def _take(self, call: Call, calls: Sequence[Call], seconds: float) -> None:
-        number = sum(1 for other in calls if other.place == call.place and other.ended is not None)
+        number = self.set_aside[call.place] + self.ended(call.place, calls)
         chance = self._chance(f"{call.place} {number}") * (self.lateness or 1.0 if self.shuffled else 0.01)
         duration = self.durations.get((call.place, number), seconds + chance + 1e-4)
         try:
@@ -108,6 +119,10 @@ class World:
         except asyncio.CancelledError:
             call.cancelled, call.cut = True, call.cut or self.crashed
             raise
+
+    def ended(self, place: str, calls: Sequence[Call]) -> int:
+        """Return how many of these calls of a place have ended."""
+        return sum(1 for call in calls if call.place == place and call.ended is not None)
 
     def delay(self, what: str) -> float:
         """Return how much later this is than all else that happens at once: of each second seed by less than a step takes."""

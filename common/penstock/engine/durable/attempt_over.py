@@ -28,7 +28,16 @@ class Unfinished:
     """The end of an attempt whose worker stops or has abandoned it."""
 
 
-Verdict = Suspended | Stopped | Unfinished
+@dataclass(frozen=True, slots=True)
+class GraceOver:
+    """The end of an attempt that began only to clean up, and has not done so within the grace. The run ends as it was
+    asked to."""
+
+    ends_as: str
+    grace: float
+
+
+Verdict = Suspended | Stopped | Unfinished | GraceOver
 
 
 class AttemptOver(BaseException):

@@ -4,13 +4,20 @@ ended."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from penstock.engine.durable.attempt_over import AttemptOver, Stopped, Suspended, Unfinished, Verdict
+from penstock.engine.durable.attempt_over import (
+    AttemptOver,
+    GraceOver,
+    Stopped,
+    Suspended,
+    Unfinished,
+    Verdict,
+)
 from penstock.engine.durable.backend import Backend
 from penstock.engine.durable.context import DurableContext
 from penstock.engine.durable.core import Core
@@ -101,14 +108,14 @@ class Attempt:
         await asyncio.wait({inside})
 
     async def _inside(self, arguments: Mapping[str, Any]) -> Outcome:
-        core = self._core = Core(
-            self._backend, await self._backend.load(), limit=self._limit, warm=self._warm
-        )
+        history = await self._backend.load()
+        core = self._core = Core(self._backend, history, limit=self._limit, warm=self._warm)
         deliveries = core.deliveries
         deliveries.ends_as = deliveries.ends_as or self._ends_as
         core.waiting.staying = deliveries.ends_as is not None
         try:
-            outcome = await self._played(core, arguments)
+            with self._within_grace(core, history.ends_as):
+                outcome = await self._played(core, arguments)
         except AttemptOver:
             outcome = UNFINISHED
         finally:
@@ -119,6 +126,20 @@ class Attempt:
             core.waiting.close()
             deliveries.forget()
         return _said(verdict, outcome)
+
+    @contextmanager
+    def _within_grace(self, core: Core, ends_as: str | None) -> Iterator[None]:
+        """End the attempt after its grace where the end of the run was requested before it began: it only cleans up, and
+        stays on its worker as long as it waits. `ends_as`: the requested status, or None."""
+        if ends_as is None:
+            yield
+            return
+        over = GraceOver(ends_as, self._grace)
+        timer = asyncio.get_running_loop().call_later(self._grace, core.waiting.end, over)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     async def _played(self, core: Core, arguments: Mapping[str, Any]) -> Outcome:
         """Run the function to its end, cancel its other tasks, and undo a failed run."""
@@ -203,5 +224,8 @@ def _said(verdict: Verdict | None, outcome: Outcome) -> Outcome:
         case Stopped(error):
             final = isinstance(error, ReplayMismatch | DefinitionError)
             return Outcome("failed", error=TaskError.of(error, retryable=False if final else None))
+        case GraceOver(ends_as, grace):
+            why = f"the run was asked to end as {ends_as}, and had not cleaned up after {grace:g} s"
+            return Outcome("failed", error=TaskError.of(asyncio.CancelledError(why), retryable=False))
         case Unfinished():
             raise asyncio.CancelledError

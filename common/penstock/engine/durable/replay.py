@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -78,7 +78,8 @@ class _Reader:
         self.asked: list[str] = []
 
     async def load(self) -> History:
-        return self._history
+        """Return the history without an end that is only requested: a trial has no time to keep."""
+        return replace(self._history, ends_as=None)
 
     async def begin(self, record: Record) -> None:
         await self._stop(record)

@@ -229,6 +229,32 @@ async def test_clean_up_ends_with_its_grace() -> None:
     assert CLEAN not in memory.records
 
 
+async def _never_hears(ctx: DurableContext) -> None:
+    try:
+        await ctx.sleep("9d")
+    finally:
+        await ctx.signal("never sent")
+
+
+async def _leaves_what_never_hears(ctx: DurableContext) -> None:
+    task = asyncio.create_task(_never_hears(ctx))
+    await asyncio.sleep(0)
+    raise ValueError(f"{task} goes on")
+
+
+@pytest.mark.parametrize("function", [_never_cleans_up, _never_hears, _leaves_what_never_hears])
+@pytest.mark.parametrize("ends_as", ["cancelled", "timeout"])
+async def test_clean_up_of_run_that_was_asleep_ends_with_its_grace(function: Any, ends_as: str) -> None:
+    """The end was requested before the attempt began: nothing from outside ends the attempt, which stays on its worker."""
+    memory = memory_of_run()
+    memory.ends_as = ends_as
+    async with asyncio.timeout(20):
+        outcome = await attempt_of(Outside(memory), function, grace=0.1).run({})
+    assert outcome.error is not None
+    why = f"the run was asked to end as {ends_as}, and had not cleaned up after 0.1 s"
+    assert (outcome.kind, outcome.error.message, outcome.error.retryable) == ("failed", why, False)
+
+
 async def test_refused_child_is_refused_in_each_attempt() -> None:
     seen: list[Any] = []
 
