@@ -37,7 +37,7 @@ AFTERWARDS = {
     "action": "Each keeps the options with which it started, and runs the code of the worker that takes it.",
     "workflow": "Each keeps the graph with which it started.",
 }
-"""What becomes of an execution of a former version, by kind."""
+"""The sentence about open executions of former versions, by kind."""
 
 rules = typer.Typer(
     help="List, enable, disable, delete and try rules; see where they failed.", no_args_is_help=True
