@@ -287,18 +287,26 @@ def _error(error: models.ActionError | None) -> TaskError:
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T | None:
-    """Return the result of `work`, or None if the caller has closed the connection before."""
-    working = asyncio.ensure_future(work)
+    """Return the result of `work`, or None if the caller closes the connection before."""
+    calling = asyncio.current_task()
+    assert calling is not None
+    works = True
+
+    def stop(gone: asyncio.Future[None]) -> None:
+        if works and not gone.cancelled():
+            calling.cancel()
+
     gone = asyncio.ensure_future(_disconnected(request))
+    gone.add_done_callback(stop)
     try:
-        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        return None
+        return await work
+    except asyncio.CancelledError:
+        if gone.done() and not calling.uncancel():
+            return None
+        raise
     finally:
-        for task in (working, gone):
-            task.cancel()
-        await asyncio.gather(working, gone, return_exceptions=True)
+        works = False
+        gone.cancel()
 
 
 async def _disconnected(request: Request) -> None:

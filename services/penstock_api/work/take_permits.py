@@ -184,7 +184,7 @@ class TakePermits:
             if self._takes.get(take.claim) is take:
                 self._forget(take, queues)
                 self.add(take, rows)
-                take.closed.set()
+                take.close()
 
     async def _look(self, takes: Sequence[Take]) -> None:
         """Answer those of these takes to which something was assigned."""

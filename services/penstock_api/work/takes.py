@@ -279,7 +279,7 @@ class RouteTakes:
                         part, remaining = remaining[: take.slots], remaining[take.slots :]
                         self.parked = await self._claims.claim(take, self.queue, part) or self.parked
                     if take.attempts:
-                        take.closed.set()
+                        take.close()
                         self.remove(take)
         await self._settle(subscription, decodable, remaining)
 
@@ -328,7 +328,7 @@ class RouteTakes:
                     if take.waits and not take.attempts and await self._claims.claim_parked(take, self.queue):
                         self.parked = True
                     if take.attempts:
-                        take.closed.set()
+                        take.close()
                         self.remove(take)
 
 
@@ -354,7 +354,7 @@ class Takes:
         self._routes: dict[str, RouteTakes] = {}
         self.look = asyncio.Event()
         """Set when parked work should be looked for."""
-        self._stopping = asyncio.Event()
+        self._is_stopping = False
         self.waiting: dict[Take, None] = {}
         self._latest: dict[UUID, Take] = {}
         """The last call of each take, by claim id, until it is answered."""
@@ -389,17 +389,14 @@ class Takes:
             if route.parked:
                 self.look.set()
         try:
-            stopping = asyncio.ensure_future(self._stopping.wait())
-            closing = asyncio.ensure_future(take.closed.wait())
             try:
-                await asyncio.wait(
-                    {closing, stopping, *([until] if until is not None else [])},
-                    timeout=seconds if until is None else None,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
+                if not self._is_stopping:
+                    await asyncio.wait(
+                        [take.over] if until is None else [take.over, until],
+                        timeout=seconds if until is None else None,
+                        return_when=asyncio.FIRST_COMPLETED,
+                    )
             finally:
-                stopping.cancel()
-                closing.cancel()
                 self._close(take)
             async with take.turn:  # a claim for it may be under way
                 await self._permits.settle(take)
@@ -450,7 +447,9 @@ class Takes:
 
     def stop(self) -> None:
         """Answer all takes, and take no more."""
-        self._stopping.set()
+        self._is_stopping = True
+        for take in self.waiting:
+            take.close()
 
     def _route(self, queue: str) -> RouteTakes:
         route = self._routes.get(queue)
@@ -470,7 +469,7 @@ class Takes:
                 del self._routes[route.queue]
 
     def _close(self, take: Take) -> None:
-        take.closed.set()
+        take.close()
         self.waiting.pop(take, None)
         for queue in take.worker.queues:
             if queue in self._routes:

@@ -386,7 +386,7 @@ async def test_random_play_gives_each_execution_once(
     await api.house.sound()
 
 
-def test_takes_in_their_first_half_get_permits_first() -> None:
+async def test_takes_in_their_first_half_get_permits_first() -> None:
     worker = RemoteWorker(Identity(new_id(), "worker", "tester", ["default"], []), "token", None)
     now = time.monotonic()
     takes = [Take(worker, new_id(), 1, now + ages_in) for ages_in in (-1000.0, 1000.0, -1.0, 2000.0)]
