@@ -62,7 +62,9 @@ async def test_breaker_opens_probes_and_releases_in_order(house: Installation) -
     ids = await house.client.start_many(pay, [{"n": n} for n in range(10, 40)])
     await asyncio.sleep(0.5)
     assert len(CALLS) == 3
-    async with asyncio.timeout(30):  # on a busy machine the services may be silent for a while, which is told first
+    async with asyncio.timeout(
+        30
+    ):  # on a busy machine the services may be silent for a while, which is told first
         while (why := await house.client.why(ids[0])).because == "outage":
             await asyncio.sleep(0.2)
     assert why.because == "breaker"
