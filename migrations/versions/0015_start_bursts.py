@@ -9,8 +9,8 @@ down_revision = "0014"
 branch_labels = None
 depends_on = None
 
-# The latest burst of each key of an action and a tenant (`namespace_id`). `starts` have joined its execution since `first_at`. The
-# burst is open until `closes_at`, as long as its execution is due at that instant. The index names no column that a join changes.
+# The latest burst of each key of an action and a tenant (`namespace_id`). It has `starts` since `first_at`. The burst is open
+# until `closes_at`, as long as its execution is due at that instant. The index names no column that a join changes.
 START_BURST = """
 create table start_burst (
     namespace_id integer not null,

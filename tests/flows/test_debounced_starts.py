@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from penstock import Action, action
+from penstock import Limit, action
 from penstock.errors import Conflict, InvalidInput
 from penstock.operate.why import why
 from tests.flows.installation import Installation
@@ -20,6 +20,11 @@ pytestmark = pytest.mark.either_transport
 
 @action(pack="docs")
 async def index(doc: str, n: int) -> int:
+    return n
+
+
+@action(ref="docs.index", limits=[Limit(1, by="doc")])
+async def later_index(doc: str, n: int, more: str = "") -> int:
     return n
 
 
@@ -39,7 +44,8 @@ async def ended(house: Installation) -> list[list[Any]]:
     await house.quiet()
     rows = await house.rows(EXECUTIONS)
     assert {row["status"] for row in rows} == {"completed"}
-    return sorted(list(orjson.loads(row["params"]).values()) for row in rows)
+    parameters = [orjson.loads(row["params"]) for row in rows]
+    return sorted([values["doc"], values["n"]] for values in parameters)
 
 
 async def test_starts_of_a_burst_have_one_execution(house: Installation) -> None:
@@ -92,7 +98,7 @@ async def test_longest_time_bounds_the_postponement(house: Installation) -> None
     assert burst["closes_at"] - burst["first_at"] == timedelta(minutes=70)
     assert burst["closes_at"] == row["not_before"] == row["ready_at"] == timer["due_at"]
     answer = await why(house.session, id, house.settings())
-    assert "waits for the end of a burst of 2 starts so far, which is due in" in answer.sentence
+    assert "aits for the end of a burst of 2 starts so far, which is due in" in answer.sentence
     assert f"at the latest at {burst['closes_at']:%Y-%m-%d %H:%M:%S} UTC" in answer.sentence
     assert "It has the parameters of the last start." in answer.all_details
 
@@ -180,7 +186,7 @@ async def test_burst_is_over_once_its_execution_was_moved(house: Installation) -
     second = await start(house, "a", 2, debounce="1h")
     await house.client.reschedule(second, delay=7200, by="ada")
     third = await start(house, "a", 3, debounce="1h")
-    await house.apply(Action("docs.index", parameters={"doc": "string", "n": "integer", "more?": "string"}))
+    await house.apply(later_index)
     fourth = await start(house, "a", 4, debounce="1h")
     assert len({first, second, third, fourth}) == 4
     await house.sound()
@@ -211,8 +217,7 @@ async def test_held_execution_is_not_joined(house: Installation) -> None:
 
 
 async def test_limits_hold_for_the_execution_of_a_burst(house: Installation) -> None:
-    await house.start(index)
-    await house.client.limits.create("docs.one", action="docs.index", max=1, by=["doc"])
+    await house.start(later_index)
     await asyncio.gather(*(start(house, doc, n) for n in range(5) for doc in "ab"))
     assert await ended(house) == [["a", 4], ["b", 4]]
     await house.sound()

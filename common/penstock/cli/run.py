@@ -77,15 +77,15 @@ def run(
     ] = None,
     debounce: Annotated[
         str | None,
-        typer.Option(help="The time by which each start of a burst puts off their one execution, such as 5s."),
+        typer.Option(
+            help="The time by which each start of a burst puts off their one execution, such as 5s."
+        ),
     ] = None,
     debounce_key: Annotated[
         str | None, typer.Option(help="Starts with the same key, action and tenant are of one burst.")
     ] = None,
     at_most: Annotated[str | None, typer.Option(help="The longest time of a burst, such as 1m.")] = None,
-    keep: Annotated[
-        StartKeep, typer.Option(help="The start of a burst that gives the parameters.")
-    ] = "last",
+    keep: Annotated[StartKeep, typer.Option(help="The start of a burst that gives the parameters.")] = "last",
     json: Json = False,
 ) -> None:
     """Start an action or workflow. With --wait: exit code 0 if it completed, 1 if it ended in any other way."""

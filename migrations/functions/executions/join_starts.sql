@@ -82,7 +82,7 @@ begin
             end if;
             update start_burst set starts = starts + 1, closes_at = v_closes_at
             where namespace_id = r.namespace_id and key = r.key;
-            insert into joined_start (id, execution_id) values (r.id, v_row.id);
+            insert into joined_start (id, execution_id, at) values (r.id, v_row.id, v_now);
             joined := joined || (r.id, v_row.id)::replaced_id;
         else
             v_closes_at := v_now + make_interval(secs => least(r.quiet, r.at_most));

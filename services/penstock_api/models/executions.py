@@ -83,9 +83,7 @@ class Start(Given):
         description="Starts with the same key, action and tenant are of one burst.",
     )
     at_most: Duration | None = Field(default=None, description="The longest time of a burst.")
-    keep: StartKeep = Field(
-        default="last", description="The start of a burst that gives the parameters."
-    )
+    keep: StartKeep = Field(default="last", description="The start of a burst that gives the parameters.")
 
 
 class Started(Answer):

@@ -19,8 +19,8 @@ from penstock.tracing import Trace, trace_of
 @dataclass(slots=True)  # not frozen: that would double the time to create one, and many are created
 class Submission:
     """A checked request to run an action, ready to be written with others in one commit. `params`, `options` and
-    `origin` are JSON. `watcher` is the process to notify when the execution ends. `debounces`: `options` have a debounce time, and
-    it may join the execution of another start."""
+    `origin` are JSON. `watcher` is the process to notify when the execution ends. `debounces`: `options` have a debounce
+    time, and it may join the execution of another start."""
 
     id: UUID
     namespace: int

@@ -111,8 +111,8 @@ INVARIANTS = (
         "I4r",
         "order: a place in line is the instant at which the execution, or its retry, became ready; nothing else moves it",
         # The history has the place of each request of an execution. The place may change only if the attempt before
-        # failed, was deferred or waited for an answer, or if a user rescheduled it, or a start joined its burst. Until the next request it stays the
-        # same, for waiting and for admitted executions.
+        # failed, was deferred or waited for an answer, or if a user rescheduled it, or a start joined its burst. Until the
+        # next request it stays the same, for waiting and for admitted executions.
         """with place as (
                select h.execution_id, h.attempt, h.at, h.ready_at, lag(h.ready_at) over w as before, lag(h.at) over w as since,
                    lead(h.at) over w as until
@@ -217,10 +217,11 @@ INVARIANTS = (
         "each start of a burst has joined one execution, which is due when the burst closes, within its longest time",
         # Only bursts of the last hour: the retention deletes the rows of joined starts after a day.
         """select b.execution_id::text from start_burst b join payload p on p.execution_id = b.execution_id
-           where b.first_at > clock_timestamp() - interval '1 hour' and (
-               b.starts <> 1 + (select count(*) from joined_start j where j.execution_id = b.execution_id)
-               or b.closes_at > greatest(b.first_at + make_interval(secs => (p.options #>> '{debounce,at_most}')::float8),
-                   (select max(j.at) from joined_start j where j.execution_id = b.execution_id)))
+           left join (select execution_id, count(*) as starts, max(at) as last_at from joined_start group by execution_id) j
+               on j.execution_id = b.execution_id
+           where b.first_at > clock_timestamp() - interval '1 hour' and (b.starts <> 1 + coalesce(j.starts, 0)
+               or p.options #> '{debounce,at_most}' is not null and b.closes_at > greatest(j.last_at,
+                   b.first_at + make_interval(secs => (p.options #>> '{debounce,at_most}')::float8)))
            union all select b.execution_id::text from start_burst b
            where not exists (select from execution e where e.id = b.execution_id)
                and not exists (select from archive a where a.id = b.execution_id)
