@@ -1,8 +1,8 @@
-"""kill -9 of executors while bursts of events are matched and closed: one execution each, with the last payload. The same for bursts
-of starts, whose connections are also cut around their commits.
+"""kill -9 of executors while bursts of events are matched and closed: one execution each, with the last payload. The same for
+bursts of starts, whose connections are also cut around their commits.
 
-`PENSTOCK_BURST_EVENTS` (and starts) and `PENSTOCK_BURST_KEYS` make it larger, `PENSTOCK_BURST_KILL_S` is the mean time between two kills; `-s`
-prints its rates.
+`PENSTOCK_BURST_EVENTS` (of starts too) and `PENSTOCK_BURST_KEYS` make it larger, `PENSTOCK_BURST_KILL_S` is the mean time
+between two kills; `-s` prints its rates.
 """
 
 from __future__ import annotations
@@ -136,8 +136,10 @@ async def test_starts_of_a_burst_have_one_execution_over_crashes(
 
     async def start(key: str) -> None:
         for n in range(EVENTS // KEYS):
-            options = {"debounce": START_QUIET_S, "debounce_key": key}
-            answers[key].append(await house.client.start("docs.index", {"key": key, "n": n}, **options))
+            id = await house.client.start(
+                "docs.index", {"key": key, "n": n}, debounce=START_QUIET_S, debounce_key=key
+            )
+            answers[key].append(id)
             await asyncio.sleep(dice.choice(PAUSES_S))
 
     with Fleet(database, broker, tmp_path / "services.log") as fleet:
