@@ -118,8 +118,8 @@ NOT_DUE = "select 1 where not exists (select from execution where status = 'requ
 async def test_starts_of_a_burst_have_one_execution_over_crashes(
     house: Installation, database: str, broker: str | None, tmp_path: Path
 ) -> None:
-    """Each key has its starts one after another. So the order of their stored instants is that of their numbers, and the model of
-    the bursts of events says which of them have one execution."""
+    """Each key has its starts one after another, so the order of their stored instants is that of their numbers. The model of the
+    bursts of events says which of them have one execution."""
     await house.apply(index)
     dice = random.Random(12)
     done = asyncio.Event()

@@ -163,8 +163,8 @@ class Client(StartAndWatch):
         other, and `max_descendants` the executions that they start. `secrets` maps parameters to the names of the stored
         secrets that they get. `labels`, such as {"customer": "acme"}, find it in lists, and its tasks have them too.
 
-        `debounce` (seconds, or a text such as "5s") collects the starts of a burst in one execution: each start puts it off by
-        that time, to at most `at_most` after the first one, and all of them get its id. Starts with the same `debounce_key`,
+        `debounce` (seconds, or a text such as "5s") collects the starts of a burst in one execution, whose id all of them get.
+        Each start puts it off by that time, to at most `at_most` after the first one. Starts with the same `debounce_key`,
         action and tenant are of one burst. `keep` tells which start gives the parameters: the `last`, or the `first`.
 
         `connection` is an open asyncpg transaction of yours in which to submit; a relay publishes the execution after

@@ -30,8 +30,8 @@ async def timer(session: Session, execution: UUID) -> ReadyTimer | None:
 
 @dataclass(frozen=True, slots=True)
 class StartBurst:
-    """The open burst of an execution: the number of its starts, the instant of the first one, the instant at which the burst
-    closes at the latest (None without `at_most`), and the start that gives the parameters."""
+    """The open burst of an execution. It has had `starts` since `first_at`, and closes at `latest` in any case (None: without
+    `at_most`). `keep` tells which start gives the parameters."""
 
     starts: int
     first_at: datetime

@@ -75,8 +75,8 @@ def with_watchers(sql: str, group: Sequence[Submission], *args: Any) -> tuple[An
 @dataclass(slots=True)
 class Submitted:
     """The result of a submit. `stale`: a definition is not current any more, and nothing was stored. The other
-    submissions have a used idempotency key, of the same request (`existing`) or another one (`conflicts`), or they joined a burst
-    (`existing`), or do not fit it (`conflicts`). Their ids are mapped to the stored executions."""
+    submissions are mapped to stored executions. Those in `existing` have the idempotency key of the same request, or joined a
+    burst. Those in `conflicts` have the key of another request, or do not fit their burst."""
 
     stale: bool
     existing: dict[UUID, UUID]

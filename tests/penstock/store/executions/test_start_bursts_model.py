@@ -1,6 +1,7 @@
-"""Random starts of a few keys with a debounce time, on two connections beside the loop of the timers, with transactions that are
-lost before their commit and starts that are sent again after it. The plain model of the bursts of events splits the starts by
-their stored instants: both agree on each burst and on its execution."""
+"""Random starts of a few keys with a debounce time, on two connections beside the loop of the timers.
+
+Some transactions are lost before their commit, and some starts are sent again after it. The plain model of the bursts of events
+splits the starts by their stored instants. Both agree on each burst and on its execution."""
 
 from __future__ import annotations
 
