@@ -1,5 +1,5 @@
 """kill -9 of executors while bursts of events are matched and closed: one execution each, with the last payload. The same for
-bursts of starts, whose connections are also cut around their commits.
+bursts of starts. Their connections are also cut around their commits.
 
 `PENSTOCK_BURST_EVENTS` (of starts too) and `PENSTOCK_BURST_KEYS` make it larger, `PENSTOCK_BURST_KILL_S` is the mean time
 between two kills; `-s` prints its rates.

@@ -163,7 +163,7 @@ class Client(StartAndWatch):
         other, and `max_descendants` the executions that they start. `secrets` maps parameters to the names of the stored
         secrets that they get. `labels`, such as {"customer": "acme"}, find it in lists, and its tasks have them too.
 
-        `debounce` (seconds, or a text such as "5s") collects the starts of a burst in one execution, whose id all of them get.
+        `debounce` (seconds, or a text such as "5s") collects the starts of a burst in one execution. All of them get its id.
         Each start puts it off by that time, to at most `at_most` after the first one. Starts with the same `debounce_key`,
         action and tenant are of one burst. `keep` tells which start gives the parameters: the `last`, or the `first`.
 

@@ -73,10 +73,13 @@ begin
             where id = v_row.id;
             -- A timer that the loop is about to fire is locked, and stays. It finds the instant changed, and has no effect.
             delete from timer where ctid = any (array(
-                select ctid from timer where execution_id = v_row.id and kind = 'ready' for update skip locked));
+                select ctid from timer where execution_id = v_row.id and kind in ('ready', 'start') for update skip locked));
             insert into timer (due_at, kind, execution_id) values (v_closes_at, 'ready', v_row.id) on conflict do nothing;
             update timer set due_at = due_at + (v_closes_at - v_burst.closes_at) where ctid = any (array(
                 select ctid from timer where execution_id = v_row.id and kind = 'total' for update skip locked));
+            if v_row.timed then
+                perform set_clocks(array[v_row.id]);
+            end if;
             if v_closes_at < v_burst.closes_at then
                 messages := messages || timers_set(v_closes_at);
             end if;
