@@ -36,6 +36,7 @@ MADE = re.compile(r"\bcreate\s+(?:or\s+replace\s+)?(function|trigger)\b", re.IGN
 PLACE_MOVED = re.compile(r"\bupdate\s+execution\b(?:(?!\bwhere\b)[^;])*?\bready_at\s*=", re.IGNORECASE)
 PLACES_MOVE_IN = {
     FUNCTIONS / "executions/finish_attempts.sql",
+    FUNCTIONS / "executions/join_starts.sql",
     FUNCTIONS / "executions/reschedule_execution.sql",
     FUNCTIONS / "executions/resume_asking.sql",
     FUNCTIONS / "executions/settle_outside.sql",

@@ -34,7 +34,7 @@ LEGAL: dict[str, Any] = {
     "limits.ref": "shop.door", "schedules.ref": "shop.nightly", "rules.ref": "shop.big_orders", "create.ref": "shop.made",
     "update.options": {"cron": "0 4 * * *"}, "create.options": {"action": "shop.count", "cron": "0 4 * * *"},
     "named.name": "no-such-worker", "history.before": SOON, "set.max": 3, "unit": "tokens", "amount": 5,
-    "labels": {"customer": "acme"},
+    "labels": {"customer": "acme"}, "debounce": None, "debounce_key": None, "at_most": None, "keep": "last",
     "max_depth": 5, "max_descendants": 5, "budget": {"tokens": 5}, "when_spent": "wait", "get_json.query": None, "cancel.ids": (),
     "unset": [], "since": SOON, "until": SOON, "replay_rule.ref": "shop.big_orders", "cursor": None,
 }  # fmt: skip
@@ -69,6 +69,8 @@ MORE: dict[str, tuple[Any, ...]] = {
     ),
     "max_depth": (0, 1, INTEGER, INTEGER + 1),
     "max_descendants": (0, 1, INTEGER, INTEGER + 1),
+    "debounce": (1, "1s", timedelta(days=1), 86_400.1, "2d", 0, "soon", 1e300, float("inf")),
+    "keep": ("first", "all"),
     "labels": ({}, {"Customer": "acme"}, {"customer": ""}, {"customer": "x" * 201}, {"customer": 1}),
     "amount": (0, 10**15, 10**15 + 1, float("inf")),
     "set.max": (0, 1, INTEGER, INTEGER + 1),

@@ -32,11 +32,16 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return taken
 
 
-@pytest.mark.parametrize(("path", "body"), [("executions", START), ("events", EVENT)])
+DEBOUNCED = {**START, "debounce": "1h", "debounce_key": "both", "at_most": 7200, "keep": "first"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("executions", START), ("executions", DEBOUNCED), ("events", EVENT)]
+)
 async def test_both_ways_answer_alike(
     call: httpx.AsyncClient, ways: list[bool], path: str, body: dict[str, Any]
 ) -> None:
-    key = {"Idempotency-Key": f"both-{path}"}
+    key = {"Idempotency-Key": f"both-{path}-{len(body)}"}
     quick = await call.post(f"{V1}/{path}", json=body, headers=key)
     slow = await call.post(
         f"{V1}/{path}",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import httpx
 import pytest
@@ -58,6 +59,22 @@ async def test_it_starts_waits_and_reads(client: HttpClient) -> None:
     assert id in [row.id for row in listed]
     assert "worker" in {process.kind for process in await client.workers.all()}
     assert await client.publish("shop.order_placed", {"id": 1})
+
+
+async def test_starts_of_a_burst_are_one_execution(client: HttpClient, api: Api) -> None:
+    times: list[float | str | timedelta] = [3600, "1h", timedelta(hours=1)]
+    options: dict[str, Any] = {"debounce_key": "over-http", "at_most": timedelta(hours=2), "keep": "first"}
+    ids = {await client.start("shop.count", {"words": str(n)}, debounce=n, **options) for n in times}
+    assert len(ids) == 1
+    [id] = ids
+    answer = await client.why(id)
+    assert (answer.because, answer.document()["facts"]["starts"]) == ("timer", 3)
+    assert (await client.described(id))["params"] == {"words": "3600"}
+    with pytest.raises(Conflict, match=str(id)):
+        await client.start("shop.count", {"words": "a"}, debounce=3600, debounce_key="over-http")
+    with pytest.raises(InvalidInput, match="debounce and delay"):
+        await client.start("shop.count", {"words": "a"}, debounce=3600, delay=1)
+    await client.cancel(id)
 
 
 async def test_it_raises_the_errors_of_the_client(client: HttpClient, api: Api) -> None:

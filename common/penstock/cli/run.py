@@ -21,6 +21,7 @@ from penstock.cli.server import done
 from penstock.client.client import Client
 from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
 from penstock.language.terms.budgets import WhenSpent, check_budget
+from penstock.language.terms.bursts import StartKeep
 from penstock.language.terms.options import Wrong
 from penstock.store.definitions import catalog
 from penstock.store.processes import processes
@@ -74,6 +75,17 @@ def run(
     label: Annotated[
         list[str] | None, typer.Option(help="key=value: a label by which lists find it. May be repeated.")
     ] = None,
+    debounce: Annotated[
+        str | None,
+        typer.Option(
+            help="The time by which each start of a burst puts off their one execution, such as 5s."
+        ),
+    ] = None,
+    debounce_key: Annotated[
+        str | None, typer.Option(help="Starts with the same key, action and tenant are of one burst.")
+    ] = None,
+    at_most: Annotated[str | None, typer.Option(help="The longest time of a burst, such as 1m.")] = None,
+    keep: Annotated[StartKeep, typer.Option(help="The start of a burst that gives the parameters.")] = "last",
     json: Json = False,
 ) -> None:
     """Start an action or workflow. With --wait: exit code 0 if it completed, 1 if it ended in any other way."""
@@ -87,6 +99,7 @@ def run(
         id = await client.start(
             ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
             budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants, labels=labels,
+            debounce=debounce, debounce_key=debounce_key, at_most=at_most, keep=keep,
         )  # fmt: skip
         if not wait:
             await _warn("it will wait", partial(_why_nothing_happens, client, ref))
@@ -97,6 +110,7 @@ def run(
         id = await client.start(
             ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
             budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants, labels=labels,
+            debounce=debounce, debounce_key=debounce_key, at_most=at_most, keep=keep,
         )  # fmt: skip
         if not wait:
             await _warn("it will wait", partial(_why_over_http, client, ref))

@@ -19,11 +19,20 @@ def of_submissions(submitted: Submitted, group: Sequence[Submission]) -> list[UU
     version was not current."""
     if submitted.stale:
         raise Stale("a definition changed meanwhile")
+    bursts = {submission.id for submission in group if submission.debounces}
+    keyed = {id: winner for id, winner in submitted.conflicts.items() if id not in bursts}
+    debounced = {id: winner for id, winner in submitted.conflicts.items() if id in bursts}
     winners = _winners(
         submitted.existing,
-        submitted.conflicts,
+        keyed,
         "this idempotency key belongs to execution {}, which was started with other parameters",
         "Use a new key for a new request.",
+    ) | _winners(
+        {},
+        debounced,
+        "execution {} has this key, or is that of the open burst, and was started in another way",
+        "Starts of one burst have the same keep, budget, bounds and timeouts. Give others another debounce_key, and a new "
+        "request a new idempotency key.",
     )
     return [winners.get(submission.id, submission.id) for submission in group]
 

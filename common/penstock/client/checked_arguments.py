@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 from uuid import UUID
@@ -62,6 +62,10 @@ def _is_startable(value: Any) -> bool:
     return is_text(value) or isinstance(value, ActionCall) or is_text(getattr(value, "ref", None))
 
 
+def _is_time(value: Any) -> bool:
+    return _is_number(value) or is_text(value) or isinstance(value, timedelta)
+
+
 def _is_instant(value: Any) -> bool:
     return isinstance(value, datetime) and value.tzinfo is not None and 1 < value.year < 9999
 
@@ -108,6 +112,7 @@ KINDS: Mapping[str, _Kind] = {
     "bool": _Kind(lambda value: isinstance(value, bool), "true or false", "Give True or False."),
     "int": _Kind(_is_whole, f"a whole number up to {BIGGEST:,}", "Give an int."),
     "float": _Kind(_is_number, "a finite number of seconds", "Give an int or a float."),
+    "float | timedelta | str": _Kind(_is_time, "a time", 'Give seconds, a timedelta, or text such as "5s".'),
     "datetime": _Kind(
         _is_instant, "an instant with an offset", "Give datetime(2030, 1, 31, 9, tzinfo=UTC), for example."
     ),

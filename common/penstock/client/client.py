@@ -147,6 +147,10 @@ class Client(StartAndWatch):
         max_depth: int | None = None,
         max_descendants: int | None = None,
         labels: Mapping[str, str] | None = None,
+        debounce: float | timedelta | str | None = None,
+        debounce_key: str | None = None,
+        at_most: float | timedelta | str | None = None,
+        keep: str = "last",
         connection: Any = None,
     ) -> UUID:
         """Start an action or workflow. `ref` is its ref, the object, or a call with parameters
@@ -158,6 +162,11 @@ class Client(StartAndWatch):
         is the reaction to a spent budget: `refuse` or `wait`. `max_depth` bounds the rules that follow from it one after the
         other, and `max_descendants` the executions that they start. `secrets` maps parameters to the names of the stored
         secrets that they get. `labels`, such as {"customer": "acme"}, find it in lists, and its tasks have them too.
+
+        `debounce` (seconds, or a text such as "5s") collects the starts of a burst in one execution. All of them get its id.
+        Each start puts it off by that time, to at most `at_most` after the first one. Starts with the same `debounce_key`,
+        action and tenant are of one burst. `keep` tells which start gives the parameters: the `last`, or the `first`.
+
         `connection` is an open asyncpg transaction of yours in which to submit; a relay publishes the execution after
         your commit. Raises NotFound, InvalidInput, Conflict.
         """
@@ -166,7 +175,7 @@ class Client(StartAndWatch):
         ref, params = named_start(ref, params)
         request = Request(
             ref, key, tenant, priority, delay, at, expires_at, options, by, secrets, budget, when_spent,
-            max_depth, max_descendants, labels,
+            max_depth, max_descendants, labels, debounce, debounce_key, at_most, keep,
         )  # fmt: skip
         return await self._submits.start(request, params, connection)
 

@@ -61,6 +61,10 @@ _LINES = TypeAdapter(list[LogLine], config=AT_FIRST_USE)
 _REPLAYED = TypeAdapter(ReplayPage)
 
 
+def _seconds(duration: float | timedelta | str | None) -> float | str | None:
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+
+
 @checks_arguments
 class HttpClient(StartAndWait):
     """A client of an installation's API. It raises the errors of `Client`: NotFound, Conflict, InvalidInput, and
@@ -111,13 +115,16 @@ class HttpClient(StartAndWait):
         max_depth: int | None = None,
         max_descendants: int | None = None,
         labels: Mapping[str, str] | None = None,
+        debounce: float | timedelta | str | None = None,
+        debounce_key: str | None = None,
+        at_most: float | timedelta | str | None = None,
+        keep: str = "last",
     ) -> UUID:
         """Start an action, as `Client.start`."""
         ref, params = named_start(ref, params)
         body = {"action": ref, "parameters": dict(params or {}), "tenant": tenant, "priority": priority}
-        length = delay.total_seconds() if isinstance(delay, timedelta) else delay
         optional = {
-            "delay": length,
+            "delay": _seconds(delay),
             "at": at,
             "expires_at": expires_at,
             "secrets": dict(secrets or {}) or None,
@@ -126,6 +133,10 @@ class HttpClient(StartAndWait):
             "max_depth": max_depth,
             "max_descendants": max_descendants,
             "labels": dict(labels) if labels else None,
+            "debounce": _seconds(debounce),
+            "debounce_key": debounce_key,
+            "at_most": _seconds(at_most),
+            "keep": None if keep == "last" else keep,
         }
         present = {name: value for name, value in optional.items() if value is not None}
         response = await self._send("POST", "/executions", {**body, **present}, key=key)

@@ -84,9 +84,9 @@ class StartAndWatch(StartAndWait):
         """Start an execution that is watched by this client from the start, and return its result. The submission
         itself names the watcher, since the execution may end before a later statement could.
 
-        Under a key it may be an earlier execution, which is waited for like any other.
+        Under a key or with a debounce time it may be an earlier execution, which is waited for like any other.
         """
-        if {"key", "connection"} & start.options.keys():
+        if {"key", "connection", "debounce"} & start.options.keys():
             return await super()._result_of(start, timeout)
         from penstock.client.starts import Request
 

@@ -13,10 +13,12 @@ import orjson
 
 from penstock import tracing
 from penstock.errors import InvalidInput, NotFound
+from penstock.language.definitions.event_paths import at_most_a_day
 from penstock.language.rules.secret_references import checked_parameters, referring
 from penstock.language.schemas import Schema
 from penstock.language.terms.budgets import WhenSpent, check_budget
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER
+from penstock.language.terms.durations import positive_seconds
 from penstock.language.terms.durations import seconds as duration
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import Wrong
@@ -51,6 +53,10 @@ class Request:
     max_depth: int | None = None
     max_descendants: int | None = None
     labels: Mapping[str, str] | None = None
+    debounce: float | timedelta | str | None = None
+    debounce_key: str | None = None
+    at_most: float | timedelta | str | None = None
+    keep: str = "last"
     started_by: UUID | None = None
     """The execution whose action starts this one, or None."""
 
@@ -119,6 +125,7 @@ class Starts:
                 key=request.key,
                 digest=hashlib.sha256(f"{ref}\0{body}".encode()).hexdigest() if keyed else None,
                 watcher=watcher,
+                debounces=request.debounce is not None,
             )
             for body in bodies
         ]
@@ -156,6 +163,8 @@ def _check_options(request: Request) -> None:
     check_instants(request.delay, at=request.at, expires_at=request.expires_at)
     if not isinstance(request.by, str | None):
         raise InvalidInput("by is not text", hint="Name the caller that starts it.")
+    if "debounce" in (request.options or {}):
+        raise InvalidInput("options has debounce", hint="Give debounce= beside options.")
 
 
 def check_instants(delay: Any, **instants: Any) -> None:
@@ -190,12 +199,50 @@ def _options(request: Request) -> str | None:
     for name in ("max_depth", "max_descendants"):
         if (bound := getattr(request, name)) is not None:
             options[name] = check_bound(name, bound)
+    if (debounce := _debounce(request)) is not None:
+        options["debounce"] = debounce
     if request.labels:
         try:
             options["labels"] = check_labels(request.labels)
         except Wrong as wrong:
             raise InvalidInput(f"labels {wrong}", hint=wrong.hint) from None
     return orjson.dumps(options).decode() if options else None
+
+
+def _debounce(request: Request) -> dict[str, Any] | None:
+    """Return the debounce options as they are stored, or None. Raises InvalidInput."""
+    if request.debounce is None:
+        if request.debounce_key is not None or request.at_most is not None or request.keep != "last":
+            raise InvalidInput(
+                "debounce_key, at_most or keep is given without debounce", hint="Add the time: debounce='5s'."
+            )
+        return None
+    for name in ("delay", "at", "expires_at"):
+        if getattr(request, name) is not None:
+            raise InvalidInput(
+                f"debounce and {name} are both given",
+                hint="A start with debounce is due when its burst closes. Bound that time with at_most.",
+            )
+    if request.keep == "all":
+        raise InvalidInput(
+            "keep='all' is for rules: a start has no template that could take a list of parameters",
+            hint="Publish an event for each, and let a rule with keep='all' start the action.",
+        )
+    if request.keep not in ("last", "first"):
+        raise InvalidInput("keep is not last or first", hint="Leave it out to keep the last parameters.")
+    options: dict[str, Any] = {"seconds": _burst_time("debounce", request.debounce), "keep": request.keep}
+    if request.debounce_key is not None:
+        options["key"] = check_name(request.debounce_key, "the debounce_key")
+    if request.at_most is not None:
+        options["at_most"] = _burst_time("at_most", request.at_most)
+    return options
+
+
+def _burst_time(name: str, value: Any) -> float:
+    try:
+        return at_most_a_day(positive_seconds(value))
+    except Wrong as wrong:
+        raise InvalidInput(f"{name} {wrong}", hint=wrong.hint) from None
 
 
 def check_bound(name: str, bound: Any) -> int:

@@ -11,7 +11,7 @@ from penstock.client import answers
 from penstock.client.caller_transaction import CallerTransaction
 from penstock.client.starts import Request, Starts
 from penstock.client.wrong_clock import with_new_ids
-from penstock.errors import Conflict, WrongClock
+from penstock.errors import Conflict, InvalidInput, WrongClock
 from penstock.messaging.outbox import Publisher
 from penstock.store.executions import executions, plain_executions
 from penstock.store.executions.executions import Submission
@@ -39,6 +39,11 @@ class Submits:
     ) -> UUID:
         """Start one execution, as `Client.start` does. `connection` is an open asyncpg transaction of the caller, or
         None. The submission names `watcher`, which is notified of the execution's end."""
+        if connection is not None and request.debounce is not None:
+            raise InvalidInput(
+                "debounce and connection are both given",
+                hint="Your transaction would keep the other starts of the burst waiting. Start it after your commit.",
+            )
         with tracing.producing(START, request.ref, request.tenant):
             [submission] = await self._starts.prepare(request, [params], watcher)
             if connection is not None:

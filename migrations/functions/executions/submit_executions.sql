@@ -1,6 +1,7 @@
 -- Store the pending submits of clients with one durable commit. `stale`: some of the definitions are no longer current, and
--- nothing is stored. `existing`: submits with an idempotency key that has an execution already. `conflicts`: submits with a
--- key that was used for another request. Neither of these two is stored. `p_alone`: this call is the whole transaction. Then
+-- nothing is stored. `existing`: submits with an idempotency key that has an execution already, and starts with a debounce time that
+-- joined an execution (join_starts). `conflicts`: submits with a key that was used for another request, and starts that do not fit
+-- their burst. None of these is stored. `p_alone`: this call is the whole transaction. Then
 -- executions under limits are admitted or queued in it, so that the executions of a client that starts them one after another
 -- stand in line in that order. The origin of an execution that a client's role submits has that role.
 -- planner: indexes_planned_once
@@ -15,6 +16,7 @@ as $$
 declare
     v_lost uuid[] := '{}';
     v_role constant jsonb := submitting_role();
+    v_bursts record;
 begin
     -- The session may have set it, and the triggers would believe it, since this function has the owner's rights.
     perform set_config('penstock.moves', '', true);
@@ -60,11 +62,35 @@ begin
         select array_agg((coalesce(o.origin::jsonb, '{}') || v_role)::text order by o.place) into p_origins
         from unnest(p_ids, p_origins) with ordinality as o (id, origin, place);
     end if;
+    if exists (select from unnest(p_options) o where o like '%"debounce"%' and o::jsonb ? 'debounce') then
+        select * into v_bursts from join_starts(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, p_priorities);
+        if p_keys is not null then
+            update idempotency i set execution_id = j.kept from unnest(v_bursts.joined) j
+            where i.execution_id = j.given and (i.tenant, i.key) in (select * from unnest(p_tenants, p_keys));
+            delete from idempotency i using unnest(v_bursts.conflicts) c
+            where i.execution_id = c.given and (i.tenant, i.key) in (select * from unnest(p_tenants, p_keys));
+            -- A start of this call may have the key of one that has joined.
+            existing := array(select (x.given, coalesce(j.kept, x.kept))::replaced_id
+                from unnest(existing) x left join unnest(v_bursts.joined) j on j.given = x.kept);
+        end if;
+        existing := existing || v_bursts.joined;
+        conflicts := conflicts || v_bursts.conflicts;
+        select array_agg(id), array_agg(namespace_id), array_agg(definition_id), array_agg(params),
+            array_agg(options), array_agg(origin), array_agg(priority), array_agg(not_before), array_agg(expires)
+        into p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, p_priorities, p_not_before, p_expires
+        from unnest(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, p_priorities, p_not_before, p_expires)
+            as d (id, namespace_id, definition_id, params, options, origin, priority, not_before, expires)
+        where d.options is null or not d.options::jsonb ? 'debounce';
+        messages := v_bursts.messages;
+        if p_ids is null then
+            return;
+        end if;
+    end if;
     if p_expires is not null then
         insert into timer (due_at, kind, execution_id)
         select d.expires, 'expires', d.id from unnest(p_ids, p_expires) as d (id, expires)
         where d.expires is not null on conflict do nothing;
-        messages := timers_set((select min(d.expires) from unnest(p_expires) as d (expires)));
+        messages := messages || timers_set((select min(d.expires) from unnest(p_expires) as d (expires)));
     end if;
     messages := messages || request_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins,
         p_priorities, p_not_before, null, null, null, false, p_alone);

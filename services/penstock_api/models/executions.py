@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from penstock.language.terms.budgets import MAX_UNITS, UNIT, WhenSpent
+from penstock.language.terms.bursts import StartKeep
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, MAX_AMOUNT
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.run_labels import MAX_LABELS, MAX_VALUE, check_labels
@@ -22,6 +23,7 @@ from penstock.store.executions.past_attempts import PastAttempt
 from penstock.store.session.answer_fields import Item
 from penstock_api.models.model import (
     Answer,
+    Duration,
     Given,
     Instant,
     MaxDepth,
@@ -71,6 +73,17 @@ class Start(Given):
         max_length=MAX_LABELS,
         description=f"Labels by which lists find it. A value has 1 to {MAX_VALUE} characters.",
     )
+    debounce: Duration | None = Field(
+        default=None,
+        description='The time by which each start of a burst puts off their one execution: seconds, or a text such as "5s".',
+    )
+    debounce_key: str | None = Field(
+        default=None,
+        max_length=1000,
+        description="Starts with the same key, action and tenant are of one burst.",
+    )
+    at_most: Duration | None = Field(default=None, description="The longest time of a burst.")
+    keep: StartKeep = Field(default="last", description="The start of a burst that gives the parameters.")
 
 
 class Started(Answer):

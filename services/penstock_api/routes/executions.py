@@ -70,6 +70,10 @@ async def start(
         max_depth=given.max_depth,
         max_descendants=given.max_descendants,
         labels=given.labels,
+        debounce=given.debounce,
+        debounce_key=given.debounce_key,
+        at_most=given.at_most,
+        keep=given.keep,
     )
     response.headers["location"] = f"/api/v1/executions/{id}"
     return models.Started(id=id)

@@ -59,6 +59,7 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         "effect": settings.archive_retention_days,
         "workflow_command": settings.archive_retention_days,
         "awaited": 1,  # rows of processes that died; a process that still waits writes its rows again earlier
+        "joined_start": 1,  # a client sends a start again within half a minute
         "untraced": 1,  # rows of installations without an executor that traces
     }
 
@@ -77,6 +78,8 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     has_more = (
         await drop_rows(session, "dead_letter", settings.dead_letter_retention_days, settings) or has_more
     )
+    async with session.transaction() as tx:
+        has_more = await retention.delete_old_start_bursts(tx, settings.key_retention_days) or has_more
     async with session.transaction() as tx:
         has_more = await retention.delete_old_budgets(tx, settings.archive_retention_days) or has_more
     has_more = await drop_audit(session, settings) or has_more

@@ -41,6 +41,20 @@ async def test_the_same_key_is_the_same_execution(house: Installation) -> None:
     assert "Use a new key" in other.err
 
 
+async def test_starts_of_a_burst_are_one_execution(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    options = ("--debounce", "1h", "--debounce-key", "order-7", "--at-most", "2h", "--json")
+    ids = {
+        (await penstock("run", "shop.charge", "order=7", f"amount={n}", *options)).document["id"]
+        for n in (1, 2)
+    }
+    assert len(ids) == 1
+    answer = await penstock("why", ids.pop())
+    assert "waits for the end of a burst of 2 starts so far" in answer.out
+    refused = await penstock("run", "shop.charge", "order=7", *options, "--keep", "first")
+    assert (refused.code, "Give others another debounce_key" in " ".join(refused.err.split())) == (1, True)
+
+
 async def test_wrong_parameters_are_told_the_right_ones(house: Installation) -> None:
     await house.apply(*shop.ALL)
     said = await penstock("run", "shop.charge", "order=seven")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import orjson
 
 Keep = Literal["last", "first", "all"]
+StartKeep = Literal["last", "first"]
 MAX_EVENTS = 1000
 """The number of events at which a burst closes, whatever its times."""
 

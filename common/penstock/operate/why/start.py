@@ -12,7 +12,7 @@ from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
 from penstock.store.admission import holds, waiting_for
-from penstock.store.admission.waiting_for import AheadOnRoute, Parked, ReadyTimer, WaitingMessage
+from penstock.store.admission.waiting_for import AheadOnRoute, Parked, ReadyTimer, StartBurst, WaitingMessage
 from penstock.store.executions import past_attempts
 from penstock.store.executions.executions import Execution
 from penstock.store.outbox.queues import EXECUTION_REQUESTED
@@ -87,6 +87,8 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
         "failures": row.failures,
     }
     last = await past_attempts.latest(session, row.id)
+    if last is None and (burst := await waiting_for.start_burst(session, row.id)) is not None:
+        return _debounced(row, timer, burst, facts)
     if last is None:
         return why_of(
             row,
@@ -107,6 +109,26 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
     )
     sooner = f"Change that with: penstock reschedule {row.id} --in SECONDS"
     return why_of(row, "timer", clause, sooner, **facts, timer="retry")
+
+
+def _debounced(row: Execution, timer: ReadyTimer, burst: StartBurst, facts: dict[str, Any]) -> Why:
+    latest = "" if burst.latest is None else f", at the latest at {burst.latest:%Y-%m-%d %H:%M:%S} UTC"
+    clause = (
+        f"waits for the end of a burst of {count(burst.starts, 'start')} so far, which is due in {span(timer.seconds)} if no "
+        f"start follows{latest}"
+    )
+    return why_of(
+        row,
+        "timer",
+        clause,
+        f"It has the parameters of the {burst.keep} start.",
+        f"Start it sooner with: penstock reschedule {row.id}",
+        **facts,
+        timer="debounce",
+        starts=burst.starts,
+        first_at=burst.first_at,
+        latest=burst.latest,
+    )
 
 
 async def scheduled(session: Session, row: Execution, settings: Settings) -> Why:

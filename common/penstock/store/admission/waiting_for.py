@@ -29,6 +29,31 @@ async def timer(session: Session, execution: UUID) -> ReadyTimer | None:
 
 
 @dataclass(frozen=True, slots=True)
+class StartBurst:
+    """The open burst of an execution. It has had `starts` since `first_at`, and closes at `latest` in any case (None: without
+    `at_most`). `keep` tells which start gives the parameters."""
+
+    starts: int
+    first_at: datetime
+    latest: datetime | None
+    keep: str
+
+
+START_BURST = """
+select b.starts, b.first_at, b.first_at + make_interval(secs => (p.options #>> '{debounce,at_most}')::float8) as latest,
+    p.options #>> '{debounce,keep}' as keep
+from execution e join payload p on p.execution_id = e.id
+join start_burst b on b.namespace_id = e.namespace_id and b.key = coalesce(p.options #>> '{debounce,key}', '')
+where e.id = $1 and b.execution_id = e.id and b.closes_at = e.not_before and b.closes_at > clock_timestamp()
+"""
+
+
+async def start_burst(session: Session, execution: UUID) -> StartBurst | None:
+    """Return the open burst of starts that the execution is of, or None."""
+    return first_as(StartBurst, await session.fetch(START_BURST, execution))
+
+
+@dataclass(frozen=True, slots=True)
 class WaitingMessage:
     """A message about the execution that has been in the outbox for `age` seconds, and is taken in `due` seconds."""
 

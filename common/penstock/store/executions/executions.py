@@ -19,7 +19,8 @@ from penstock.tracing import Trace, trace_of
 @dataclass(slots=True)  # not frozen: that would double the time to create one, and many are created
 class Submission:
     """A checked request to run an action, ready to be written with others in one commit. `params`, `options` and
-    `origin` are JSON. `watcher` is the process to notify when the execution ends."""
+    `origin` are JSON. `watcher` is the process to notify when the execution ends. `debounces`: `options` have a debounce
+    time, and it may join the execution of another start."""
 
     id: UUID
     namespace: int
@@ -34,6 +35,7 @@ class Submission:
     key: str | None = None
     digest: str | None = None
     watcher: UUID | None = None
+    debounces: bool = False
 
 
 class Stages(Protocol):
@@ -73,8 +75,8 @@ def with_watchers(sql: str, group: Sequence[Submission], *args: Any) -> tuple[An
 @dataclass(slots=True)
 class Submitted:
     """The result of a submit. `stale`: a definition is not current any more, and nothing was stored. The other
-    submissions have a used idempotency key, of the same request (`existing`) or another one (`conflicts`): their ids
-    are mapped to the stored executions."""
+    submissions are mapped to stored executions. Those in `existing` have the idempotency key of the same request, or joined a
+    burst. Those in `conflicts` have the key of another request, or do not fit their burst."""
 
     stale: bool
     existing: dict[UUID, UUID]

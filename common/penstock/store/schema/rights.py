@@ -37,6 +37,7 @@ idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
 outside_wait        rawd      raw     raw   -       r*
 early_outcome       rad       rad     ra    -       -
+joined_start        rd        -       -     -       r
 label               rad       ra      ra    -       -
 lane                rawd      rawd    rawd  -       r
 live                rawd      rawd    rawd  -       r
@@ -54,6 +55,7 @@ result              rad       ra      ra    -       -
 route_tenant        ra        ra      ra    -       r
 route_turn          raw       -       -     -       r
 slot                rad       rad     rad   -       r
+start_burst         rd        -       r     -       r
 step                rawd      rawd    rawd  -       -
 stuck               rad       -       -     -       r
 subscribed_move     rwd       -       -     -       r

@@ -111,8 +111,8 @@ INVARIANTS = (
         "I4r",
         "order: a place in line is the instant at which the execution, or its retry, became ready; nothing else moves it",
         # The history has the place of each request of an execution. The place may change only if the attempt before
-        # failed, was deferred or waited for an answer, or if a user rescheduled it. Until the next request it stays the
-        # same, for waiting and for admitted executions.
+        # failed, was deferred or waited for an answer, or if a user rescheduled it, or a start joined its burst. Until the
+        # next request it stays the same, for waiting and for admitted executions.
         """with place as (
                select h.execution_id, h.attempt, h.at, h.ready_at, lag(h.ready_at) over w as before, lag(h.at) over w as since,
                    lead(h.at) over w as until
@@ -125,6 +125,8 @@ INVARIANTS = (
                and not exists (
                    select from workflow_command c where c.execution_id = p.execution_id and c.kind = 'reschedule'
                        and c.obeyed_at between p.since and p.at)
+               and not (p.attempt = 0 and exists (
+                   select from payload y where y.execution_id = p.execution_id and y.options ? 'debounce'))
            union select e.id::text from place p join execution e on e.id = p.execution_id
            where p.until is null and e.status in ('requested', 'queued', 'scheduled') and e.ready_at <> p.ready_at
            union select a.execution_id::text from place p join admission a on a.execution_id = p.execution_id
@@ -209,6 +211,21 @@ INVARIANTS = (
            union all select m.event_id::text from burst_event m where m.burst is null and (
                exists (select from enforcement n where n.event_id = m.event_id and n.rule = m.rule)
                or not exists (select from burst_key k where k.rule = m.rule and k.tenant = m.tenant and k.key = m.key))""",
+    ),
+    Invariant(
+        "I7d",
+        "each start of a burst has joined one execution, which is due when the burst closes, within its longest time",
+        # Only bursts of the last hour: the retention deletes the rows of joined starts after a day.
+        """select b.execution_id::text from start_burst b join payload p on p.execution_id = b.execution_id
+           left join (select execution_id, count(*) as starts, max(at) as last_at from joined_start group by execution_id) j
+               on j.execution_id = b.execution_id
+           where b.first_at > clock_timestamp() - interval '1 hour' and (b.starts <> 1 + coalesce(j.starts, 0)
+               or p.options #> '{debounce,at_most}' is not null and b.closes_at > greatest(j.last_at,
+                   b.first_at + make_interval(secs => (p.options #>> '{debounce,at_most}')::float8)))
+           union all select b.execution_id::text from start_burst b
+           where not exists (select from execution e where e.id = b.execution_id)
+               and not exists (select from archive a where a.id = b.execution_id)
+               and b.first_at > clock_timestamp() - interval '1 hour'""",
     ),
     Invariant(
         "I8",

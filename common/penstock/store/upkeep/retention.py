@@ -34,6 +34,7 @@ KEYS = {
     "workflow_command": ("created_at", ("id",)),
     "awaited": ("at", ("execution_id", "watcher")),
     "untraced": ("at", ("execution_id",)),
+    "joined_start": ("at", ("id",)),
 }
 """Tables without partitions: the column from which the age of a row is counted, and the columns of its key."""
 INSTANTS = {**{f"{table}_default": at for table, at in PARTITIONED.items()}, "dead_letter": "last_at"}
@@ -59,6 +60,18 @@ async def delete_old_keys(tx: Transaction, table: str, days: int) -> bool:
     at, key = KEYS[table]
     statement = DELETE_KEYS.format(table=table, at=at, columns=", ".join(key))
     return (await tx.execute(statement, days, BATCH)).endswith(f" {BATCH}")
+
+
+DELETE_START_BURSTS = """
+delete from start_burst where (namespace_id, key) in (
+    select namespace_id, key from start_burst
+    where first_at < now() - make_interval(days => $1) and closes_at < now() - interval '1 hour' order by first_at limit $2)
+"""
+
+
+async def delete_old_start_bursts(tx: Transaction, days: int) -> bool:
+    """Delete a batch of closed bursts of starts that began more than `days` ago. Return True if more may exist."""
+    return (await tx.execute(DELETE_START_BURSTS, days, BATCH)).endswith(f" {BATCH}")
 
 
 DELETE_BUDGETS = """

@@ -141,6 +141,29 @@ burst = Table(
 )
 
 
+start_burst = Table(
+    "start_burst",
+    METADATA,
+    Column("namespace_id", Integer, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("execution_id", UUID, nullable=False),
+    Column("starts", Integer, nullable=False),
+    Column("first_at", INSTANT, nullable=False),
+    Column("closes_at", INSTANT, nullable=False),
+    Index("start_burst_first", "first_at"),
+)
+
+
+joined_start = Table(
+    "joined_start",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("execution_id", UUID, nullable=False),
+    Column("at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Index("joined_start_at", "at"),
+)
+
+
 chain = Table(
     "chain",
     METADATA,

@@ -1,0 +1,237 @@
+"""Starts with a debounce time in a whole installation: one execution for a burst, over every entry point."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+import pytest
+
+from penstock import Limit, action
+from penstock.errors import Conflict, InvalidInput
+from penstock.operate.why import why
+from tests.flows.installation import Installation
+
+pytestmark = pytest.mark.either_transport
+
+
+@action(pack="docs")
+async def index(doc: str, n: int) -> int:
+    return n
+
+
+@action(ref="docs.index", limits=[Limit(1, by="doc")])
+async def later_index(doc: str, n: int, more: str = "") -> int:
+    return n
+
+
+EXECUTIONS = """
+select e.id, e.status, e.priority, p.params::text as params from execution e join payload p on p.execution_id = e.id
+order by e.created_at
+"""
+
+
+async def start(house: Installation, doc: str, n: int, **options: Any) -> UUID:
+    options = {"debounce": "700ms", "debounce_key": doc, **options}
+    return await house.client.start("docs.index", {"doc": doc, "n": n}, **options)
+
+
+async def ended(house: Installation) -> list[list[Any]]:
+    """Return the document and the number of each execution, once all have ended."""
+    await house.quiet()
+    rows = await house.rows(EXECUTIONS)
+    assert {row["status"] for row in rows} == {"completed"}
+    parameters = [orjson.loads(row["params"]) for row in rows]
+    return sorted([values["doc"], values["n"]] for values in parameters)
+
+
+async def test_starts_of_a_burst_have_one_execution(house: Installation) -> None:
+    await house.start(index)
+    ids = await asyncio.gather(*(start(house, doc, n) for n in range(10) for doc in "ab"))
+    assert len(set(ids)) == 2
+    assert {await house.client.result(id) for id in set(ids)} == {9}
+    assert await ended(house) == [["a", 9], ["b", 9]]
+    assert await start(house, "a", 10) not in ids
+    await house.sound()
+
+
+async def test_first_parameters_are_kept_if_the_start_says_so(house: Installation) -> None:
+    await house.start(index)
+    first = await start(house, "a", 1, keep="first", priority=3, labels={"customer": "acme"})
+    assert await start(house, "a", 2, keep="first", priority=5) == first
+    assert await ended(house) == [["a", 1]]
+    [row] = await house.rows(EXECUTIONS)
+    assert row["priority"] == 3
+    assert [dict(row) for row in await house.rows("select key, value from label")] == [
+        {"key": "customer", "value": "acme"}
+    ]
+    await house.sound()
+
+
+async def test_last_start_gives_priority_labels_and_author(house: Installation) -> None:
+    await house.apply(index)
+    first = await start(house, "a", 1, priority=3, labels={"customer": "acme", "old": "1"}, by="ada")
+    assert await start(house, "a", 2, priority=5, labels={"customer": "globex"}, by="bob") == first
+    [row] = await house.rows(EXECUTIONS)
+    assert (row["priority"], orjson.loads(row["params"])) == (5, {"doc": "a", "n": 2})
+    assert [dict(row) for row in await house.rows("select key, value from label")] == [
+        {"key": "customer", "value": "globex"}
+    ]
+    [origin] = await house.rows("select origin ->> 'by' as by from payload")
+    assert origin["by"] == "bob"
+
+
+async def test_longest_time_bounds_the_postponement(house: Installation) -> None:
+    await house.apply(index)
+    options: dict[str, Any] = {"debounce": "1h", "at_most": "70m"}
+    await start(house, "a", 1, **options)
+    [burst] = await house.rows("select first_at, closes_at from start_burst")
+    assert burst["closes_at"] - burst["first_at"] == timedelta(hours=1)
+    await house.rows("update start_burst set first_at = first_at - interval '30 minutes' returning 1")
+    id = await start(house, "a", 2, **options)
+    [burst] = await house.rows("select first_at, closes_at from start_burst")
+    [row] = await house.rows("select not_before, ready_at from execution")
+    [timer] = await house.rows("select due_at from timer")
+    assert burst["closes_at"] - burst["first_at"] == timedelta(minutes=70)
+    assert burst["closes_at"] == row["not_before"] == row["ready_at"] == timer["due_at"]
+    answer = await why(house.session, id, house.settings())
+    assert "aits for the end of a burst of 2 starts so far, which is due in" in answer.sentence
+    assert f"at the latest at {burst['closes_at']:%Y-%m-%d %H:%M:%S} UTC" in answer.sentence
+    assert "It has the parameters of the last start." in answer.all_details
+
+
+async def test_times_count_from_the_end_of_the_burst(house: Installation) -> None:
+    await house.apply(index)
+    bounds = {"timeouts": {"schedule_to_start": 5, "total": 9}}
+    for n in (1, 2, 3):
+        await start(house, "a", n, debounce="1h", options=bounds)
+    [burst] = await house.rows("select closes_at from start_burst")
+    timers = await house.rows("select kind, due_at from timer order by kind")
+    assert [(row["kind"], round((row["due_at"] - burst["closes_at"]).total_seconds())) for row in timers] == [
+        ("ready", 0),
+        ("start", 5),
+        ("total", 9),
+    ]
+
+
+async def test_full_burst_closes_with_its_last_start(house: Installation) -> None:
+    await house.apply(index)
+    first = await start(house, "a", 1, debounce="1h")
+    await house.rows("update start_burst set starts = 998 returning 1")
+    assert await start(house, "a", 2, debounce="1h") == first
+    [row] = await house.rows("select not_before > clock_timestamp() as waits from execution")
+    assert row["waits"]
+    assert await start(house, "a", 3, debounce="1h") == first
+    [row] = await house.rows("select not_before > clock_timestamp() as waits from execution")
+    assert not row["waits"]
+    assert await start(house, "a", 4, debounce="1h") != first
+
+
+async def test_same_key_joins_a_burst_once(house: Installation) -> None:
+    await house.apply(index)
+    first = await start(house, "a", 1, debounce="1h")
+    again = [await start(house, "a", 2, debounce="1h", key="k") for _ in range(2)]
+    again += await asyncio.gather(*(start(house, "a", 3, debounce="1h", key="m") for _ in range(3)))
+    assert set(again) == {first}
+    [burst] = await house.rows("select starts from start_burst")
+    assert burst["starts"] == 3
+    with pytest.raises(Conflict, match="has this key, or is that of the open burst"):
+        await start(house, "a", 4, debounce="1h", key="k")
+    await house.rows("update execution set not_before = null returning 1")
+    assert await start(house, "a", 2, debounce="1h", key="k") == first
+    assert await start(house, "a", 2, debounce="1h", key="new") != first
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"keep": "first"},
+        {"budget": {"tokens": 5}},
+        {"max_depth": 3},
+        {"options": {"timeouts": {"total": 5}}},
+    ],
+)
+async def test_start_that_differs_from_its_burst_is_refused(
+    house: Installation, options: dict[str, Any]
+) -> None:
+    await house.apply(index)
+    first = await start(house, "a", 1, debounce="1h")
+    with pytest.raises(Conflict, match=str(first)):
+        await start(house, "a", 2, debounce="1h", key="k", **options)
+    assert await start(house, "a", 2, debounce="1h", key="k") == first
+    assert await start(house, "b", 2, debounce="1h", key="l", **options) != first
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"delay": 5}, "debounce and delay are both given"),
+        ({"at": datetime(2100, 1, 1, tzinfo=UTC)}, "debounce and at are both given"),
+        ({"expires_at": datetime(2100, 1, 1, tzinfo=UTC)}, "debounce and expires_at are both given"),
+        ({"keep": "all"}, "is for rules"),
+        ({"keep": "middle"}, "keep is not last or first"),
+        ({"debounce": "2d"}, "debounce is longer than a day"),
+        ({"debounce": 0}, "debounce must be longer than 0 s"),
+        ({"at_most": "soon"}, "at_most is not a duration"),
+        ({"debounce_key": ""}, "the debounce_key is empty"),
+        ({"options": {"debounce": {}}}, "options has debounce"),
+        ({"connection": object()}, "debounce and connection are both given"),
+        ({"debounce": None}, "is given without debounce"),
+    ],
+)
+async def test_option_that_makes_no_sense_is_refused(
+    house: Installation, options: dict[str, Any], words: str
+) -> None:
+    await house.apply(index)
+    with pytest.raises(InvalidInput, match=words) as refusal:
+        await start(house, "a", 1, **options)
+    assert refusal.value.hint
+    assert not await house.rows("select from execution")
+
+
+async def test_burst_is_over_once_its_execution_was_moved(house: Installation) -> None:
+    """A cancelled or rescheduled execution, and one of an earlier version of the action, is joined by no start."""
+    await house.apply(index)
+    first = await start(house, "a", 1, debounce="1h")
+    await house.client.cancel(first)
+    second = await start(house, "a", 2, debounce="1h")
+    await house.client.reschedule(second, delay=7200, by="ada")
+    third = await start(house, "a", 3, debounce="1h")
+    await house.apply(later_index)
+    fourth = await start(house, "a", 4, debounce="1h")
+    assert len({first, second, third, fourth}) == 4
+    await house.sound()
+
+
+async def test_tenants_have_bursts_of_their_own(house: Installation) -> None:
+    await house.apply(index)
+    ids = [await start(house, "a", 1, debounce="1h", tenant=tenant) for tenant in ("acme", "globex", "acme")]
+    assert ids[0] == ids[2] != ids[1]
+
+
+async def test_run_returns_the_result_of_the_burst(house: Installation) -> None:
+    await house.start(index)
+    options: dict[str, Any] = {"debounce": 0.7, "timeout": 30}
+    results = await asyncio.gather(
+        *(house.client.run("docs.index", {"doc": "a", "n": 7}, **options) for _ in range(5))
+    )
+    assert results == [7] * 5
+    assert await ended(house) == [["a", 7]]
+
+
+async def test_held_execution_is_not_joined(house: Installation) -> None:
+    await house.start(index)
+    await house.client.holds.hold("action", "docs.index", by="ada")
+    first = await start(house, "a", 1, debounce=0.3)
+    await house.until("select 1 from held_execution")
+    assert await start(house, "a", 2, debounce="1h") != first
+
+
+async def test_limits_hold_for_the_execution_of_a_burst(house: Installation) -> None:
+    await house.start(later_index)
+    await asyncio.gather(*(start(house, doc, n) for n in range(5) for doc in "ab"))
+    assert await ended(house) == [["a", 4], ["b", 4]]
+    await house.sound()
