@@ -18,7 +18,7 @@ class Workers:
         self._session = session
 
     async def all(self, *, fresh: bool = False) -> list[Process]:
-        """Return the executors and workers. With `fresh`, leave out those whose heartbeat is overdue."""
+        """Return the executors and workers. With `fresh`, leave out those with an overdue heartbeat."""
         return await workers.listed(self._session, fresh=fresh)
 
     async def named(self, name: str) -> list[Process]:

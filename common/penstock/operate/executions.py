@@ -184,7 +184,7 @@ def plain(document: dict[str, Any]) -> dict[str, Any]:
     whole = {name: value for name, value in document.items() if name not in ("graph", "tasks")}
     if not document["steps"]:
         del whole["steps"], whole["state"]
-    if document["graph"] is None:
+    if not tasks:
         return whole
     path = [task.name for task in tasks if task.critical]
     return whole | {"tasks": [task.as_json() for task in tasks], "critical_path": path}

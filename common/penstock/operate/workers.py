@@ -30,7 +30,7 @@ def _own_version() -> tuple[int, ...]:
 
 
 async def listed(session: Session, *, fresh: bool = False) -> list[Process]:
-    """Return the executors and workers. With `fresh`, leave out those whose heartbeat is overdue."""
+    """Return the executors and workers. With `fresh`, leave out those with an overdue heartbeat."""
     rows = await processes.all(session)
     overdue = timedelta(seconds=session.settings.stale_threshold)
     return [process for process in rows if not fresh or process.age < overdue]
