@@ -117,7 +117,8 @@ def plain(said: Said, *, is_json: bool) -> tuple[int, list[str]]:
             json.dumps(normal(json.loads(line)), indent=1) if line[:1] == "{" else line for line in lines
         ]
     text = INSTANTS.sub("AT", NUMBERS.sub(r'"\1": 0', SPANS.sub("SPAN", "\n".join(lines))))
-    return said.code, [re.sub(r"[─━ ]{2,}", "  ", line) for line in text.splitlines()]
+    cells = [re.sub(r"[─━ ]{2,}", "  ", line).rstrip() for line in text.splitlines()]
+    return said.code, [re.sub(r"(?<=  )-(?=  |$)", "SPAN", line) for line in cells]  # not counted yet
 
 
 def normal(value: Any) -> Any:

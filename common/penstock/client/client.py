@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 # Importing the client costs little. A method's imports happen at its first call, and the common imports at `connect`.
 # A web server imports the client in every process, and so does a script that only prints its usage.
 
+LONGEST_PAGE = 1000
+"""The maximum number of rows that a list returns at once."""
+
 
 @checks_arguments
 class Client(StartAndWatch):
@@ -480,9 +483,10 @@ class Client(StartAndWatch):
         self, filters: ExecutionFilter, *, before: UUID | None = None, limit: int = 50
     ) -> list[ListedExecution]:
         """Return the executions that match the filter, newest first. `before` is the id at the end of the previous
-        page."""
+        page. Raises InvalidInput."""
         from penstock.operate import titles
 
+        _check_limit(limit)
         return await titles.listed(self.session, filters, cursor=before, limit=limit)
 
     async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
@@ -505,6 +509,7 @@ class Client(StartAndWatch):
         from penstock.operate.enforcements import listed
         from penstock.store.events.enforcement_list import EnforcementFilter
 
+        _check_limit(limit)
         filters = EnforcementFilter(rule=rule, event=event, status=status)
         return await listed(self.session, filters, cursor=cursor, limit=limit)
 
@@ -520,6 +525,7 @@ class Client(StartAndWatch):
         `attempt` or `fire`. Raises InvalidInput."""
         from penstock.store.executions import recoveries
 
+        _check_limit(limit)
         if kind not in (None, "attempt", "fire"):
             raise InvalidInput(f"{kind[:60]!r} is no kind of loss", hint="Give attempt or fire.")
         begin = since or datetime.now(UTC) - timedelta(days=1)
@@ -580,3 +586,9 @@ class Client(StartAndWatch):
     async def flush(self) -> None:
         """Wait until all submitted messages are published."""
         await self.publisher.flush()
+
+
+def _check_limit(limit: int) -> None:
+    """Raise InvalidInput for a number of rows that a page cannot have."""
+    if not 1 <= limit <= LONGEST_PAGE:
+        raise InvalidInput(f"the limit is not from 1 to {LONGEST_PAGE}", hint="Read page by page.")
