@@ -27,8 +27,10 @@ RETURNED: Mapping[str, str] = {
     "Breakers": "penstock.client.breakers",
     "Holds": "penstock.client.holds",
     "Limits": "penstock.client.limits",
+    "Rules": "penstock.client.rules",
     "RunContext": "penstock.run.context",
     "Schedules": "penstock.client.schedules",
+    "Workers": "penstock.client.workers",
 }
 """The classes that users get from public names, and their modules."""
 HAS_PAGES = ("penstock", "penstock.testing")

@@ -115,7 +115,9 @@ RETURNED_EXAMPLES: Mapping[str, str] = {
     "Breakers": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.breakers.open('shop.charge', reason='the bank is down', by='ada')",
     "Holds": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.holds.all()",
     "Limits": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.limits.set('store.all', scope='store', max=50)",
+    "Rules": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.rules.enable('shop.big_orders', False)",
     "RunContext": "from penstock import action, current\n\n@action(pack='shop')\nasync def charge(order: int) -> None:\n    current().log(f'charging {order}')\n    await current().publish('shop.charged', {'order': order}, transactional=True)",
     "Schedules": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.schedules.pause('store.nightly', 3600)",
+    "Workers": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.workers.cordon(['worker-1'], True)",
 }
 """An example of each class that users get from a public name."""

@@ -36,6 +36,8 @@ LEGAL: dict[str, Any] = {
     "named.name": "no-such-worker", "history.before": SOON, "set.max": 3, "unit": "tokens", "amount": 5,
     "labels": {"customer": "acme"}, "debounce": None, "debounce_key": None, "at_most": None, "keep": "last",
     "max_depth": 5, "max_descendants": 5, "budget": {"tokens": 5}, "when_spent": "wait", "get_json.query": None, "cancel.ids": (),
+    "kinds": ["action"], "notation": "mermaid", "recoveries.kind": "attempt", "worker": "no-such-worker", "fresh": True,
+    "hours": 1.0, "rule": "shop.big_orders", "event": UUID(int=1), "status": "created",
     "unset": [], "since": SOON, "until": SOON, "replay_rule.ref": "shop.big_orders", "cursor": None,
 }  # fmt: skip
 """Legal values by parameter, or by the last names of a method and its parameter."""

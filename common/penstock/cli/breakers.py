@@ -12,7 +12,6 @@ from penstock.cli.arguments import parse_duration, parse_params
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import by_either, read
-from penstock.client.breakers import all_breakers
 
 commands = typer.Typer(help="List, open and close breakers.", no_args_is_help=True)
 
@@ -25,7 +24,7 @@ Parameters = Annotated[
 @commands.command("list")
 def list_(json: Json = False) -> None:
     """List the breakers, open ones first, each with the number of executions that wait."""
-    rows = read(all_breakers, lambda client: client.breakers.all())
+    rows = read(lambda client: client.breakers.all())
     if json:
         for row in rows:
             json_line(asdict(row))

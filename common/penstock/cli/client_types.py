@@ -16,7 +16,6 @@ from penstock.client.generated_types import typescript
 from penstock.client.generated_types.module import digest_of
 from penstock.errors import InvalidInput
 from penstock.language.terms.visible_text import visible
-from penstock.operate import definitions
 
 
 class Language(StrEnum):
@@ -51,12 +50,7 @@ def types(
     if language is None:
         is_typescript = file is not None and file.suffix in SUFFIXES
         language = Language.TYPESCRIPT if is_typescript else Language.PYTHON
-    module = MODULE_OF[language](
-        read(
-            lambda session: definitions.listed(session, ("action", "workflow")),
-            lambda client: client.get_json("/actions"),
-        )
-    )
+    module = MODULE_OF[language](read(lambda client: client.definitions(("action", "workflow"))))
     digest = digest_of(module)
     if file is None:
         json_line({"module": module, "digest": digest}) if json else sys.stdout.write(visible(module))

@@ -8,7 +8,7 @@ import getpass
 import logging
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -17,8 +17,10 @@ import structlog
 from penstock.client.client import Client
 from penstock.client.installation import find_installation
 from penstock.errors import ConfigurationError, PenstockError
+from penstock.messaging.outbox import Publisher
 from penstock.messaging.transports.choice import make_transport
 from penstock.service.assembly import Parts, assembled
+from penstock.settings import Settings
 from penstock.store.session import audited_change
 from penstock.store.session.database import Database, Session
 
@@ -100,18 +102,30 @@ def _audited() -> Iterator[None]:
         yield
 
 
-def with_client(work: Callable[[Client], Awaitable[T]], *, either: bool = False) -> T:
-    """Run `work` with a connected client, and return its result."""
+def with_client(work: Callable[[Client], Awaitable[T]], *, either: bool = False, publishes: bool = True) -> T:
+    """Run `work` with a client, and return its result. Without `publishes` the client is not connected to a broker."""
     _needs_the_database(either)
 
     async def start() -> T:
-        async with Client.connect(await find_installation()) as client:
+        settings = await find_installation()
+        async with Client.connect(settings) if publishes else _without_broker(settings) as client:
             with _audited():
                 answer = await work(client)
             await client.flush()
             return answer
 
     return run(start())
+
+
+@contextlib.asynccontextmanager
+async def _without_broker(settings: Settings) -> AsyncIterator[Client]:
+    database = Database(settings, role="cli")
+    client = Client(settings, database, Publisher(make_transport(database, role="cli"), database))
+    try:
+        yield client
+    finally:
+        await client.close()
+        await database.close()
 
 
 def with_session(work: Callable[[Session], Awaitable[T]], *, either: bool = False) -> T:

@@ -21,7 +21,6 @@ from penstock.client.installation import find_installation
 from penstock.language.loading import load_all
 from penstock.language.loading.likely_typos import likely_typos
 from penstock.language.terms.windows import PATTERNS
-from penstock.operate import definitions as operate
 from penstock.operate import event_rules, routes
 from penstock.operate.apply import Change, register
 from penstock.operate.routes import RouteUse
@@ -104,11 +103,7 @@ def _tell_running(running: RunningWork) -> None:
 
 
 def _listed(kinds: list[str], json: bool, *columns: str) -> None:
-    documents = read(
-        lambda session: operate.listed(session, kinds),
-        lambda client: client.get_json("/triggers" if kinds == ["trigger"] else "/actions"),
-    )
-    _print(documents, json, *columns)
+    _print(read(lambda client: client.definitions(kinds)), json, *columns)
 
 
 def _print(rows: list[dict[str, Any]], json: bool, *columns: str) -> None:
@@ -158,10 +153,7 @@ def triggers(json: Json = False) -> None:
 @rules.command("list")
 def list_rules(json: Json = False) -> None:
     """List rules, each with the number of events on which it failed."""
-
-    _print(
-        read(operate.rules, lambda client: client.rules.all()), json, "trigger", "when", "action", "errors"
-    )
+    _print(read(lambda client: client.rules.all()), json, "trigger", "when", "action", "errors")
 
 
 Rule = Annotated[
@@ -179,26 +171,21 @@ def _changed(ref: str, done: str, json: bool) -> None:
 @rules.command()
 def enable(ref: Rule, json: Json = False) -> None:
     """Enable a rule, so that it matches again."""
-    read(
-        lambda session: operate.enable_rule(session, ref, True), lambda client: client.rules.enable(ref, True)
-    )
+    read(lambda client: client.rules.enable(ref, True))
     _changed(ref, "enabled", json)
 
 
 @rules.command()
 def disable(ref: Rule, json: Json = False) -> None:
     """Disable a rule. It matches nothing until it is enabled again."""
-    read(
-        lambda session: operate.enable_rule(session, ref, False),
-        lambda client: client.rules.enable(ref, False),
-    )
+    read(lambda client: client.rules.enable(ref, False))
     _changed(ref, "disabled", json)
 
 
 @rules.command()
 def delete(ref: Rule, json: Json = False) -> None:
     """Delete a rule. What it has started goes on."""
-    read(lambda session: operate.delete_rule(session, ref), lambda client: client.rules.delete(ref))
+    read(lambda client: client.rules.delete(ref))
     _changed(ref, "deleted", json)
 
 

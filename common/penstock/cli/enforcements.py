@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import typer
@@ -12,10 +10,6 @@ import typer
 from penstock.cli import name_completion
 from penstock.cli.output import Json, age, err, json_line, table
 from penstock.cli.server import read
-from penstock.client.http_client import HttpClient
-from penstock.operate.enforcements import listed
-from penstock.store.events.enforcement_list import EnforcementFilter
-from penstock.store.session.database import Session
 
 
 def enforcements(
@@ -34,29 +28,16 @@ def enforcements(
     json: Json = False,
 ) -> None:
     """List the enforcements of the newest events: each is a rule that matched an event."""
-    filters = EnforcementFilter(rule=rule, event=event, status=status)
-
-    async def here(session: Session) -> tuple[list[dict[str, Any]], str | None]:
-        rows, following = await listed(session, filters, cursor=cursor, limit=limit)
-        return [asdict(row) for row in rows], following
-
-    async def there(client: HttpClient) -> tuple[list[dict[str, Any]], str | None]:
-        query = {"rule": rule, "event": event, "status": status, "before": cursor, "limit": limit}
-        page = await client.get_json("/enforcements", **query)
-        rows = [{**row, "created_at": datetime.fromisoformat(row["created_at"])} for row in page["items"]]
-        return rows, page["next"]
-
-    rows, following = read(here, there)
+    rows, following = read(
+        lambda client: client.enforcements(rule=rule, event=event, status=status, cursor=cursor, limit=limit)
+    )
     if json:
         for row in rows:
             json_line(row)
         return
     table(
         ["event", "age", "rule", "status", "execution", "why"],
-        [
-            (r["event"], age(r["created_at"]), r["rule"], r["status"], r["execution"], r["error"])
-            for r in rows
-        ],
+        [(r.event, age(r.created_at), r.rule, r.status, r.execution, r.error) for r in rows],
         empty="No rule has matched an event like that.",
     )
     if following is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+import contextlib
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import orjson
@@ -16,15 +16,14 @@ from penstock.cli.chain_options import MaxDepth, MaxDescendants
 from penstock.cli.command_runner import with_session
 from penstock.cli.executions import print_execution
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
-from penstock.cli.server import by_either, chosen_server, over_http, read
-from penstock.cli.shown_over_http import described_over_http
-from penstock.errors import InvalidInput, NotFound
-from penstock.language.workflows.diagram import to_dot, to_mermaid
-from penstock.language.workflows.graph import Graph
+from penstock.cli.server import by_either, read
+from penstock.errors import NotFound
 from penstock.operate import event_rules
-from penstock.operate.executions import described, plain
+from penstock.operate.executions import plain
 from penstock.store.events.event_list import EventFilter
-from penstock.store.session.database import Session
+
+if TYPE_CHECKING:
+    from penstock.cli.server import AnyClient
 
 SHOWN = 80
 """The maximum length of a payload in a list, in characters."""
@@ -127,28 +126,23 @@ def show(
     """Show everything about an execution, with the tree of its tasks if it is a workflow. Or show an event, with the
     rules that matched, and why the others did not."""
 
-    async def work(session: Session) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-        execution = await described(session, id)
-        if execution is not None:
-            return execution, []
-        event = await event_rules.described(session, id)
-        if event is None:
-            raise NotFound(f"no execution and no event {id}", hint="`penstock executions` lists the newest.")
-        return event, await event_rules.tried(session, id)
-
-    if (dot or mermaid) and chosen_server() is not None:
-        notation = "dot" if dot else "mermaid"
-        drawn = over_http(lambda client: client.get_json(f"/executions/{id}/graph", **{"as": notation}))
-        out.print(drawn, markup=False)
-        return
-    record, verdicts = read(work, lambda client: described_over_http(client, id))
-    assert record is not None
     if dot or mermaid:
-        _draw(record, to_dot if dot else to_mermaid)
-    elif json:
-        json_line({**record, "rules": verdicts} if "trigger" in record else plain(record))
+        out.print(read(lambda client: client.drawing(id, "dot" if dot else "mermaid")), markup=False)
+        return
+
+    async def work(client: AnyClient) -> dict[str, Any]:
+        with contextlib.suppress(NotFound):
+            return await client.described(id)
+        with contextlib.suppress(NotFound):
+            return await client.event(id)
+        raise NotFound(f"no execution and no event {id}", hint="`penstock executions` lists the newest.")
+
+    record = read(work)
+    if json:
+        json_line(record if "trigger" in record else plain(record))
     elif "trigger" in record:
-        details = {name: value for name, value in record.items() if name != "payload"}
+        verdicts = record["rules"]
+        details = {name: value for name, value in record.items() if name not in ("payload", "rules")}
         # no entry in the ordinary case, in which no workflow waits
         details["awaited"] = record["awaited"] or None
         fields({"event" if name == "id" else name: value for name, value in details.items()})
@@ -162,14 +156,6 @@ def show(
         )
     else:
         print_execution(record)
-
-
-def _draw(execution: dict[str, Any], draw: Callable[[Graph, Mapping[str, str]], str]) -> None:
-    if execution.get("graph") is None:
-        raise InvalidInput(
-            f"{execution['id']} is no run of a workflow", hint="Only those have a graph to draw."
-        )
-    out.print(draw(execution["graph"], {task.name: task.status for task in execution["tasks"]}), markup=False)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -14,10 +14,7 @@ from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, json_line, out
-from penstock.cli.server import by_either, done
-from penstock.client import executions
-from penstock.client.bulk import Outcome
-from penstock.client.client import Client
+from penstock.cli.server import by_either
 from penstock.errors import InvalidInput
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
 from penstock.store.executions.execution_list import ExecutionFilter
@@ -51,10 +48,7 @@ def cancel(
         named = list(ids)
         count = by_either(lambda client: client.cancel(*named, reason=reason))
     else:
-        count = done(
-            lambda client: executions.cancel(client, chosen, reason=reason, dry_run=dry_run),
-            lambda client: client.cancel_chosen(chosen, reason=reason, dry_run=dry_run),
-        )
+        count = by_either(lambda client: client.cancel_chosen(chosen, reason=reason, dry_run=dry_run))
     if json:
         json_line({"asked": len(ids) if ids else count, "told": 0 if dry_run else count})
     elif dry_run:
@@ -211,16 +205,11 @@ def rerun(
     if from_task is not None:
         raise InvalidInput("--from names a task of one run", hint="Name the run, or use --from-failed.")
 
-    async def work(client: Client) -> list[Outcome]:
-        stream = executions.rerun(
-            client, chosen, by=by, reason=reason, from_failed=from_failed, dry_run=dry_run
-        )
-        return [outcome async for outcome in stream]
-
     outcome_text = "would be run once more" if dry_run else "requested once more"
-    outcomes = done(
-        work,
-        lambda client: client.rerun_chosen(chosen, reason=reason, from_failed=from_failed, dry_run=dry_run),
+    outcomes = by_either(
+        lambda client: client.rerun_chosen(
+            chosen, by=by, reason=reason, from_failed=from_failed, dry_run=dry_run
+        )
     )
     bulk_output.show(outcomes, outcome_text, each=False, json=json)
 

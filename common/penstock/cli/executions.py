@@ -15,11 +15,10 @@ from rich.markup import escape
 from penstock.cli import name_completion
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
-from penstock.cli.server import done, read
+from penstock.cli.server import read
 from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
-from penstock.operate import titles
 from penstock.store.executions.execution_list import ExecutionFilter
 
 
@@ -34,10 +33,7 @@ def executions(
 ) -> None:
     """List the newest executions."""
     chosen = replace(chosen, children=children)
-    rows = read(
-        lambda session: titles.listed(session, chosen, cursor=before, limit=limit),
-        lambda client: client.executions(chosen, before=before, limit=limit),
-    )
+    rows = read(lambda client: client.executions(chosen, before=before, limit=limit))
     if json:
         for row in rows:
             json_line(row)
@@ -185,8 +181,7 @@ def history(
     json: Json = False,
 ) -> None:
     """Show every status of an execution, with its instant and the actor that changed it."""
-
-    rows = done(lambda client: client.history(id), lambda client: client.history(id))
+    rows = read(lambda client: client.history(id))
     if json:
         for row in rows:
             json_line(row)

@@ -12,7 +12,6 @@ from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import by_either, read
-from penstock.client.holds import all_holds
 
 Kind = Annotated[str, typer.Argument(help="The kind of the name: action, pack, route or tenant.")]
 Name = Annotated[str, typer.Argument(help="Its name, such as shop.charge or shop.")]
@@ -60,7 +59,7 @@ def release(
 
 def holds(json: Json = False) -> None:
     """List the holds, each with the number of executions that wait."""
-    rows = read(all_holds, lambda client: client.holds.all())
+    rows = read(lambda client: client.holds.all())
     if json:
         for row in rows:
             json_line(asdict(row))

@@ -12,7 +12,6 @@ from penstock.cli.arguments import parse_value
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import by_either, read
-from penstock.client import inquiries as store
 
 
 def inquiries(
@@ -21,10 +20,7 @@ def inquiries(
     json: Json = False,
 ) -> None:
     """List the inquiries that executions wait for."""
-    rows = read(
-        lambda session: store.listed(session, answered=every, assignee=assignee),
-        lambda client: client.inquiries(answered=every, assignee=assignee),
-    )
+    rows = read(lambda client: client.inquiries(answered=every, assignee=assignee))
     if json:
         for row in rows:
             json_line(row)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
 import orjson
@@ -11,15 +10,8 @@ import typer
 
 from penstock.cli import name_completion
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.server import done, read
-from penstock.client.client import Client
-from penstock.client.http_client import HttpClient
-from penstock.client.http_words import segment
-from penstock.client.limits import in_force
-from penstock.errors import NotFound
+from penstock.cli.server import by_either, read
 from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce
-from penstock.store.admission.limits import totals as limit_totals
-from penstock.store.session.database import Session
 
 commands = typer.Typer(help="List, set and remove limits.", no_args_is_help=True)
 
@@ -34,7 +26,7 @@ Ref = Annotated[
 @commands.command("list")
 def list_(json: Json = False) -> None:
     """List the limits in force, each with its holders and waiters."""
-    rows = read(in_force, lambda client: client.limits.in_force())
+    rows = read(lambda client: client.limits.all())
     if json:
         for row in rows:
             json_line(_plain(row))
@@ -69,26 +61,14 @@ def totals(
     json: Json = False,
 ) -> None:
     """Count the attempts that asked for a slot of each limit, got it, and gave it back."""
-    since = datetime.now(UTC) - timedelta(hours=hours)
-
-    async def here(session: Session) -> list[dict[str, Any]]:
-        return [asdict(row) for row in await limit_totals(session, since, ref)]
-
-    async def there(client: HttpClient) -> list[dict[str, Any]]:
-        refs = [ref] if ref else [limit.ref for limit in await client.limits.in_force()]
-        return [await client.get_json(f"/limits/{segment(name)}/totals", hours=hours) for name in refs]
-
-    rows = read(here, there)
-    if ref is not None and not rows:
-        raise NotFound(f"no limit {ref}", hint="`penstock limit list` lists those in force.")
+    rows = read(lambda client: client.limits.totals(ref, hours=hours))
     if json:
         for row in rows:
             json_line(row)
         return
-    columns = ("enqueued", "admitted", "completed", "held", "waiting")
     table(
-        ["limit", *columns],
-        [(row["ref"], *(row[name] for name in columns)) for row in rows],
+        ["limit", "enqueued", "admitted", "completed", "held", "waiting"],
+        [(row.ref, row.enqueued, row.admitted, row.completed, row.held, row.waiting) for row in rows],
         empty="No limits are in force.",
     )
 
@@ -140,11 +120,7 @@ def set_(
     }  # fmt: skip
     changes: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     changes |= {name.replace("-", "_"): None for name in unset or ()}
-
-    async def work(client: Client) -> LimitInForce:
-        return await client.limits.set(ref, **changes)
-
-    row = done(work, lambda client: client.limits.set(ref, **changes))
+    row = by_either(lambda client: client.limits.set(ref, **changes))
     if json:
         json_line(_plain(row))
         return
@@ -158,11 +134,7 @@ def set_(
 @commands.command("rm")
 def rm(ref: Ref, json: Json = False) -> None:
     """Undo the manual change of a limit. A limit that is only declared is removed until it is applied again."""
-
-    async def work(client: Client) -> LimitInForce | None:
-        return await client.limits.remove(ref)
-
-    row = done(work, lambda client: client.limits.remove(ref))
+    row = by_either(lambda client: client.limits.remove(ref))
     if json:
         json_line({"ref": ref, "in_force": None if row is None else _plain(row)})
     elif row is None:

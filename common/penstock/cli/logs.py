@@ -10,8 +10,9 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
+from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, out
-from penstock.cli.server import read
+from penstock.cli.server import chosen_server, over_http
 from penstock.errors import NotFound
 from penstock.operate.workflow_tree import names_inside
 from penstock.store.executions import executions as store
@@ -31,9 +32,10 @@ def logs(
 ) -> None:
     """Print the output and the log of an execution. For a workflow, print the lines of all its tasks, each with the
     task's name."""
-    printed = read(
-        lambda session: _print_lines(session, id, follow, json),
-        lambda client: _print_over_http(client, id, follow, json),
+    printed = (
+        over_http(lambda client: _print_over_http(client, id, follow, json))
+        if chosen_server() is not None
+        else with_session(lambda session: _print_lines(session, id, follow, json), either=True)
     )
     if not printed and not json:
         err.print("[dim]It has printed nothing.[/dim]")

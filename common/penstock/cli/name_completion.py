@@ -6,34 +6,29 @@ import contextlib
 import io
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from penstock.client.http_client import HttpClient
-    from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
-    from penstock.store.processes.processes import Process
-    from penstock.store.session.database import Session
+    from penstock.cli.server import AnyClient
+    from penstock.store.executions.execution_list import ExecutionFilter
 
 PATIENCE = 2.0
 """The seconds after which no names are offered."""
 NEWEST = 30
 """The number of executions that are offered."""
-PATHS = {"action": "/actions", "workflow": "/actions", "trigger": "/triggers", "rule": "/rules"}
-"""The API's path for definitions of each kind."""
 
 Offered = list[tuple[str, str]]
 """The offered names, each with the text that some shells show beside it."""
-OfSession = Callable[["Session"], Awaitable[Offered]]
-OfServer = Callable[["HttpClient"], Awaitable[Offered]]
+Work = Callable[["AnyClient"], Awaitable[Offered]]
 Complete = Callable[[typer.Context], Offered]
 
 # A command that is run needs none of these imports, so each function imports what it uses.
 
 
-def _asking(of_session: OfSession, of_server: OfServer) -> Complete:
+def _asking(work: Work) -> Complete:
     """Return a completion that reads names from the database or the server, whichever the command uses. It shows no
     errors."""
 
@@ -47,7 +42,7 @@ def _asking(of_session: OfSession, of_server: OfServer) -> Complete:
             _end_after(PATIENCE)
             SERVER.set((options.get("server"), options.get("profile")))
             if chosen_server() is not None or can_be_asked():
-                return read(of_session, of_server)
+                return read(work)
         return []
 
     return complete
@@ -60,19 +55,10 @@ def _end_after(seconds: float) -> None:
 
 
 def _definitions(*kinds: str) -> Complete:
-    def offered(rows: Iterable[Mapping[str, Any]]) -> Offered:
-        return [(row["ref"], _said(row)) for row in rows if row["kind"] in kinds]
+    async def offered(client: AnyClient) -> Offered:
+        return [(row["ref"], _said(row)) for row in await client.definitions(kinds)]
 
-    async def of_session(session: Session) -> Offered:
-        from penstock.operate import definitions
-
-        return offered(await definitions.listed(session, kinds))
-
-    async def of_server(client: HttpClient) -> Offered:
-        paths = sorted({PATHS[kind] for kind in kinds})
-        return offered([row for path in paths for row in await client.get_json(path)])
-
-    return _asking(of_session, of_server)
+    return _asking(offered)
 
 
 def _said(row: Mapping[str, Any]) -> str:
@@ -82,18 +68,11 @@ def _said(row: Mapping[str, Any]) -> str:
 
 
 def _executions(among: Callable[[], ExecutionFilter]) -> Complete:
-    def offered(rows: Iterable[ListedExecution]) -> Offered:
+    async def offered(client: AnyClient) -> Offered:
+        rows = await client.executions(among(), limit=NEWEST)
         return [(str(row.id), f"{row.status} {row.action}") for row in rows]
 
-    async def of_session(session: Session) -> Offered:
-        from penstock.store.executions import execution_list
-
-        return offered(await execution_list.page(session, among(), limit=NEWEST))
-
-    async def of_server(client: HttpClient) -> Offered:
-        return offered(await client.executions(among(), limit=NEWEST))
-
-    return _asking(of_session, of_server)
+    return _asking(offered)
 
 
 def _any() -> ExecutionFilter:
@@ -116,63 +95,26 @@ def _waiting() -> ExecutionFilter:
     return ExecutionFilter(status=[WAITING])
 
 
-async def _limits(session: Session) -> Offered:
-    from penstock.client.limits import in_force
-
-    return [(row.ref, f"of {row.scope}") for row in await in_force(session)]
+async def _limits(client: AnyClient) -> Offered:
+    return [(row.ref, f"of {row.scope}") for row in await client.limits.all()]
 
 
-async def _limits_of(client: HttpClient) -> Offered:
-    return [(row.ref, f"of {row.scope}") for row in await client.limits.in_force()]
+async def _schedules(client: AnyClient) -> Offered:
+    return [(row.ref, row.state) for row in await client.schedules.all()]
 
 
-async def _schedules(session: Session) -> Offered:
-    from penstock.client.schedules import state_of
-    from penstock.store.schedules import reading
-
-    return [(row.ref, state_of(row)) for row in await reading.listed(session)]
-
-
-async def _schedules_of(client: HttpClient) -> Offered:
-    return [(row["ref"], row["state"]) for row in await client.schedules.all()]
-
-
-def _named(processes: Sequence[Process]) -> Offered:
-    return [(process.name, process.state) for process in processes if process.kind == "worker"]
-
-
-async def _workers(session: Session) -> Offered:
-    from penstock.store.processes import processes
-
-    return _named(await processes.all(session))
-
-
-async def _workers_of(client: HttpClient) -> Offered:
-    return _named(await client.workers.all())
-
-
-async def _routes(session: Session) -> Offered:
-    from penstock.client.installation import find_installation
-    from penstock.operate import routes
-
+async def _workers(client: AnyClient) -> Offered:
     return [
-        (use.route, f"{use.workers} workers")
-        for use in await routes.table(session, await find_installation())
+        (process.name, process.state) for process in await client.workers.all() if process.kind == "worker"
     ]
 
 
-async def _routes_of(client: HttpClient) -> Offered:
-    return [(row["route"], f"{row['workers']} workers") for row in await client.get_json("/routes")]
+async def _routes(client: AnyClient) -> Offered:
+    return [(use.route, f"{use.workers} workers") for use in await client.routes()]
 
 
-async def _patterns(session: Session) -> Offered:
-    from penstock.operate import routes
-
-    return [(rule.pattern, f"to {rule.route}") for rule in await routes.rules(session)]
-
-
-async def _patterns_of(client: HttpClient) -> Offered:
-    return [(row["pattern"], f"to {row['route']}") for row in await client.get_json("/route-rules")]
+async def _patterns(client: AnyClient) -> Offered:
+    return [(rule.pattern, f"to {rule.route}") for rule in await client.routing_rules()]
 
 
 actions = _definitions("action", "workflow")
@@ -183,11 +125,11 @@ definitions = _definitions("action", "workflow", "trigger")
 executions = _executions(_any)
 open_executions = _executions(_open)
 waiting_executions = _executions(_waiting)
-limits = _asking(_limits, _limits_of)
-schedules = _asking(_schedules, _schedules_of)
-workers = _asking(_workers, _workers_of)
-routes = _asking(_routes, _routes_of)
-route_patterns = _asking(_patterns, _patterns_of)
+limits = _asking(_limits)
+schedules = _asking(_schedules)
+workers = _asking(_workers)
+routes = _asking(_routes)
+route_patterns = _asking(_patterns)
 
 
 def routes_by_commas(ctx: typer.Context, incomplete: str) -> Offered:

@@ -16,8 +16,6 @@ from penstock.cli.server import read
 from penstock.language.terms import labels
 from penstock.operate import check as checks
 from penstock.operate import repair as repairs
-from penstock.operate import workers as operate_workers
-from penstock.store.processes import processes
 from penstock.store.processes.processes import Process
 
 workers = typer.Typer(help="List, show, cordon and uncordon workers.", no_args_is_help=True)
@@ -83,7 +81,7 @@ def repair(
 @workers.command("list")
 def list_workers(json: Json = False) -> None:
     """List the live executors and workers, by their heartbeats."""
-    rows = read(processes.all, lambda client: client.workers.all())
+    rows = read(lambda client: client.workers.all())
     if json:
         for process in rows:
             json_line(_document(process))
@@ -124,9 +122,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show a worker, by its last heartbeat: what it serves and runs, and the state of its task executors."""
-    rows = read(
-        lambda session: operate_workers.named(session, name), lambda client: client.workers.named(name)
-    )
+    rows = read(lambda client: client.workers.named(name))
     for process in map(_document, rows):
         if json:
             json_line(process)
@@ -166,10 +162,7 @@ Names = Annotated[list[str], typer.Argument(help="Names of workers.", autocomple
 @workers.command()
 def cordon(names: Names, json: Json = False) -> None:
     """Cordon workers, so that they take no new work. Running work goes on."""
-    done = read(
-        lambda session: operate_workers.cordon(session, names),
-        lambda client: client.workers.cordon(names, True),
-    )
+    done = read(lambda client: client.workers.cordon(names, True))
     if json:
         json_line({"cordoned": done})
     else:
@@ -179,10 +172,7 @@ def cordon(names: Names, json: Json = False) -> None:
 @workers.command()
 def uncordon(names: Names, json: Json = False) -> None:
     """Uncordon workers, so that they take new work again."""
-    done = read(
-        lambda session: operate_workers.uncordon(session, names),
-        lambda client: client.workers.cordon(names, False),
-    )
+    done = read(lambda client: client.workers.cordon(names, False))
     if json:
         json_line({"in_service": done})
     else:

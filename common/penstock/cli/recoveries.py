@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from penstock.cli import execution_filter as of
 from penstock.cli.output import Json, age, json_line, table
 from penstock.cli.server import read
-from penstock.client.http_client import HttpClient
-from penstock.store.executions import recoveries as store
-from penstock.store.session.database import Session
-
-DEFAULT = timedelta(days=1)
 
 
 def recoveries(
@@ -29,26 +22,15 @@ def recoveries(
     json: Json = False,
 ) -> None:
     """List recovered losses, the newest first; by default those of one day."""
-    begin = of.instant("--since", since) or datetime.now(UTC) - DEFAULT
-
-    async def here(session: Session) -> list[dict[str, Any]]:
-        rows = await store.newest(session, begin, kind=kind, worker=worker, limit=limit)
-        return [asdict(row) for row in rows]
-
-    async def there(client: HttpClient) -> list[dict[str, Any]]:
-        query = {"since": begin.isoformat(), "kind": kind, "worker": worker, "limit": limit}
-        rows: list[dict[str, Any]] = await client.get_json("/recoveries", **query)
-        return [{**row, "at": datetime.fromisoformat(row["at"])} for row in rows]
-
-    rows = read(here, there)
+    begin = of.instant("--since", since)
+    rows = read(lambda client: client.recoveries(since=begin, kind=kind, worker=worker, limit=limit))
     if json:
         for row in rows:
             json_line(row)
         return
-    columns = ("execution", "subject", "number", "worker", "status", "why")
     table(
-        ["kind", "age", *columns],
-        [(row["kind"], age(row["at"]), *(row[name] for name in columns)) for row in rows],
+        ["kind", "age", "execution", "subject", "number", "worker", "status", "why"],
+        [(r.kind, age(r.at), r.execution, r.subject, r.number, r.worker, r.status, r.why) for r in rows],
         empty="Nothing was lost.",
     )
 

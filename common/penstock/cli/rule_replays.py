@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
@@ -12,8 +12,11 @@ import typer
 from penstock.cli import execution_filter as of
 from penstock.cli import name_completion
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.server import Steering, by_either
+from penstock.cli.server import by_either
 from penstock.client.rule_replays import Replayed
+
+if TYPE_CHECKING:
+    from penstock.cli.server import AnyClient
 
 WORDS = {
     "started": "started",
@@ -48,7 +51,7 @@ def replay(
     first, last = of.instant("--since", since), of.instant("--until", until) or datetime.now(UTC)
     assert first is not None
 
-    async def work(client: Steering) -> tuple[Counter[str], list[Replayed]]:
+    async def work(client: AnyClient) -> tuple[Counter[str], list[Replayed]]:
         counts: Counter[str] = Counter()
         listed: list[Replayed] = []
         cursor = None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
@@ -17,21 +15,16 @@ from penstock.cli import name_completion
 from penstock.cli.arguments import label_option, parse_params
 from penstock.cli.chain_options import MaxDepth, MaxDescendants
 from penstock.cli.output import Json, err, json_line, out
-from penstock.cli.server import done
-from penstock.client.client import Client
+from penstock.cli.server import by_either
 from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
 from penstock.language.terms.budgets import WhenSpent, check_budget
 from penstock.language.terms.bursts import StartKeep
 from penstock.language.terms.options import Wrong
-from penstock.store.definitions import catalog
-from penstock.store.processes import processes
 from penstock.store.processes.processes import Process
 
 if TYPE_CHECKING:
-    from penstock.client.http_client import HttpClient
+    from penstock.cli.server import AnyClient
 
-Look = Callable[[], Awaitable[str | None]]
-"""A function that returns the reason why nothing happens, or None if nothing is in the way."""
 PATIENCE = 3.0
 """The seconds without a result after which the command checks that an executor and a suitable worker are running."""
 
@@ -95,29 +88,18 @@ def run(
     budgets = _budgets(budget or [])
     labels = label_option(label)
 
-    async def work(client: Client) -> tuple[UUID, Any]:
+    async def work(client: AnyClient) -> tuple[UUID, Any]:
         id = await client.start(
             ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
             budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants, labels=labels,
             debounce=debounce, debounce_key=debounce_key, at_most=at_most, keep=keep,
         )  # fmt: skip
         if not wait:
-            await _warn("it will wait", partial(_why_nothing_happens, client, ref))
+            await _warn("it will wait", client, ref)
             return id, None
-        return id, await _result(client, id, timeout, partial(_why_nothing_happens, client, ref))
+        return id, await _result(client, ref, id, timeout)
 
-    async def remote(client: HttpClient) -> tuple[UUID, Any]:
-        id = await client.start(
-            ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
-            budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants, labels=labels,
-            debounce=debounce, debounce_key=debounce_key, at_most=at_most, keep=keep,
-        )  # fmt: skip
-        if not wait:
-            await _warn("it will wait", partial(_why_over_http, client, ref))
-            return id, None
-        return id, await _result(client, id, timeout, partial(_why_over_http, client, ref))
-
-    id, result = done(work, remote)
+    id, result = by_either(work)
     if json:
         json_line({"id": id, "result": result} if wait else {"id": id})
     elif wait:
@@ -134,12 +116,12 @@ def _budgets(words: list[str]) -> dict[str, float] | None:
         raise InvalidInput(f"--budget {wrong}", hint="Write --budget tokens=1000000.") from None
 
 
-async def _result(client: Client | HttpClient, id: UUID, timeout: float | None, look: Look) -> Any:
+async def _result(client: AnyClient, ref: str, id: UUID, timeout: float | None) -> Any:
     err.print(f"[dim]execution {id}[/dim]")
     waiting = asyncio.ensure_future(client.result(id, timeout=timeout))
     done, _ = await asyncio.wait({waiting}, timeout=PATIENCE)
     if not done:
-        await _warn("still waiting", look)
+        await _warn("still waiting", client, ref)
     try:
         return await waiting
     except TimeoutError:
@@ -153,23 +135,14 @@ def _goes_on(id: UUID, timeout: float | None) -> ConnectionFailed:
     )
 
 
-async def _warn(subject: str, look: Look) -> None:
-    if warning := await look():
-        err.print(f"[yellow]{subject}:[/yellow] {escape(warning)}")
-
-
-async def _why_nothing_happens(client: Client, ref: str) -> str | None:
-    fresh = timedelta(seconds=client.settings.stale_threshold)
-    alive = [process for process in await processes.all(client.session) if process.age < fresh]
-    return _missing(alive, ref, bool(await catalog.current(client.session, ["action"], [ref])))
-
-
-async def _why_over_http(client: HttpClient, ref: str) -> str | None:
+async def _warn(subject: str, client: AnyClient, ref: str) -> None:
+    """Print why nothing happens, if no executor runs or no worker has the action."""
     try:
-        alive, action = await client.workers.all(), await client.get_json(f"/actions/{ref}")
+        alive, actions = await client.workers.all(fresh=True), await client.definitions(("action",), ref)
     except PenstockError:  # NotAllowed, for example: starting does not require seeing workers
-        return None
-    return _missing(alive, ref, action["kind"] == "action")
+        return
+    if warning := _missing(alive, ref, bool(actions)):
+        err.print(f"[yellow]{subject}:[/yellow] {escape(warning)}")
 
 
 def _missing(alive: Sequence[Process], ref: str, is_action: bool) -> str | None:

@@ -15,46 +15,38 @@ from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, table
 from penstock.cli.server import read
-from penstock.client.schedules import state_of, upcoming
+from penstock.client.schedules import upcoming
 from penstock.language.schedules import Preview, Spec, find_zone
-from penstock.language.schedules.compiled_schedule import compile_schedule, expression_of
+from penstock.language.schedules.compiled_schedule import compile_schedule
 from penstock.operate.masking import Masking
 from penstock.store.schedules import changes, health, reading
-from penstock.store.schedules.reading import Fire, FireStats, ScheduleState
+from penstock.store.schedules.reading import Fire, FireStats, ScheduleState, ScheduleSummary
 from penstock.store.session.database import Session
 
 if TYPE_CHECKING:
-    from penstock.client.http_client import HttpClient
+    from penstock.cli.server import AnyClient
 
 Ref = Annotated[
     str, typer.Argument(help="The schedule, such as shop.nightly.", autocompletion=name_completion.schedules)
 ]
 
 
-def shown(row: ScheduleState) -> dict[str, Any]:
+def shown(row: ScheduleState | ScheduleSummary) -> dict[str, Any]:
     """Return a schedule as it is printed."""
-    body = orjson.loads(row.body)
-    zone = body.get("timezone") or "UTC"
+    summary = row.summary if isinstance(row, ScheduleState) else row
+    zone = find_zone(summary.timezone)
     return {
-        "ref": row.ref,
-        "state": state_of(row),
-        "action": body["action"],
-        "when": expression_of(body),
-        "timezone": zone,
-        "next": _local(row.next_due, find_zone(zone)) if row.next_due else None,
-        "last": _local(row.last_due, find_zone(zone)) if row.last_due else None,
-        "last_status": row.last,
-        "waiting": row.waiting,
-        "error": row.error,
+        "ref": summary.ref,
+        "state": summary.state,
+        "action": summary.action,
+        "when": summary.when,
+        "timezone": summary.timezone,
+        "next": _local(summary.next_due, zone) if summary.next_due else None,
+        "last": _local(summary.last_due, zone) if summary.last_due else None,
+        "last_status": summary.last,
+        "waiting": summary.waiting,
+        "error": summary.error,
     }
-
-
-def shown_over_http(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a schedule from the API as it is printed."""
-    zone = find_zone(row["timezone"])
-    due = {name: row[f"{name}_due"] and _local(row[f"{name}_due"], zone) for name in ("next", "last")}
-    same = ("ref", "state", "action", "when", "timezone", "waiting", "error")
-    return {**{name: row[name] for name in same}, **due, "last_status": row["last"]}
 
 
 def _local(instant: datetime, zone: ZoneInfo) -> str:
@@ -71,13 +63,10 @@ async def _one(session: Session, ref: str) -> ScheduleState:
 def list_(json: Json = False) -> None:
     """List schedules, each with its next fire and the outcome of its last one."""
 
-    async def of_session(session: Session) -> list[dict[str, Any]]:
-        return [shown(row) for row in await reading.listed(session)]
+    async def work(client: AnyClient) -> list[dict[str, Any]]:
+        return [shown(row) for row in await client.schedules.all()]
 
-    async def of_server(client: HttpClient) -> list[dict[str, Any]]:
-        return [shown_over_http(row) for row in await client.schedules.all()]
-
-    rows = read(of_session, of_server)
+    rows = read(work)
     if json:
         for row in rows:
             json_line(row)

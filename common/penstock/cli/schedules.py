@@ -14,17 +14,18 @@ from penstock.cli import schedule_definition, schedule_views
 from penstock.cli.arguments import parse_duration, parse_instant
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.schedule_views import Ref, shown, shown_over_http
-from penstock.cli.server import done
+from penstock.cli.schedule_views import Ref, shown
+from penstock.cli.server import by_either
 from penstock.client.client import Client
 from penstock.client.schedules import Schedules
 from penstock.language.schedules import find_zone
 from penstock.store.schedules.backfill import BackfillFire
-from penstock.store.schedules.reading import Fire, ScheduleState
+from penstock.store.schedules.reading import Fire, ScheduleState, ScheduleSummary
 
 if TYPE_CHECKING:
-    from penstock.client.http_client import HttpClient
     from penstock.client.http_subjects import HttpSchedules
+
+    AnySchedules = Schedules | HttpSchedules
 
 app = typer.Typer(help="Create, list, preview, change, run and backfill schedules.", no_args_is_help=True)
 
@@ -37,18 +38,9 @@ def _with_schedules(work: Callable[[Schedules], Awaitable[Any]]) -> Any:
 
 
 def _changed(
-    work: Callable[[Schedules], Awaitable[ScheduleState]],
-    over_http: Callable[[HttpSchedules], Awaitable[dict[str, Any]]],
-    state: str,
-    json: bool,
+    work: Callable[[AnySchedules], Awaitable[ScheduleState | ScheduleSummary]], state: str, json: bool
 ) -> None:
-    async def of_client(client: Client) -> dict[str, Any]:
-        return shown(await work(client.schedules))
-
-    async def of_server(client: HttpClient) -> dict[str, Any]:
-        return shown_over_http(await over_http(client.schedules))
-
-    row = done(of_client, of_server)
+    row = shown(by_either(lambda client: work(client.schedules)))
     if json:
         json_line(row)
         return
@@ -59,13 +51,13 @@ def _changed(
 @app.command()
 def enable(ref: Ref, json: Json = False) -> None:
     """Enable a schedule. It fires from now on."""
-    _changed(lambda local: local.enable(ref), lambda remote: remote.enable(ref), "enabled", json)
+    _changed(lambda schedules: schedules.enable(ref), "enabled", json)
 
 
 @app.command()
 def disable(ref: Ref, json: Json = False) -> None:
     """Disable a schedule. It does not fire until it is enabled again."""
-    _changed(lambda local: local.disable(ref), lambda remote: remote.disable(ref), "disabled", json)
+    _changed(lambda schedules: schedules.disable(ref), "disabled", json)
 
 
 @app.command()
@@ -76,12 +68,7 @@ def pause(
 ) -> None:
     """Pause a schedule for a time, after which it fires again by itself."""
     seconds = parse_duration("--for", for_)
-    _changed(
-        lambda local: local.pause(ref, seconds),
-        lambda remote: remote.pause(ref, seconds),
-        f"paused for {for_}",
-        json,
-    )
+    _changed(lambda schedules: schedules.pause(ref, seconds), f"paused for {for_}", json)
 
 
 @app.command()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import timedelta
 from typing import Annotated, Any
@@ -15,10 +14,7 @@ from rich.live import Live
 
 from penstock.cli.output import Json, age, grid, json_line, out, span
 from penstock.cli.server import read
-from penstock.client.installation import find_installation
-from penstock.operate.activity import ActivityWatch
-from penstock.operate.overview import CAUSES, Overview, newest_failures, summed_up
-from penstock.store.session.database import Session
+from penstock.operate.overview import CAUSES, Overview
 
 LEAST = 1.0
 """The minimum number of seconds between two looks. Each look runs the queries of the start page."""
@@ -32,17 +28,7 @@ def top(
     json: Json = False,
 ) -> None:
     """Show the installation until Ctrl-C: ended executions, durations, waiting work, workers, the latest failures."""
-
-    async def of_session(session: Session) -> None:
-        watch, stale = ActivityWatch(), (await find_installation()).stale_threshold
-
-        async def look() -> Overview:
-            activity = await watch.look(lambda: nullcontext(session), stale)
-            return summed_up(activity, await newest_failures(session))
-
-        await _shown(look, once, every, json)
-
-    read(of_session, lambda client: _shown(client.overview, once, every, json))
+    read(lambda client: _shown(client.overview, once, every, json))
 
 
 async def _shown(look: Callable[[], Awaitable[Overview]], once: bool, every: float, json: bool) -> None:

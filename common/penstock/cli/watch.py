@@ -13,10 +13,7 @@ from penstock.cli import name_completion
 from penstock.cli.output import Json, json_line, out, text
 from penstock.cli.server import read
 from penstock.language.moves import COMPLETED, FINAL
-from penstock.operate.executions import one
-from penstock.store.executions import executions
 from penstock.store.executions.executions import Move
-from penstock.store.session.database import Session
 
 PAUSE = 0.5
 """The seconds between two looks."""
@@ -28,14 +25,7 @@ def watch(
 ) -> None:
     """Show every status change of an execution until it ends. Exit code 0 if it completed, 1 if it ended in any other
     way."""
-
-    async def of_session(session: Session) -> str:
-        async def look() -> list[Move]:
-            return await executions.history(session, await one(session, id))
-
-        return await _follow(look, json)
-
-    status = read(of_session, lambda client: _follow(lambda: client.history(id), json))
+    status = read(lambda client: _follow(lambda: client.history(id), json))
     if status != COMPLETED:
         raise typer.Exit(1)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +16,7 @@ from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import read
 from penstock.client.installation import find_installation
 from penstock.errors import NotFound
-from penstock.operate import event_rules
 from penstock.operate.why import Why
-from penstock.operate.why import why as ask
 from penstock.operate.why.answer import span
 from penstock.operate.why.line import group_of
 from penstock.store.admission import waiting_work as store
@@ -25,7 +24,7 @@ from penstock.store.admission.waiting_work import Line, RouteWork
 from penstock.store.session.database import Session
 
 if TYPE_CHECKING:
-    from penstock.client.http_client import HttpClient
+    from penstock.cli.server import AnyClient
 
 
 def why(
@@ -38,28 +37,17 @@ def why(
     """Say in one sentence what an execution waits for (a limit, timer, worker, task or person), or how it ended. Of an event, say
     it for each rule: the burst or window in which it waits, the execution that it started, or why there is none."""
 
-    async def of_session(session: Session) -> Why | list[dict[str, Any]]:
-        try:
-            return await ask(session, id, await find_installation(), task)
-        except NotFound as missing:
-            if task is not None or await event_rules.described(session, id) is None:
-                raise missing from None
-            return await event_rules.tried(session, id)
-
-    async def of_server(client: HttpClient) -> Why | list[dict[str, Any]]:
+    async def work(client: AnyClient) -> Why | list[dict[str, Any]]:
         try:
             return await client.why(id, task)
-        except NotFound as missing:
-            try:
-                event = await client.get_json(f"/events/{id}") if task is None else None
-            except NotFound:
-                event = None
-            if event is None:
-                raise missing from None
-            verdicts: list[dict[str, Any]] = event["rules"]
-            return verdicts
+        except NotFound:
+            if task is None:
+                with contextlib.suppress(NotFound):
+                    verdicts: list[dict[str, Any]] = (await client.event(id))["rules"]
+                    return verdicts
+            raise
 
-    answer = read(of_session, of_server)
+    answer = read(work)
     if isinstance(answer, list):
         _print_verdicts(id, answer, json)
         return

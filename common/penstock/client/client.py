@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -23,21 +23,35 @@ from penstock.language.terms.ids import new_id
 
 if TYPE_CHECKING:
     from penstock.client.breakers import Breakers
+    from penstock.client.bulk import Outcome
     from penstock.client.holds import Holds
     from penstock.client.limits import Limits
     from penstock.client.rule_replays import ReplayPage
+    from penstock.client.rules import Rules
     from penstock.client.schedules import Schedules
+    from penstock.client.workers import Workers
     from penstock.language.terms.budgets import Amount
+    from penstock.language.terms.routing import RoutingRule
     from penstock.language.workflows.model import Workflow
     from penstock.messaging.outbox import Publisher
+    from penstock.operate.activity import ActivityWatch
+    from penstock.operate.overview import Overview
+    from penstock.operate.routes import RouteUse
     from penstock.operate.why import Why
     from penstock.settings import Settings
+    from penstock.store.events.enforcement_list import ListedEnforcement
+    from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
     from penstock.store.executions.executions import Execution, Move
+    from penstock.store.executions.inquiries import Inquiry
     from penstock.store.executions.past_attempts import PastAttempt
+    from penstock.store.executions.recoveries import Recovery
     from penstock.store.session.database import Database, Session, Transaction
 
 # Importing the client costs little. A method's imports happen at its first call, and the common imports at `connect`.
 # A web server imports the client in every process, and so does a script that only prints its usage.
+
+LONGEST_PAGE = 1000
+"""The maximum number of rows that a list returns at once."""
 
 
 @checks_arguments
@@ -123,6 +137,26 @@ class Client(StartAndWatch):
         from penstock.client.breakers import Breakers
 
         return Breakers(self.session)
+
+    @cached_property
+    def rules(self) -> Rules:
+        """Return the operations on rules."""
+        from penstock.client.rules import Rules
+
+        return Rules(self.session)
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Return the operations on workers."""
+        from penstock.client.workers import Workers
+
+        return Workers(self.session)
+
+    @cached_property
+    def _activity(self) -> ActivityWatch:
+        from penstock.operate.activity import ActivityWatch
+
+        return ActivityWatch()
 
     async def close(self) -> None:
         """End the waits for results, with an error for their callers. The creator of the connections closes those."""
@@ -427,6 +461,133 @@ class Client(StartAndWatch):
 
         self.publisher.publish(await inquiries.answer(self.session, id, response, by, asked))
 
+    async def cancel_chosen(self, filters: ExecutionFilter, *, reason: str, dry_run: bool = False) -> int:
+        """Ask the executions that match the filter to end. Return the number asked, or with `dry_run` the number that
+        would be."""
+        from penstock.client import executions
+
+        return await executions.cancel(self, filters, reason=reason, dry_run=dry_run)
+
+    async def rerun_chosen(
+        self,
+        filters: ExecutionFilter,
+        *,
+        by: str,
+        reason: str | None,
+        from_failed: bool = False,
+        dry_run: bool = False,
+    ) -> list[Outcome]:
+        """Run the ended executions that match the filter again, and return an outcome for each. An execution that was re-run
+        before is left out."""
+        from penstock.client import executions
+
+        outcomes = executions.rerun(
+            self, filters, by=by, reason=reason, from_failed=from_failed, dry_run=dry_run
+        )
+        return [outcome async for outcome in outcomes]
+
+    # -- lists ---------------------------------------------------------------------------------------------------
+
+    async def executions(
+        self, filters: ExecutionFilter, *, before: UUID | None = None, limit: int = 50
+    ) -> list[ListedExecution]:
+        """Return the executions that match the filter, newest first. `before` is the id at the end of the previous
+        page. Raises InvalidInput."""
+        from penstock.operate import titles
+
+        _check_limit(limit)
+        return await titles.listed(self.session, filters, cursor=before, limit=limit)
+
+    async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
+        """Return the open inquiries, newest first, and with `answered` also the ended ones."""
+        from penstock.client import inquiries
+
+        return await inquiries.listed(self.session, answered=answered, assignee=assignee)
+
+    async def enforcements(
+        self,
+        *,
+        rule: str | None = None,
+        event: UUID | None = None,
+        status: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> tuple[list[ListedEnforcement], str | None]:
+        """Return the enforcements of the newest events, and the `cursor` of the next page, or None after the last page.
+        Raises InvalidInput for an unknown status."""
+        from penstock.operate.enforcements import listed
+        from penstock.store.events.enforcement_list import EnforcementFilter
+
+        _check_limit(limit)
+        filters = EnforcementFilter(rule=rule, event=event, status=status)
+        return await listed(self.session, filters, cursor=cursor, limit=limit)
+
+    async def recoveries(
+        self,
+        *,
+        since: datetime | None = None,
+        kind: str | None = None,
+        worker: str | None = None,
+        limit: int = 50,
+    ) -> list[Recovery]:
+        """Return what was lost with a worker or a message and recovered, newest first, by default of one day. `kind` is
+        `attempt` or `fire`. Raises InvalidInput."""
+        from penstock.store.executions import recoveries
+
+        _check_limit(limit)
+        if kind not in (None, "attempt", "fire"):
+            raise InvalidInput(f"{kind[:60]!r} is no kind of loss", hint="Give attempt or fire.")
+        begin = since or datetime.now(UTC) - timedelta(days=1)
+        return await recoveries.newest(self.session, begin, kind=kind, worker=worker, limit=limit)
+
+    async def definitions(self, kinds: Sequence[str], ref: str | None = None) -> list[dict[str, Any]]:
+        """Return the current definitions of these kinds, such as `action` and `workflow`, by kind and ref; or only those
+        with this ref. Secrets are masked."""
+        from penstock.operate import definitions
+
+        return await definitions.listed(self.session, kinds, None if ref is None else [ref])
+
+    async def described(self, id: UUID) -> dict[str, Any]:
+        """Return the full description of an execution, with its attempts, and with the tree of its tasks if it is a
+        workflow. Raises NotFound."""
+        from penstock.operate.executions import described_execution
+
+        return await described_execution(self.session, id)
+
+    async def event(self, id: UUID) -> dict[str, Any]:
+        """Return an event, with the outcome of each rule of its trigger as `rules`. Raises NotFound."""
+        from penstock.operate import event_rules
+
+        return await event_rules.described_with_rules(self.session, id)
+
+    async def drawing(self, id: UUID, notation: str) -> str:
+        """Return the drawing of a workflow's tasks with their statuses. `notation` is `mermaid` or `dot` (Graphviz). Raises
+        NotFound and InvalidInput."""
+        from penstock.operate.executions import drawing
+
+        return await drawing(self.session, id, notation)
+
+    async def routes(self) -> list[RouteUse]:
+        """Return every route that a definition names or a live worker serves."""
+        from penstock.operate import routes
+
+        return await routes.table(self.session, self.settings)
+
+    async def routing_rules(self) -> list[RoutingRule]:
+        """Return the routing rules, in the order in which they are tried."""
+        from penstock.operate import routes
+
+        return await routes.rules(self.session)
+
+    async def overview(self) -> Overview:
+        """Return the state of the installation: the last minute, the waiting work, the workers, the latest failures."""
+        from contextlib import nullcontext
+
+        from penstock.operate.overview import newest_failures, summed_up
+
+        activity = await self._activity.look(lambda: nullcontext(self.session), self.settings.stale_threshold)
+        return summed_up(activity, await newest_failures(self.session))
+
     def publish_staged(self, tx: Transaction) -> None:
         """Publish the messages that a committed transaction on this client's session staged."""
         self.publisher.publish(tx.staged)
@@ -434,3 +595,9 @@ class Client(StartAndWatch):
     async def flush(self) -> None:
         """Wait until all submitted messages are published."""
         await self.publisher.flush()
+
+
+def _check_limit(limit: int) -> None:
+    """Raise InvalidInput for a number of rows that a page cannot have."""
+    if not 1 <= limit <= LONGEST_PAGE:
+        raise InvalidInput(f"the limit is not from 1 to {LONGEST_PAGE}", hint="Read page by page.")

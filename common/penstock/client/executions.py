@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 from uuid import UUID
 
 from penstock.client import commands
 from penstock.client.bulk import Outcome, Part
-from penstock.client.client import Client
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.terms.ids import new_id
 from penstock.store.executions import execution_list
@@ -22,6 +22,17 @@ from penstock.store.workflows import workflow_commands
 CANCELLED_AT_ONCE = 500
 RERUN_AT_ONCE = 100
 """The number of executions that are re-run in one transaction."""
+
+
+class Canceller(Protocol):
+    """The part of `Client` that these operations use."""
+
+    @property
+    def session(self) -> Session: ...
+
+    async def cancel(self, *ids: UUID, reason: str) -> int: ...
+
+    def publish_staged(self, tx: Transaction) -> None: ...
 
 
 async def page(
@@ -41,7 +52,12 @@ async def count(session: Session, filters: ExecutionFilter = ExecutionFilter()) 
 
 
 async def cancel(
-    client: Client, filters: ExecutionFilter, *, reason: str, dry_run: bool = False, part: Part | None = None
+    client: Canceller,
+    filters: ExecutionFilter,
+    *,
+    reason: str,
+    dry_run: bool = False,
+    part: Part | None = None,
 ) -> int:
     """Ask the unfinished executions that match the filter to end. Return the number asked, or with `dry_run` the
     number that would be.
@@ -59,7 +75,7 @@ async def cancel(
 
 
 async def rerun(
-    client: Client,
+    client: Canceller,
     filters: ExecutionFilter,
     *,
     by: str,

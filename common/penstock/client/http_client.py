@@ -8,6 +8,7 @@ async with HttpClient("https://penstock.example.org", token="pst_...") as client
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -21,6 +22,7 @@ from penstock import tracing
 from penstock.client.bulk import Outcome
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.command_kinds import check_command
+from penstock.client.http_descriptions import described_execution
 from penstock.client.http_subjects import (
     AT_FIRST_USE,
     HttpBreakers,
@@ -33,16 +35,20 @@ from penstock.client.http_subjects import (
 from penstock.client.http_words import error_of, filter_of, segment, word_of
 from penstock.client.rule_replays import ReplayPage
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
-from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
+from penstock.errors import ConnectionFailed, InvalidInput, NotFound, PenstockError
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.budgets import Amount
+from penstock.language.terms.routing import RoutingRule
 from penstock.operate.overview import Overview
+from penstock.operate.routes import RouteUse
 from penstock.operate.why.answer import Why
 from penstock.run.failure_causes import execution_failed
+from penstock.store.events.enforcement_list import ListedEnforcement
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.executions.executions import Move
 from penstock.store.executions.inquiries import Inquiry
 from penstock.store.executions.log_lines import LogLine
+from penstock.store.executions.recoveries import Recovery
 
 PREFIX = "/api/v1"
 NO_HEADERS: Mapping[str, str] = {}
@@ -56,9 +62,15 @@ PAUSE = 0.05
 _OVERVIEWS = TypeAdapter(list[Overview], config=AT_FIRST_USE)
 _LISTED = TypeAdapter(list[ListedExecution], config=AT_FIRST_USE)
 _MOVES = TypeAdapter(list[Move], config=AT_FIRST_USE)
+_ENFORCEMENTS = TypeAdapter(list[ListedEnforcement], config=AT_FIRST_USE)
+_RECOVERIES = TypeAdapter(list[Recovery], config=AT_FIRST_USE)
 _INQUIRIES = TypeAdapter(list[Inquiry], config=AT_FIRST_USE)
+_ROUTES = TypeAdapter(list[RouteUse], config=AT_FIRST_USE)
+_ROUTING_RULES = TypeAdapter(list[RoutingRule], config=AT_FIRST_USE)
 _LINES = TypeAdapter(list[LogLine], config=AT_FIRST_USE)
 _REPLAYED = TypeAdapter(ReplayPage)
+_PATHS = {"action": "/actions", "workflow": "/actions", "trigger": "/triggers", "rule": "/rules"}
+"""The path of the definitions of each kind."""
 
 
 def _seconds(duration: float | timedelta | str | None) -> float | str | None:
@@ -169,8 +181,12 @@ class HttpClient(StartAndWait):
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Cancel an execution, as `Client.cancel`."""
-        responses = [await self._send("POST", f"/executions/{id}/cancel", {"reason": reason}) for id in ids]
-        return sum(int(response["told"]) for response in responses)
+        count = 0
+        for id in ids:
+            with contextlib.suppress(NotFound):
+                response = await self._send("POST", f"/executions/{id}/cancel", {"reason": reason})
+                count += int(response["told"])
+        return count
 
     async def set_priority(self, id: UUID, priority: int) -> int:
         """Set the priority of an execution that has not ended, as `Client.set_priority`."""
@@ -273,12 +289,13 @@ class HttpClient(StartAndWait):
         self,
         filters: ExecutionFilter,
         *,
+        by: str = "",
         reason: str | None,
         from_failed: bool = False,
         dry_run: bool = False,
     ) -> list[Outcome]:
         """Run the ended executions that match the filter again. Return the outcomes, without a mapping to the
-        executions."""
+        executions; `by` is the name of the token."""
         outcomes: list[Outcome] = []
         cursor = None
         while True:
@@ -310,9 +327,26 @@ class HttpClient(StartAndWait):
         return _LISTED.validate_python(page["items"])
 
     async def described(self, id: UUID) -> dict[str, Any]:
-        """Return the full description of an execution as JSON. Raises NotFound."""
-        execution: dict[str, Any] = await self._get(f"/executions/{id}")
-        return execution
+        """Return the full description of an execution, as `Client.described`."""
+        return described_execution(await self._get(f"/executions/{id}"))
+
+    async def event(self, id: UUID) -> dict[str, Any]:
+        """Return an event, with the outcome of each rule of its trigger, as `Client.event`."""
+        event = await self._get(f"/events/{id}")
+        return {**event, "created_at": datetime.fromisoformat(event["created_at"])}
+
+    async def drawing(self, id: UUID, notation: str) -> str:
+        """Return the drawing of a workflow's tasks, as `Client.drawing`."""
+        text: str = await self._get(f"/executions/{id}/graph", **{"as": notation})
+        return text
+
+    async def routes(self) -> list[RouteUse]:
+        """Return every route that a definition names or a live worker serves."""
+        return _ROUTES.validate_python(await self._get("/routes"))
+
+    async def routing_rules(self) -> list[RoutingRule]:
+        """Return the routing rules, in the order in which they are tried."""
+        return _ROUTING_RULES.validate_python(await self._get("/route-rules"))
 
     async def history(self, id: UUID) -> list[Move]:
         """Return the moves of an execution, as `Client.history`."""
@@ -334,6 +368,41 @@ class HttpClient(StartAndWait):
         """Return the open inquiries, and with `answered` also the ended ones."""
         rows = await self._get("/inquiries", answered=answered, assignee=assignee)
         return _INQUIRIES.validate_python(rows)
+
+    async def enforcements(
+        self,
+        *,
+        rule: str | None = None,
+        event: UUID | None = None,
+        status: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> tuple[list[ListedEnforcement], str | None]:
+        """Return the enforcements of the newest events, and the `cursor` of the next page, as `Client.enforcements`."""
+        query = {"rule": rule, "event": event, "status": status, "before": cursor, "limit": limit}
+        page = await self._get("/enforcements", **query)
+        return _ENFORCEMENTS.validate_python(page["items"]), page["next"]
+
+    async def recoveries(
+        self,
+        *,
+        since: datetime | None = None,
+        kind: str | None = None,
+        worker: str | None = None,
+        limit: int = 50,
+    ) -> list[Recovery]:
+        """Return what was lost with a worker or a message and recovered, as `Client.recoveries`."""
+        query = {"since": since, "kind": kind, "worker": worker, "limit": limit}
+        return _RECOVERIES.validate_python(await self._get("/recoveries", **query))
+
+    async def definitions(self, kinds: Sequence[str], ref: str | None = None) -> list[dict[str, Any]]:
+        """Return the current definitions of these kinds, as `Client.definitions`."""
+        paths = sorted({_PATHS[kind] for kind in kinds if kind in _PATHS})
+        rows: list[dict[str, Any]] = []
+        for path in paths:
+            with contextlib.suppress(NotFound):
+                rows += await self._get(path) if ref is None else [await self._get(f"{path}/{segment(ref)}")]
+        return [row for row in rows if row["kind"] in kinds]
 
     async def log_lines(self, id: UUID, after: str | None = None) -> tuple[list[LogLine], str | None, bool]:
         """Return the log lines after the place `after`, and the place of the last of them. Also return whether the

@@ -12,8 +12,9 @@ from penstock.client.checked_arguments import checks_arguments
 from penstock.client.http_words import segment
 from penstock.store.admission.breakers import BreakerState
 from penstock.store.admission.holds import Hold
-from penstock.store.admission.limits import LimitInForce
+from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce, LimitTotals
 from penstock.store.processes.processes import Process
+from penstock.store.schedules.reading import ScheduleSummary
 
 Ask = Callable[..., Coroutine[Any, Any, Any]]
 """The function that sends a request: a method, a path, and a body or None."""
@@ -24,6 +25,8 @@ AT_FIRST_USE = ConfigDict(defer_build=True)
 _HOLDS = TypeAdapter(list[Hold], config=AT_FIRST_USE)
 _BREAKERS = TypeAdapter(list[BreakerState], config=AT_FIRST_USE)
 _LIMITS = TypeAdapter(list[LimitInForce], config=AT_FIRST_USE)
+_TOTALS = TypeAdapter(list[LimitTotals], config=AT_FIRST_USE)
+_SCHEDULES = TypeAdapter(list[ScheduleSummary], config=AT_FIRST_USE)
 _PROCESSES = TypeAdapter(list[Process], config=AT_FIRST_USE)
 
 
@@ -34,8 +37,15 @@ class HttpLimits:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    async def in_force(self) -> list[LimitInForce]:
+    async def all(self) -> list[LimitInForce]:
+        """Return all limits that are in force, by ref."""
         return _LIMITS.validate_python(await self._ask("GET", "/limits"))
+
+    async def totals(self, ref: str | None = None, *, hours: float = TOTALS_HOURS) -> list[LimitTotals]:
+        """Count the attempts of each limit, or of one limit, as `Limits.totals`. Raises NotFound and InvalidInput."""
+        refs = [limit.ref for limit in await self.all()] if ref is None else [ref]
+        paths = [f"/limits/{segment(name)}/totals?hours={hours}" for name in refs]
+        return _TOTALS.validate_python([await self._ask("GET", path) for path in paths])
 
     async def set(self, /, ref: str, **options: Any) -> LimitInForce:
         """Change a limit, or create one. Raises InvalidInput."""
@@ -123,21 +133,25 @@ class HttpSchedules:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    async def all(self) -> list[dict[str, Any]]:
-        """Return all limits as the API shows them, with datetimes for instants."""
-        return [_instants(row) for row in await self._ask("GET", "/schedules")]
+    async def all(self) -> list[ScheduleSummary]:
+        """Return all schedules, by ref."""
+        return _SCHEDULES.validate_python(await self._ask("GET", "/schedules"))
 
-    async def enable(self, ref: str) -> dict[str, Any]:
+    async def enable(self, ref: str) -> ScheduleSummary:
         """Enable a schedule: it fires from now on. Raises NotFound."""
-        return _instants(await self._ask("POST", f"/schedules/{segment(ref)}/enable", {}))
+        return await self._change(ref, "enable", {})
 
-    async def disable(self, ref: str) -> dict[str, Any]:
+    async def disable(self, ref: str) -> ScheduleSummary:
         """Disable a schedule: it does not fire until it is enabled again. Raises NotFound."""
-        return _instants(await self._ask("POST", f"/schedules/{segment(ref)}/disable", {}))
+        return await self._change(ref, "disable", {})
 
-    async def pause(self, ref: str, seconds: float) -> dict[str, Any]:
+    async def pause(self, ref: str, seconds: float) -> ScheduleSummary:
         """Pause a schedule for `seconds`, in which it does not fire. Raises NotFound."""
-        return _instants(await self._ask("POST", f"/schedules/{segment(ref)}/pause", {"seconds": seconds}))
+        return await self._change(ref, "pause", {"seconds": seconds})
+
+    async def _change(self, ref: str, action: str, body: Any) -> ScheduleSummary:
+        row = await self._ask("POST", f"/schedules/{segment(ref)}/{action}", body)
+        return _SCHEDULES.validate_python([row])[0]
 
 
 @checks_arguments
@@ -145,9 +159,11 @@ class HttpWorkers:
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    async def all(self) -> list[Process]:
-        """Return the executors and workers that are alive."""
-        return _PROCESSES.validate_python(await self._ask("GET", "/workers"))
+    async def all(self, *, fresh: bool = False) -> list[Process]:
+        """Return the executors and workers. With `fresh`, leave out those with an overdue heartbeat."""
+        return _PROCESSES.validate_python(
+            await self._ask("GET", "/workers?fresh=true" if fresh else "/workers")
+        )
 
     async def named(self, name: str) -> list[Process]:
         """Return the live processes of this name. Raises NotFound."""
@@ -160,8 +176,3 @@ class HttpWorkers:
             path = f"/workers/{segment(name)}/{'cordon' if cordoned else 'uncordon'}"
             changed += (await self._ask("POST", path, {}))["names"]
         return changed
-
-
-def _instants(row: dict[str, Any]) -> dict[str, Any]:
-    due = {name: row[name] and datetime.fromisoformat(row[name]) for name in ("next_due", "last_due")}
-    return {**row, **due}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from penstock.language.definitions.qualified_name import is_ref
 from penstock.language.terms.options import did_you_mean, problems
 from penstock.messaging.outbox import Publisher
 from penstock.store.admission import limits, namespaces
-from penstock.store.admission.limits import LimitInForce
+from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce, LimitTotals
 from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction, retried
 
@@ -45,6 +46,16 @@ class Limits:
         if not rows:
             raise await _missing(self._session, ref)
         return rows[0]
+
+    async def totals(self, ref: str | None = None, *, hours: float = TOTALS_HOURS) -> list[LimitTotals]:
+        """Count the attempts of the last `hours` that asked for a slot of each limit, or of one limit, got it, and gave it
+        back. Raises NotFound, and InvalidInput for more than 24 hours."""
+        if not 0 < hours <= TOTALS_HOURS:
+            raise InvalidInput("the hours are out of range", hint=f"Give more than 0, up to {TOTALS_HOURS}.")
+        rows = await limits.totals(self._session, datetime.now(UTC) - timedelta(hours=hours), ref)
+        if ref is not None and not rows:
+            raise await _missing(self._session, ref)
+        return rows
 
     async def set(self, ref: str, **options: Any) -> LimitInForce:
         """Change a limit, or create one, with the options of `Limit`. Omitted options stay, and None removes an

@@ -166,14 +166,3 @@ def upcoming(compiled: CompiledSchedule, since: datetime, count: int) -> list[Pr
         since = max(since, policy.starts_at - TICK)
     fires = compiled.spec.preview(count, since)
     return [fire for fire in fires if policy.ends_at is None or fire.instant <= policy.ends_at]
-
-
-def state_of(row: ScheduleState) -> str:
-    """Return disabled, paused, broken (it cannot be planned), over (it never fires again) or active."""
-    if not row.enabled:
-        return "disabled"
-    if row.error:
-        return "broken"
-    if row.since > row.now:
-        return "paused"
-    return "over" if row.next_due is None else "active"

@@ -31,7 +31,8 @@ class Part(Blocking[C]):
 class SyncHttpLimits(Part[HttpLimits]):
     """`HttpClient.limits` with methods that block."""
 
-    in_force = waiting(HttpLimits.in_force)
+    all = waiting(HttpLimits.all)
+    totals = waiting(HttpLimits.totals)
     set = waiting(HttpLimits.set)
     remove = waiting(HttpLimits.remove)
 
@@ -109,7 +110,14 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
     cancel_chosen = waiting(HttpClient.cancel_chosen)
     rerun_chosen = waiting(HttpClient.rerun_chosen)
     executions = waiting(HttpClient.executions)
+    enforcements = waiting(HttpClient.enforcements)
+    recoveries = waiting(HttpClient.recoveries)
+    definitions = waiting(HttpClient.definitions)
+    routes = waiting(HttpClient.routes)
+    routing_rules = waiting(HttpClient.routing_rules)
     described = waiting(HttpClient.described)
+    event = waiting(HttpClient.event)
+    drawing = waiting(HttpClient.drawing)
     history = waiting(HttpClient.history)
     why = waiting(HttpClient.why)
     inquiries = waiting(HttpClient.inquiries)

@@ -52,6 +52,14 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     return {**asdict(rows[0]), "payload": payload}
 
 
+async def described_with_rules(session: Session, id: UUID) -> dict[str, Any]:
+    """Return an event with its payload masked, and with the verdicts of `tried` as `rules`. Raises NotFound."""
+    event = await described(session, id)
+    if event is None:
+        raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
+    return {**event, "rules": await tried(session, id)}
+
+
 async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
     """Return a verdict for each rule of the event's trigger: whether it matches, why, and the outcome of those that
     matched. Raises NotFound."""

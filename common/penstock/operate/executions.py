@@ -9,9 +9,10 @@ from uuid import UUID
 
 import orjson
 
-from penstock.errors import NotFound
+from penstock.errors import InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import mask
+from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
@@ -33,6 +34,9 @@ from penstock.store.executions import (
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
 from penstock.store.workflows import workflow_runs
+
+DRAWINGS = {"mermaid": to_mermaid, "dot": to_dot}
+"""The function that draws a graph in each notation."""
 
 
 async def one(session: Session, id: UUID) -> Execution:
@@ -155,13 +159,32 @@ async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:
     )
 
 
+async def described_execution(session: Session, id: UUID) -> dict[str, Any]:
+    """Return the execution as `described` does. Raises NotFound."""
+    document = await described(session, id)
+    if document is None:
+        raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+    return document
+
+
+async def drawing(session: Session, id: UUID, notation: str) -> str:
+    """Return the state of a workflow's tasks in Mermaid or Graphviz (`notation`: `mermaid`, `dot`). Raises NotFound and
+    InvalidInput."""
+    if notation not in DRAWINGS:
+        raise InvalidInput(f"there is no notation {notation!r}", hint=f"There is: {', '.join(DRAWINGS)}.")
+    document = await described_execution(session, id)
+    if document["graph"] is None:
+        raise InvalidInput(f"{id} is no run of a workflow", hint="Only those have a graph to draw.")
+    return DRAWINGS[notation](document["graph"], {task.name: task.status for task in document["tasks"]})
+
+
 def plain(document: dict[str, Any]) -> dict[str, Any]:
     """Return the execution as JSON: the tasks as a tree, and the names of the tasks on the critical path."""
     tasks: list[TaskProgress] = document["tasks"]
     whole = {name: value for name, value in document.items() if name not in ("graph", "tasks")}
     if not document["steps"]:
         del whole["steps"], whole["state"]
-    if document["graph"] is None:
+    if not tasks:
         return whole
     path = [task.name for task in tasks if task.critical]
     return whole | {"tasks": [task.as_json() for task in tasks], "critical_path": path}

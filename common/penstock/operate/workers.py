@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import cache
 from importlib.metadata import version
 
@@ -26,6 +27,13 @@ def is_outdated(sdk: str | None) -> bool:
 @cache
 def _own_version() -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", version("penstock"))[:3]))
+
+
+async def listed(session: Session, *, fresh: bool = False) -> list[Process]:
+    """Return the executors and workers. With `fresh`, leave out those with an overdue heartbeat."""
+    rows = await processes.all(session)
+    overdue = timedelta(seconds=session.settings.stale_threshold)
+    return [process for process in rows if not fresh or process.age < overdue]
 
 
 async def named(session: Session, name: str) -> list[Process]:

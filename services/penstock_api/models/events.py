@@ -36,4 +36,7 @@ class Event(Answer):
     source: str | None
     created_at: datetime
     awaited: bool = Field(description="True if a task of a workflow waits for an event of this trigger.")
+    trace: str | None = Field(
+        description="The trace context of its publisher, as JSON; null if it is not traced."
+    )
     rules: list[Verdict]

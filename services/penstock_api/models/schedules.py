@@ -2,52 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from penstock.client.schedules import state_of
-from penstock.language.schedules.compiled_schedule import expression_of
-from penstock.store.schedules.reading import ScheduleState
-from penstock_api.models.model import Answer, Changed, Duration, Given, Instant, Tenant, loaded
+from penstock.store.schedules.reading import ScheduleSummary
+from penstock_api.models.model import Changed, Duration, Given, Instant, Tenant
 
 Refs = Annotated[list[str], Field(min_length=1, max_length=1000)]
-
-
-class Schedule(Answer):
-    ref: str
-    state: str = Field(description="active, paused, disabled, broken (it cannot be planned), over")
-    action: str
-    when: str
-    timezone: str
-    next_due: datetime | None
-    last_due: datetime | None
-    last: str | None = Field(description="The outcome of its last fire.")
-    last_execution: UUID | None
-    waiting: int = Field(description="The number of fires that wait for the previous run.")
-    error: str | None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_state(cls, row: Any) -> Any:
-        if not isinstance(row, ScheduleState):
-            return row
-        body = loaded(row.body)
-        return {
-            "ref": row.ref,
-            "state": state_of(row),
-            "action": body["action"],
-            "when": expression_of(body),
-            "timezone": body.get("timezone") or "UTC",
-            "next_due": row.next_due,
-            "last_due": row.last_due,
-            "last": row.last,
-            "last_execution": row.last_execution,
-            "waiting": row.waiting,
-            "error": row.error,
-        }
 
 
 class Missed(Given):
@@ -100,7 +62,7 @@ class PutSchedule(ChangeSchedule):
 
 
 class ScheduleChanged(Changed):
-    schedule: Schedule
+    schedule: ScheduleSummary
 
 
 class PauseSchedule(Given):

@@ -16,10 +16,10 @@ from penstock.language.schedules import Preview
 from penstock.language.schedules.compiled_schedule import compile_schedule
 from penstock.language.terms.durations import as_text
 from penstock.operate import definitions
+from penstock.store.schedules.reading import ScheduleSummary
 from penstock.store.session.database import Session
 from penstock_api.auth.access import DEFINE_ALL, READ_ALL
 from penstock_api.backend import Db, OnSchedules
-from penstock_api.models import schedules as models
 from penstock_api.pages.drafts import draft, form_of_options, options_of, stored_options
 from penstock_api.pages.page import PageRouter, page
 
@@ -39,7 +39,7 @@ PREVIEWED, PAST = 10, 20
 @router.get("/schedules", dependencies=[READ_ALL])
 async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> Response:
     """Show all schedules, and the fires of the next 24 hours."""
-    entries = [models.Schedule.model_validate(row) for row in await schedules.all()]
+    entries = [row.summary for row in await schedules.all()]
     rows = [schedule for schedule in entries if find.lower() in schedule.ref.lower()]
     rows.sort(
         key=lambda schedule: (schedule.next_due is None, schedule.next_due or datetime.now(UTC), schedule.ref)
@@ -61,7 +61,7 @@ async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> 
     )
 
 
-async def _fires(schedules: Schedules, schedule: models.Schedule) -> list[float]:
+async def _fires(schedules: Schedules, schedule: ScheduleSummary) -> list[float]:
     """Return the positions of the next fires on an axis of 24 hours."""
     now = datetime.now(UTC)
     if schedule.state != "active" or schedule.next_due is None or schedule.next_due > now + DAY:
@@ -133,7 +133,7 @@ async def show(ref: str, request: Request, session: Db, schedules: OnSchedules) 
     return page(
         request,
         "schedule.html",
-        one=models.Schedule.model_validate(await schedules.get(ref)),
+        one=(await schedules.get(ref)).summary,
         definition=(await definitions.one(session, ["schedule"], ref))["definition"],
         preview=await schedules.preview(ref, PREVIEWED),
         history=await schedules.history(ref, PAST, None),

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 import orjson
 from fastapi import Header, Query, Response
 from fastapi.responses import PlainTextResponse
 
-from penstock.errors import InvalidInput, NotAllowed, NotFound
+from penstock.errors import InvalidInput, NotAllowed
 from penstock.language.moves import STATUSES
 from penstock.language.rules.secret_references import names_in
-from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.operate import titles
 from penstock.operate.access import DEFINE as DEFINING
 from penstock.operate.durable_steps import Step, steps_of
-from penstock.operate.executions import described, ending, one, plain
+from penstock.operate.executions import described_execution, drawing, ending, one, plain
 from penstock.operate.why import why
 from penstock.store.executions import executions, log_lines, past_attempts
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
@@ -131,14 +130,7 @@ async def list_executions(
 @router.get("/executions/{id}", dependencies=[READ])
 async def show(id: ExecutionId, session: Db) -> models.Execution:
     """Show everything about an execution, with the tree of its tasks if it is a workflow."""
-    return models.Execution.model_validate(plain(await _described(session, id)))
-
-
-async def _described(session: Db, id: UUID) -> dict[str, Any]:
-    document = await described(session, id)
-    if document is None:
-        raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
-    return document
+    return models.Execution.model_validate(plain(await described_execution(session, id)))
 
 
 @router.get(
@@ -175,11 +167,7 @@ async def graph(
     notation: Annotated[str, Query(alias="as", pattern="^(mermaid|dot)$")] = "mermaid",
 ) -> str:
     """Draw the state of a workflow's tasks in Mermaid or Graphviz."""
-    document = await _described(session, id)
-    if document["graph"] is None:
-        raise InvalidInput(f"{id} is no run of a workflow", hint="Only those have a graph to draw.")
-    draw = to_dot if notation == "dot" else to_mermaid
-    return draw(document["graph"], {task.name: task.status for task in document["tasks"]})
+    return await drawing(session, id, notation)
 
 
 @router.get("/executions/{id}/history", dependencies=[READ])

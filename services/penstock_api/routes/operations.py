@@ -33,9 +33,12 @@ async def overview(backend: Here) -> Overview:
 
 
 @router.get("/workers", dependencies=[READ_ALL])
-async def list_workers(session: Db) -> list[processes.Process]:
+async def list_workers(
+    session: Db,
+    fresh: Annotated[bool, Query(description="Leave out those with an overdue heartbeat.")] = False,
+) -> list[processes.Process]:
     """List the live executors and workers."""
-    return await processes.all(session)
+    return await workers.listed(session, fresh=fresh)
 
 
 @router.get("/workers/{name}", dependencies=[READ_ALL])

@@ -10,7 +10,7 @@ from penstock.language.schedules.spec import Preview
 from penstock.operate import definitions
 from penstock.store.schedules.backfill import BackfillFire
 from penstock.store.schedules.health import Trouble
-from penstock.store.schedules.reading import Fire, FireStats
+from penstock.store.schedules.reading import Fire, FireStats, ScheduleSummary
 from penstock_api.auth.access import DEFINE_ALL, OPERATE_ALL, READ_ALL
 from penstock_api.backend import Db, OnSchedules
 from penstock_api.models import schedules as models
@@ -22,9 +22,9 @@ router = Router("schedules")
 
 
 @router.get("/schedules", dependencies=[READ_ALL])
-async def list_schedules(schedules: OnSchedules) -> list[models.Schedule]:
+async def list_schedules(schedules: OnSchedules) -> list[ScheduleSummary]:
     """List the schedules, each with its next fire and the outcome of its last one."""
-    return [models.Schedule.model_validate(row) for row in await schedules.all()]
+    return [row.summary for row in await schedules.all()]
 
 
 @router.post("/schedules", status_code=201, dependencies=[DEFINE_ALL])
@@ -41,18 +41,18 @@ async def health(schedules: OnSchedules) -> list[Trouble]:
 
 
 @router.post("/schedule-pauses", dependencies=[OPERATE_ALL])
-async def pause_many(body: models.PauseSchedules, schedules: OnSchedules) -> list[models.Schedule]:
+async def pause_many(body: models.PauseSchedules, schedules: OnSchedules) -> list[ScheduleSummary]:
     """Pause several schedules for a time, after which they fire again by themselves."""
     for ref in body.refs:  # so that a misspelt ref pauses nothing
         await schedules.get(ref)
     paused = [await schedules.pause(ref, body.seconds) for ref in body.refs]
-    return [models.Schedule.model_validate(row) for row in paused]
+    return [row.summary for row in paused]
 
 
 @router.get("/schedules/{ref}", dependencies=[READ_ALL])
-async def show(ref: str, schedules: OnSchedules) -> models.Schedule:
+async def show(ref: str, schedules: OnSchedules) -> ScheduleSummary:
     """Show a schedule and its state."""
-    return models.Schedule.model_validate(await schedules.get(ref))
+    return (await schedules.get(ref)).summary
 
 
 @router.get("/schedules/{ref}/definition", dependencies=[READ_ALL])
@@ -109,21 +109,21 @@ async def stats(
 
 
 @router.post("/schedules/{ref}/enable", dependencies=[OPERATE_ALL])
-async def enable(ref: str, schedules: OnSchedules) -> models.Schedule:
+async def enable(ref: str, schedules: OnSchedules) -> ScheduleSummary:
     """Enable a schedule. It fires from now on."""
-    return models.Schedule.model_validate(await schedules.enable(ref))
+    return (await schedules.enable(ref)).summary
 
 
 @router.post("/schedules/{ref}/disable", dependencies=[OPERATE_ALL])
-async def disable(ref: str, schedules: OnSchedules) -> models.Schedule:
+async def disable(ref: str, schedules: OnSchedules) -> ScheduleSummary:
     """Disable a schedule. It does not fire until it is enabled again."""
-    return models.Schedule.model_validate(await schedules.disable(ref))
+    return (await schedules.disable(ref)).summary
 
 
 @router.post("/schedules/{ref}/pause", dependencies=[OPERATE_ALL])
-async def pause(ref: str, body: models.PauseSchedule, schedules: OnSchedules) -> models.Schedule:
+async def pause(ref: str, body: models.PauseSchedule, schedules: OnSchedules) -> ScheduleSummary:
     """Pause a schedule for a time, after which it fires again by itself."""
-    return models.Schedule.model_validate(await schedules.pause(ref, body.seconds))
+    return (await schedules.pause(ref, body.seconds)).summary
 
 
 @router.post("/schedules/{ref}/run", status_code=201, dependencies=[OPERATE_ALL])

@@ -5,10 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated, Any
 from uuid import UUID
 
+import orjson
+from pydantic import Field
+
+from penstock.language.schedules.compiled_schedule import expression_of
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSummary:
+    """A schedule: its times, its next fire and the outcome of its last one."""
+
+    ref: str
+    state: Annotated[
+        str,
+        Field(
+            description="active, paused, disabled, broken (it cannot be planned), over (it never fires again)"
+        ),
+    ]
+    action: str
+    when: str
+    timezone: str
+    next_due: datetime | None
+    last_due: datetime | None
+    last: Annotated[str | None, Field(description="The outcome of its last fire.")]
+    last_execution: UUID | None
+    waiting: Annotated[int, Field(description="The number of fires that wait for the previous run.")]
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +56,35 @@ class ScheduleState:
     now: datetime
     last: str | None
     waiting: int
+
+    @property
+    def state(self) -> str:
+        """Return disabled, paused, broken (it cannot be planned), over (it never fires again) or active."""
+        if not self.enabled:
+            return "disabled"
+        if self.error:
+            return "broken"
+        if self.since > self.now:
+            return "paused"
+        return "over" if self.next_due is None else "active"
+
+    @property
+    def summary(self) -> ScheduleSummary:
+        """Return the schedule without its definition."""
+        body: dict[str, Any] = orjson.loads(self.body)
+        return ScheduleSummary(
+            self.ref,
+            self.state,
+            body["action"],
+            expression_of(body),
+            body.get("timezone") or "UTC",
+            self.next_due,
+            self.last_due,
+            self.last,
+            self.last_execution,
+            self.waiting,
+            self.error,
+        )
 
 
 LIST = """

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from penstock import Limit, Schedule
-from penstock.client.schedules import state_of
 from penstock.errors import NotFound
 from tests.flows import shop
 from tests.penstock.store.schedules.conftest import House
@@ -68,11 +67,11 @@ async def test_a_period_goes_by_the_start_date(house: House) -> None:
 async def test_a_fire_in_a_pause_is_not_missed(house: House) -> None:
     await house.apply(*shop.ALL, schedule())
     row = await house.client.schedules.disable(REF)
-    assert (state_of(row), row.next_due) == ("disabled", None)
+    assert (row.state, row.next_due) == ("disabled", None)
     await house.rows("update schedule set since = since - interval '1 day'")
     assert (await house.fire()).schedules == 0
     row = await house.client.schedules.enable(REF)
-    assert state_of(row) == "active"
+    assert row.state == "active"
     assert row.next_due is not None
     assert row.next_due > row.now
     assert (await house.fire()).schedules == 0
@@ -95,7 +94,7 @@ async def test_a_schedule_may_be_declared_disabled(house: House) -> None:
 async def test_a_pause_ends_by_itself(house: House) -> None:
     await house.apply(*shop.ALL, schedule())
     row = await house.client.schedules.pause(REF, 7200)
-    assert state_of(row) == "paused"
+    assert row.state == "paused"
     assert row.next_due is not None
     assert row.next_due - row.now > timedelta(hours=1, minutes=59)
     await house.apply(*shop.ALL, schedule(params={"order": 5}))

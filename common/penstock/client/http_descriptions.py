@@ -1,36 +1,18 @@
-"""The conversion of the API's answers to the form in which the database returns executions and events, for `show`."""
+"""The conversion of the API's description of an execution to the one that `Client.described` returns."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from typing import Any
 
-from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows.progress import TaskProgress
-
-if TYPE_CHECKING:
-    from penstock.client.http_client import HttpClient
 
 INSTANTS = ("created_at", "ready_at", "since", "not_before", "finished_at")
 
 
-async def described_over_http(client: HttpClient, id: UUID) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the description of an execution with its tasks, or of an event with the outcomes of its rules. Raises
-    NotFound."""
-    try:
-        return _execution(await client.described(id)), []
-    except NotFound:
-        try:
-            event = await client.get_json(f"/events/{id}")
-        except (NotFound, InvalidInput):
-            raise NotFound(
-                f"no execution and no event {id}", hint="`penstock executions` lists the newest."
-            ) from None
-    return {**event, "created_at": datetime.fromisoformat(event["created_at"])}, event.pop("rules")
-
-
-def _execution(execution: dict[str, Any]) -> dict[str, Any]:
+def described_execution(execution: dict[str, Any]) -> dict[str, Any]:
+    """Return the API's description of an execution as `Client.described` returns it: with instants, durations and the
+    tree of tasks. Its `graph` is not in the answer."""
     instants = {name: _instant(execution[name]) for name in INSTANTS}
     attempts = [
         {
@@ -47,14 +29,15 @@ def _execution(execution: dict[str, Any]) -> dict[str, Any]:
     ]
     item = -1 if execution["item"] is None else execution["item"]
     tasks = [_task(task) for task in execution["tasks"]]
+    rest = {name: value for name, value in execution.items() if name != "critical_path"}  # the tasks tell it
     return {
-        **execution,
+        **rest,
         **instants,
         "item": item,
         "attempts": attempts,
         "told": commands,
         "tasks": tasks,
-        "graph": execution if tasks else None,
+        "graph": None,
     }
 
 
