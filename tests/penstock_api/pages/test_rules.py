@@ -62,7 +62,7 @@ async def test_secrets_are_masked_and_a_rule_of_one_tenant_says_so(page: Page, s
     assert '"pin": "***"' in said
     assert "4711" not in said
     said = await tried(page, '{"pin": "4711"}', "public")
-    assert "it is for events of tenant theirs, and this is one of public" in said
+    assert "the rule is for tenant theirs, and the event is of tenant public" in said
 
 
 async def test_rule_of_several_events_plays_a_list(page: Page, site: Site) -> None:

@@ -169,7 +169,7 @@ async def test_a_signalled_durable_function_goes_on_in_an_open_page(page: Page, 
     await expect(steps.filter(has_text="seal")).to_contain_text("completed")
     await expect(page.locator("#steps .gantt")).to_contain_text("weigh")
     await page.get_by_text("Signal …").click()
-    await page.get_by_label("What it waits for").fill("fetched")
+    await page.get_by_label("Name of the signal").fill("fetched")
     await page.get_by_label("Value, as JSON").fill('"at noon"')
     await page.get_by_role("button", name="Tell it").click()
     await expect(page.locator("#outcome")).to_contain_text("at noon")
@@ -216,7 +216,7 @@ async def test_many_are_counted_before_they_are_cancelled(page: Page, site: Site
     before = len(await audit.newest(site.house.session, limit=1000))
     await page.goto("/executions?tenant=bulk&find=depot.drive")
     await page.get_by_role("button", name="Cancel …").click()
-    await expect(page.locator("main .warn")).to_have_text("3 would be taken.")
+    await expect(page.locator("main .warn")).to_have_text("3 would be changed.")
     assert await site.house.rows("select 1 from execution where id = $1 and status = 'requested'", ids[0])
     assert len(await audit.newest(site.house.session, limit=1000)) == before
     await page.get_by_role("button", name="Cancel: 3 executions").click()
