@@ -167,7 +167,8 @@ def show(
 def _draw(execution: dict[str, Any], draw: Callable[[Graph, Mapping[str, str]], str]) -> None:
     if execution.get("graph") is None:
         raise InvalidInput(
-            f"{execution['id']} is no run of a workflow", hint="Only those have a graph to draw."
+            f"{execution['id']} is no run of a workflow",
+            hint="Name an execution of a workflow: only those have a graph.",
         )
     out.print(draw(execution["graph"], {task.name: task.status for task in execution["tasks"]}), markup=False)
 

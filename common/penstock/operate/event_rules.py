@@ -191,7 +191,7 @@ async def played(session: Session, ref: str, played_events: Sequence[Any]) -> li
     parameters. Raises NotFound for an unknown rule or trigger, InvalidInput for an event that does not fit its schema."""
     rows = await catalog.current(session, ["rule"], [ref])
     if not rows:
-        raise NotFound(f"no rule {ref!r}", hint="`penstock rules list` shows the rules there are.")
+        raise NotFound(f"no rule {ref!r}", hint="List them with: penstock rules list")
     rule = Rule(**orjson.loads(rows[0].body))
     outcome = play(rule, [await _checked(session, event) for event in played_events])
     masking = await Masking.load(session)

@@ -173,7 +173,9 @@ async def graph(
     """Draw the state of a workflow's tasks in Mermaid or Graphviz."""
     document = await _described(session, id)
     if document["graph"] is None:
-        raise InvalidInput(f"{id} is no run of a workflow", hint="Only those have a graph to draw.")
+        raise InvalidInput(
+            f"{id} is no run of a workflow", hint="Name an execution of a workflow: only those have a graph."
+        )
     draw = to_dot if notation == "dot" else to_mermaid
     return draw(document["graph"], {task.name: task.status for task in document["tasks"]})
 

@@ -175,7 +175,7 @@ async def retried(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for a worker that serves the route default and has shop\.charge: there is none \(no worker is alive at all\)\."
+    r"Waits for a worker that serves the route default and has shop\.charge: there is none \(no worker is online\)\."
 )
 async def no_worker(scene: Scene) -> UUID:
     await scene.desk.open(worker=False)
@@ -311,14 +311,18 @@ async def breaker_open(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for the limit shop\.tokens: needs 12,300 tokens, 8,100 of 90,000 are left in this minute, .*\.")
+@kind(
+    r"Waits for the limit shop\.tokens: it needs 12,300 tokens, and 8,100 of 90,000 are left in this minute, .*\."
+)
 async def rate_with_costs(scene: Scene) -> UUID:
     await scene.desk.open(test_weights.TOKENS)
     ids = await test_weights.start(scene.desk, {"tokens": 81_900}, {"tokens": 12_300})
     return ids[1]
 
 
-@kind(r"Waits for the budget of its tree: needs 140 tokens, 10 of 100 are left; it is 1st in line\.")
+@kind(
+    r"Waits for the budget of its execution tree: it needs 140 tokens, and 10 of 100 are left; it is 1st in line\."
+)
 async def budget_spent(scene: Scene) -> UUID:
     await scene.desk.open(test_budgets.TOKENS)
     top = await test_budgets.root(scene.desk, 100, "wait")
@@ -360,7 +364,7 @@ async def running(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Is ending on worker for .* s, since it was asked to end \(asked\)\.")
+@kind(r"Is being stopped \(asked\), and still runs on worker for .* s\.")
 async def canceling(scene: Scene) -> UUID:
     id = await running(scene)
     await scene.desk.cancel([id])

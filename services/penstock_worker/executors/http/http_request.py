@@ -149,7 +149,7 @@ def _file(
         return filename or os.path.basename(file.path), path.read_bytes(), file.type
     except OSError as error:
         raise ConfigurationError(
-            f"the file {file.path} cannot be read: {error}", hint="Put it there."
+            f"the file {file.path} cannot be read: {error}", hint="Put the file there, or correct its path."
         ) from None
 
 
