@@ -45,7 +45,9 @@ def connections(server: RabbitMQ, address: str, service: str) -> int | None:
     """Return how many connections the user of a service has; None where it has no user."""
     if address not in _with_users:
         return None
-    rows = _api(server, address).call("GET", f"vhosts/{urlsplit(address).path.lstrip('/')}/connections")
+    rows: list[dict[str, object]] = _api(server, address).call(
+        "GET", f"vhosts/{urlsplit(address).path.lstrip('/')}/connections"
+    )
     return sum(row.get("user") == f"{_with_users[address]}_{service}" for row in rows)
 
 

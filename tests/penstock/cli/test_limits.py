@@ -71,7 +71,7 @@ def later_version() -> object:
 async def test_a_limit_that_is_only_declared_goes_until_it_is_applied_again(house: Installation) -> None:
     await house.apply(charge)
     said = await penstock("limit", "rm", "till.charge.all")
-    assert "applying them makes it again" in said.out
+    assert "the next apply creates it again" in said.out
     assert (await penstock("limit", "list", "--json")).documents == []
     await house.apply(charge)
     assert [row["max"] for row in (await penstock("limit", "list", "--json")).documents] == [2]

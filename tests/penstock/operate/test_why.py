@@ -148,7 +148,7 @@ async def test_without_a_worker_it_says_which_one_is_missing(desk: Desk, ask: An
     assert "1 worker with the action on other routes" in (await ask(id)).says
     away = await desk.hire("shop.charge")
     await desk.session.fetch("update process set state = 'cordoned' where id = $1 returning 1", away)
-    assert "1 worker could, and will take no more work" in (await ask(id)).says
+    assert "1 worker could, but will take no new work" in (await ask(id)).says
     assert "penstock worker --module FILE --routes default" in (await ask(id)).says
 
 
@@ -160,7 +160,7 @@ async def test_on_its_route_it_says_whether_workers_are_busy(desk: Desk, ask: An
     assert (answer.because, answer.facts["before"]) == ("route", 2)
     assert "for 1 worker that could run it to claim it" in answer.says
     await desk.session.fetch("update process set holding = array[$1::uuid] returning 1", new_id())
-    assert "had all 1 slot taken" in (await ask(ids[2])).says
+    assert "had no free slot" in (await ask(ids[2])).says
 
 
 async def test_a_message_that_the_broker_does_not_take_is_an_outage(desk: Desk, ask: Any) -> None:

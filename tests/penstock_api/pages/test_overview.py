@@ -18,7 +18,7 @@ async def test_overview_names_dead_letters_until_they_are_gone(api: Api) -> None
     async with api.caller() as caller:
         assert "There are dead letters" not in (await caller.get("/")).text
         id = new_id()
-        await api.house.rows(LETTER, id, "{}", str(id))
+        await api.house.rows(LETTER, id, b"{}", str(id))
         text = (await caller.get("/")).text
         assert (
             'href="/dead-letters">There are dead letters, the newest from events: its mapping is odd' in text
@@ -30,7 +30,7 @@ async def test_overview_names_dead_letters_until_they_are_gone(api: Api) -> None
 async def test_overview_of_one_tenant_names_no_troubles(api: Api) -> None:
     await api.token("one-tenant", "read", tenants=("acme",))
     id = new_id()
-    await api.house.rows(LETTER, id, "{}", str(id))
+    await api.house.rows(LETTER, id, b"{}", str(id))
     try:
         async with api.caller("one-tenant") as caller:
             page = await caller.get("/")

@@ -142,7 +142,7 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
         clause = f"waits for room on {able}: {_refused(row, parked)}"
         return why_of(row, "route", clause, place_text, **facts)
     if workers.busy >= workers.slots:
-        clause = f"waits for a free slot of {able}, which used all {count(workers.slots, 'slot')} at the last heartbeat"
+        clause = f"waits for a free slot of {able}, which had no free slot at the last heartbeat"
         return why_of(row, "route", clause, place_text, **facts)
     if message is None and age > settings.restage_age and not ahead.count:
         remedy = (
