@@ -94,7 +94,7 @@ async def test_a_running_execution_is_cancelled_with_actor_and_reason(page: Page
     id = await site.house.client.start("depot.load", {"order": 11}, delay=600)
     await page.goto(f"/executions/{id}")
     await page.get_by_text("Cancel …").click()
-    await page.locator("#do-cancel").get_by_label("Why").fill("the road is flooded")
+    await page.locator("#do-cancel").get_by_label("Reason").fill("the road is flooded")
     await page.get_by_role("button", name="Cancel it").click()
     await expect(page.locator("#why .status")).to_have_text("cancelled")
     await expect(page.get_by_text("Rerun …", exact=True)).to_be_visible()
@@ -171,7 +171,7 @@ async def test_a_signalled_durable_function_goes_on_in_an_open_page(page: Page, 
     await page.get_by_text("Signal …").click()
     await page.get_by_label("Name of the signal").fill("fetched")
     await page.get_by_label("Value, as JSON").fill('"at noon"')
-    await page.get_by_role("button", name="Tell it").click()
+    await page.get_by_role("button", name="Send it").click()
     await expect(page.locator("#outcome")).to_contain_text("at noon")
     await expect(steps.filter(has_text="fetched")).to_contain_text("signal")
 
