@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
@@ -216,6 +217,50 @@ async def publishes_and_starts(n: int) -> int:
     if (n + run.attempt) % 5 == 0:
         raise ValueError("one of five fails")
     return n
+
+
+@action(pack="inside", route="quiet")
+async def quiet(n: int) -> int:
+    await asyncio.sleep(0.02)
+    return n
+
+
+@action(pack="inside", executor="thread", route="quiet")
+def quiet_in_thread(n: int) -> int:
+    time.sleep(0.02)
+    return n
+
+
+@action(pack="inside", executor="process", route="quiet")
+def quiet_in_process(n: int) -> int:
+    time.sleep(0.02)
+    return n
+
+
+@action(pack="inside", route="loud")
+async def loud(n: int) -> int:
+    await current().publish("inside.paid", {"n": n})
+    await current().start("inside.double", {"n": n})
+    await current().start("inside.double", {"n": n}, transactional=True)
+    return n
+
+
+def _publish_and_start(n: int) -> int:
+    run = current().sync
+    run.publish("inside.paid", {"n": n})
+    run.start("inside.double", {"n": n})
+    run.start("inside.double", {"n": n}, transactional=True)
+    return n
+
+
+@action(pack="inside", executor="thread", route="loud")
+def loud_in_thread(n: int) -> int:
+    return _publish_and_start(n)
+
+
+@action(pack="inside", executor="process", route="loud")
+def loud_in_process(n: int) -> int:
+    return _publish_and_start(n)
 
 
 calls_back = command_action(

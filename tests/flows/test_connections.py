@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import pytest
 from pydantic import SecretStr
@@ -10,15 +12,18 @@ from pydantic import SecretStr
 from penstock import Client
 from penstock.store.session import connection_pool
 from penstock.store.session.database import FEWEST
-from tests.flows import shop
-from tests.flows.installation import Installation
-from tests.servers import databases
+from tests.flows import inside, shop
+from tests.flows.installation import AS_USED, Installation
+from tests.servers import brokers, databases
 
 SESSIONS = """
 select count(*) filter (where application_name like 'executor:%') as executor,
     count(*) filter (where application_name like 'worker:%') as worker
 from pg_stat_activity where datname = current_database()
 """
+BY_ROLE = (
+    "select usename, count(*) as sessions from pg_stat_activity where usename = any($1) group by usename"
+)
 
 
 async def _work(house: Installation, count: int) -> None:
@@ -84,6 +89,63 @@ async def test_services_that_share_a_server_leave_each_other_and_clients_the_ses
         for stop in stops:
             await house.ended(stop)
     await house.sound()
+
+
+@pytest.mark.either_transport
+@pytest.mark.parametrize("where", ["", "_in_thread", "_in_process"])
+async def test_publishing_worker_has_no_more_connections(
+    make_house: Callable[..., Installation],
+    database: str,
+    broker: str | None,
+    request: pytest.FixtureRequest,
+    where: str,
+) -> None:
+    """Two workers have the fewest sessions, and the servers refuse any more: one runs attempts that publish and start, and
+    the other attempts that do neither. PostgreSQL and RabbitMQ count the connections of both."""
+    count = 60
+    async with (
+        databases.limited(database, FEWEST) as loud,
+        databases.limited(database, FEWEST) as quiet,
+        make_house(**AS_USED) as house,
+    ):
+        await house.apply(*inside.ALL)
+        await house.executor()
+        await house.worker(*inside.ALL)
+        stops = [
+            await house.worker(*inside.ALL, routes=route, database_url=SecretStr(url), concurrency=20)
+            for route, url in (("loud", loud), ("quiet", quiet))
+        ]
+        before = None
+        if broker is not None:
+            server = request.getfixturevalue("rabbitmq_server")
+            await house.until("select 1 from process where kind = 'worker' having count(*) = 3")
+            before = brokers.connections(server, broker, "worker")
+            for _ in range(200):  # the management plugin learns of them a few seconds later
+                if before in (None, 6):
+                    break
+                await asyncio.sleep(0.1)
+                before = brokers.connections(server, broker, "worker")
+            if before is not None:
+                assert before == 6, "each worker has one to consume and one to publish"
+                brokers.limit_connections(server, broker, "worker", before)
+        names = {urlsplit(url).username: route for route, url in (("loud", loud), ("quiet", quiet))}
+        for action in ("loud", "quiet"):
+            await house.client.start_many(f"inside.{action}{where}", [{"n": n} for n in range(count)])
+        most = dict.fromkeys(names.values(), 0)
+        while await house.rows("select 1 from execution where finished_at is null limit 1"):
+            for row in await house.rows(BY_ROLE, list(names)):
+                most[names[row["usename"]]] = max(most[names[row["usename"]]], row["sessions"])
+        assert most == {"loud": FEWEST, "quiet": FEWEST}
+        if before is not None:
+            assert brokers.connections(server, broker or "", "worker") == before
+        ended = await house.rows("select distinct status, attempt from execution")
+        assert [tuple(row) for row in ended] == [("completed", 1)]
+        [row] = await house.rows("select count(*) as events from event")
+        assert row["events"] == count
+        assert (await house.statuses())["completed"] == 4 * count
+        await house.sound()
+        for stop in stops:
+            await house.ended(stop)
 
 
 async def test_a_client_holds_no_session_that_listens_for_services(

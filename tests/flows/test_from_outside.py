@@ -73,7 +73,7 @@ async def test_callback_completes_once(house: Installation) -> None:
             assert shown is not None
             assert (shown["progress"]["done"], shown["progress"]["text"]) == (0.25, "built")
             why = await house.client.why(id)
-            assert "Waits for its callback outside" in why.says
+            assert "Waits for an outside system to complete it" in why.says
             assert (await caller.post(path, json={"result": {"n": 7}})).json() == {"effect": "settled"}
             assert await house.client.result(id, timeout=20) == {"n": 7}
             assert (await caller.post(path, json={"result": {"n": 7}})).json() == {"effect": "same"}

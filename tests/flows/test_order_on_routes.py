@@ -121,7 +121,8 @@ async def test_new_priority_is_used_and_explained(house: Installation) -> None:
     await house.client.start("order.note", {"n": 5}, tenant="acme", priority=1)
     answer = await why(house.session, waiting, house.settings(**AS_USED))
     assert (
-        "4 stand before it on work.default: 1 of higher priority, 1 whose turn it is, 2 older." in answer.says
+        "4 executions are ahead of it on work.default: 1 of higher priority, 1 whose turn it is, 2 older."
+        in answer.says
     )
     GATE.set()
     await house.quiet()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import json
 from pathlib import Path
 from typing import Any
@@ -92,9 +93,18 @@ DOCUMENT: dict[str, Any] = {
                                         "anyOf": [{"type": "object"}, {"enum": [""], "type": "string"}]
                                     },
                                     "capture": {"type": "boolean"},
+                                    "taxes": {
+                                        "anyOf": [
+                                            {"type": "array", "items": {"type": "string"}},
+                                            {"enum": [""], "type": "string"},
+                                        ]
+                                    },
                                 },
                             },
-                            "encoding": {"items": {"style": "deepObject", "explode": True}},
+                            "encoding": {
+                                "items": {"style": "deepObject", "explode": True},
+                                "taxes": {"style": "deepObject", "explode": True},
+                            },
                         }
                     }
                 },
@@ -108,6 +118,59 @@ DOCUMENT: dict[str, Any] = {
                 ],
                 "requestBody": {
                     "content": {"application/x-www-form-urlencoded": {"schema": {"type": "object"}}}
+                },
+                "responses": {"200": {"description": "It."}},
+            },
+        },
+        "/photos": {
+            "get": {
+                "operationId": "GetPhotos",
+                "security": [],
+                "parameters": [
+                    {
+                        "name": "of",
+                        "in": "query",
+                        "style": "deepObject",
+                        "required": True,
+                        "schema": {
+                            "oneOf": [
+                                {"type": "array", "items": {"type": "string"}},
+                                {"$ref": "#/components/schemas/Range"},
+                            ]
+                        },
+                    }
+                ],
+                "responses": {"200": {"description": "It."}},
+            },
+            "post": {
+                "operationId": "PostPhotos",
+                "security": [],
+                "requestBody": {
+                    "content": {
+                        "multipart/form-data": {
+                            "schema": {
+                                "type": "object",
+                                "required": ["title"],
+                                "properties": {
+                                    "title": {"type": "string"},
+                                    "tags": {"type": "array", "items": {"type": "string"}},
+                                    "picture": {"type": "string", "format": "binary"},
+                                },
+                            }
+                        }
+                    }
+                },
+                "responses": {"200": {"description": "It."}},
+            },
+            "put": {
+                "operationId": "PutPhotos",
+                "security": [],
+                "requestBody": {
+                    "content": {
+                        "multipart/form-data": {
+                            "schema": {"type": "object", "properties": {"title": {"type": "string"}}}
+                        }
+                    }
                 },
                 "responses": {"200": {"description": "It."}},
             },
@@ -145,6 +208,7 @@ DOCUMENT: dict[str, Any] = {
             "crate": {"name": "crate-id", "in": "path", "required": True, "schema": {"type": "integer"}}
         },
         "schemas": {
+            "Range": {"type": "object", "properties": {"first": {"type": "string"}}},
             "Crate": {
                 "type": "object",
                 "required": ["weight"],
@@ -152,7 +216,7 @@ DOCUMENT: dict[str, Any] = {
                     "weight": {"type": "number", "minimum": 0, "exclusiveMinimum": True},
                     "inside": {"type": "array", "items": {"$ref": "#/components/schemas/Crate"}},
                 },
-            }
+            },
         },
     },
 }
@@ -181,8 +245,11 @@ def test_operations_become_typed_actions(document: Path, tmp_path: Path) -> None
         "crates_get_one",
         "delete_charges",
         "get_charges",
+        "get_photos",
         "post_charges",
         "post_labels",
+        "post_photos",
+        "put_photos",
     ]
     show = actions["crates_get_one"]
     assert show["description"] == "Show a crate."
@@ -244,6 +311,16 @@ async def test_imported_actions_call_the_server(document: Path, tmp_path: Path) 
                 b"&items%5B1%5D%5Bprice%5D=q&shipping%5Baddress%5D%5Bcity%5D=Ulm&capture=false",
             ),
             ("post_charges", {"charge": "c", "shipping": ""}, "POST", "/charges/c", b"shipping="),
+            (
+                "post_charges",
+                {"charge": "c", "taxes": ["t", "u"]},
+                "POST",
+                "/charges/c",
+                b"taxes%5B%5D=t&taxes%5B%5D=u",
+            ),
+            ("post_charges", {"charge": "c", "taxes": ""}, "POST", "/charges/c", b"taxes="),
+            ("get_photos", {"of": ["a", "b"]}, "GET", "/photos?of%5B%5D=a&of%5B%5D=b", b""),
+            ("get_photos", {"of": {"first": "a"}}, "GET", "/photos?of%5Bfirst%5D=a", b""),
             ("delete_charges", {"charge": "c"}, "DELETE", "/charges/c", b""),
         ]
         executor = HttpExecutor(allow=["127.0.0.1"])
@@ -255,6 +332,35 @@ async def test_imported_actions_call_the_server(document: Path, tmp_path: Path) 
             request = web.requests[-1]
             assert (request.method, request.path, request.body) == (method, path, body)
         assert web.requests[0].headers["authorization"] == "Bearer t0ken"
+        await executor.close(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "parts"),
+    [
+        ("post_photos", {"title": "a", "picture": "PNG"}, {"title": b"a", "picture": b"PNG"}),
+        ("post_photos", {"title": "a"}, {"title": b"a"}),
+        ("put_photos", {"title": "a"}, {"title": b"a"}),
+    ],
+)
+async def test_multipart_operation_sends_its_parts(
+    document: Path, tmp_path: Path, name: str, params: dict[str, Any], parts: dict[str, bytes]
+) -> None:
+    async with serving() as web:
+        imported(document, tmp_path / "depot", "--server", web.url(""))
+        known = load_all(str(tmp_path / "depot")).actions
+        web.answer("/photos", Answer(200, b"{}", {"Content-Type": "application/json"}))
+        executor = HttpExecutor(allow=["127.0.0.1"])
+        run, _ = run_of(dict(known[f"depot.{name}"].options), params)
+        outcome = await attempt(executor, run)
+        assert outcome.kind == "completed", outcome
+        [request] = web.requests
+        head = f"Content-Type: {request.headers['content-type']}\r\n\r\n".encode()
+        message = email.message_from_bytes(head + request.body)
+        assert message.get_content_type() == "multipart/form-data"
+        leaves = [part for part in message.walk() if not part.is_multipart()]
+        sent = {part.get_param("name", header="content-disposition"): part for part in leaves}
+        assert {key: part.get_payload(decode=True) for key, part in sent.items()} == parts
         await executor.close(0)
 
 

@@ -15,16 +15,10 @@ _with_users: dict[str, str] = {}
 
 def give_users(server: RabbitMQ, address: str) -> None:
     """Give each service a user of this vhost. Does nothing where no management API is known."""
-    parts = urlsplit(address)
-    api = Api(
-        parts.hostname or "localhost",
-        server.api_port,
-        unquote(parts.username or "guest"),
-        unquote(parts.password or "guest"),
-    )
+    api = _api(server, address)
     if not api.answers():
         return
-    vhost = parts.path.lstrip("/")
+    vhost = urlsplit(address).path.lstrip("/")
     for service in BROKER_SERVICES:
         user = f"{unquote(vhost)}_{service}"
         api.call("PUT", f"users/{user}", {"password": service, "tags": ""})
@@ -41,16 +35,36 @@ def drop_users(server: RabbitMQ, address: str) -> None:
     """Drop the users of a vhost."""
     if address not in _with_users:
         return
+    api = _api(server, address)
+    for service in BROKER_SERVICES:
+        api.call("DELETE", f"users/{_with_users[address]}_{service}")
+    del _with_users[address]
+
+
+def connections(server: RabbitMQ, address: str, service: str) -> int | None:
+    """Return how many connections the user of a service has; None where it has no user."""
+    if address not in _with_users:
+        return None
+    rows: list[dict[str, object]] = _api(server, address).call(
+        "GET", f"vhosts/{urlsplit(address).path.lstrip('/')}/connections"
+    )
+    return sum(row.get("user") == f"{_with_users[address]}_{service}" for row in rows)
+
+
+def limit_connections(server: RabbitMQ, address: str, service: str, most: int) -> None:
+    """Let the user of a service open no connection beyond so many."""
+    limit = f"user-limits/{_with_users[address]}_{service}/max-connections"
+    _api(server, address).call("PUT", limit, {"value": most})
+
+
+def _api(server: RabbitMQ, address: str) -> Api:
     parts = urlsplit(address)
-    api = Api(
+    return Api(
         parts.hostname or "localhost",
         server.api_port,
         unquote(parts.username or "guest"),
         unquote(parts.password or "guest"),
     )
-    for service in BROKER_SERVICES:
-        api.call("DELETE", f"users/{_with_users[address]}_{service}")
-    del _with_users[address]
 
 
 def as_service(address: str, service: str) -> str:

@@ -145,7 +145,7 @@ def drop(
 def _chosen(ids: list[UUID] | None, queue: str | None, reason: str | None, every: bool) -> LetterFilter:
     if not (ids or queue or reason or every):
         raise InvalidInput(
-            "it is not said which", hint="Name them, or give --queue or --reason, or say --all."
+            "nothing is selected", hint="Name them, or give --queue or --reason, or say --all."
         )
     return LetterFilter(ids or None, queue, reason)
 

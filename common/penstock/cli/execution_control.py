@@ -221,7 +221,7 @@ def _say_which(named: bool, filters: ExecutionFilter, every: bool, dry_run: bool
         raise InvalidInput("they are named, and chosen by options, too", hint="Do one of the two.")
     if not named and not filtered:
         raise InvalidInput(
-            "it is not said which",
+            "nothing is selected",
             hint="Name them, or choose with --status, --action, --since ..., or --all.",
         )
 

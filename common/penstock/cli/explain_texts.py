@@ -113,7 +113,7 @@ TEXTS: Mapping[str, Text] = {
     "WrongClock": Text(
         why="The machine's clock is wrong. Ids begin with the time, and those of this machine would stand among those of another hour.",
         do="Set the clock right (NTP). Clients try again with ids by the database's clock, so nothing is lost meanwhile.",
-        message="this machine's clock is more than an hour off the database's\nhint:  Set it right (NTP), and try again.",
+        message="this machine's clock is more than an hour off the database's\nhint:  Correct the clock (NTP), and try again.",
     ),
     "IllegalMove": Text(
         why="Somebody changed a status by hand, or code asks for a move that there is not. The database itself refuses it.",

@@ -46,7 +46,7 @@ def list_(json: Json = False) -> None:
             )
             for row in rows
         ],
-        empty="No limits. Declare one with an action, or: penstock limit set shop.database 50 --scope shop",
+        empty="There are no limits. Create one with: penstock limit set shop.database 50 --scope shop",
     )
 
 
@@ -126,9 +126,11 @@ def set_(
         return
     out.print(f"Limit {ref} allows {allows(row)}, for {row.scope}.", highlight=False)
     if row.declared:
-        out.print(f"[dim]Definitions say otherwise; to obey them again: penstock limit rm {ref}[/dim]")
+        out.print(
+            f"[dim]The applied definitions have other values. To use those again: penstock limit rm {ref}[/dim]"
+        )
     if not row.covers:
-        out.print(f"[dim]Nothing that {row.scope} covers was ever started.[/dim]")
+        out.print(f"[dim]No execution that {row.scope} covers was ever started: check the scope.[/dim]")
 
 
 @commands.command("rm")
@@ -138,7 +140,7 @@ def rm(ref: Ref, json: Json = False) -> None:
     if json:
         json_line({"ref": ref, "in_force": None if row is None else _plain(row)})
     elif row is None:
-        out.print(f"Limit {ref} is gone. If definitions declare it, applying them makes it again.")
+        out.print(f"Limit {ref} is removed. If a definition declares it, the next apply creates it again.")
     else:
         out.print(f"Limit {ref} is as declared again: it allows {allows(row)}.", highlight=False)
 

@@ -80,7 +80,7 @@ def _check_name(name: str) -> None:
     if not is_name(name) or keyword.iskeyword(name):
         raise InvalidInput(
             f"{name!r} cannot be a pack's name and a Python module's",
-            hint="Take small letters, digits and _, a letter first: shop, or order_desk.",
+            hint="Use small letters, digits and _, with a letter first: shop or order_desk.",
         )
     if name in sys.stdlib_module_names or name in ("penstock", "pytest"):
         raise InvalidInput(f"{name!r} is a module of Python's or of a library", hint="Choose another name.")

@@ -98,7 +98,7 @@ def reset(ref: Ref, json: Json = False) -> None:
 
 
 def _missing(ref: str) -> NotFound:
-    return NotFound(f"no poll trigger {ref!r}", hint="`penstock polls list` shows those there are.")
+    return NotFound(f"no poll trigger {ref!r}", hint="List them with: penstock polls list")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -60,7 +60,7 @@ def rerun(
 ) -> None:
     """Evaluate a rule again for the events on which it failed. Exit code 1 if it fails on some again."""
     if not (rule or event or every):
-        raise InvalidInput("it is not said which", hint="Name a rule or --event ID, or say --all.")
+        raise InvalidInput("nothing is selected", hint="Name a rule or --event ID, or say --all.")
 
     async def work(client: Client) -> list[RerunRule]:
         return [result async for result in rule_errors.rerun(client, rule=rule, event=event)]

@@ -32,6 +32,6 @@ async def raise_budget(session: Session, id: UUID, unit: str, amount: float) -> 
     if raised.previous > amount:
         raise Conflict(
             f"the budget of {unit} is {raised.previous:,g}, and {amount:,g} is less",
-            hint="A budget is only raised.",
+            hint="Give more than the present amount: a budget can only be raised.",
         )
     return tx

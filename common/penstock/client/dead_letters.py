@@ -150,7 +150,7 @@ async def _ready(client: Client, letters: Sequence[DeadLetter]) -> dict[UUID, _R
             if letter.cut_from is not None:
                 raise Conflict(
                     f"only the beginning of its {letter.cut_from:,} bytes was kept",
-                    hint="Publish it again at its source, and drop this one.",
+                    hint="Publish the event again at its source, and drop this letter.",
                 )
             event = letter.queue == queues.EVENT_RECEIVED
             ready[letter.id] = await _event(client, letter) if event else _staging(letter)
@@ -176,7 +176,7 @@ async def _event(client: Client, letter: DeadLetter) -> NewEvent:
     except orjson.JSONDecodeError as error:
         raise Conflict(
             f"the body is not JSON ({error}): it would be refused again",
-            hint="Publish it anew where it came from, and drop this one.",
+            hint="Publish the event again at its source, and drop this letter.",
         ) from None
     tenant, user = check_producer(
         client.session.settings.producers, letter.headers.get(USER), str(trigger), letter.headers

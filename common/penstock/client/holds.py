@@ -63,7 +63,7 @@ class Holds:
         async def release(tx: Transaction) -> None:
             await namespaces.lock_rules(tx)
             if not await holds.release(tx, kind, name, pace):
-                raise NotFound(f"the {kind} {name} is not held", hint="`penstock holds` lists what is.")
+                raise NotFound(f"the {kind} {name} is not held", hint="List the holds with: penstock holds")
             tx.tell(kind=kind, name=name, rate=rate)
 
         await committed_once(self._session, release)

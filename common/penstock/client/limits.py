@@ -126,7 +126,7 @@ async def _missing(db: Session | Transaction, ref: str) -> NotFound:
     return NotFound(
         f"no limit {ref!r}",
         hint=hint
-        or "`penstock limit list` shows them. Create one: `penstock limit set NAME 3 --scope shop`.",
+        or "List the limits with `penstock limit list`, or create one with `penstock limit set NAME 3 --scope SCOPE`.",
     )
 
 

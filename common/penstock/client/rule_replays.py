@@ -158,7 +158,7 @@ async def _rule(tx: Transaction, replay: Replay) -> CurrentRule:
     """Return the current version of the rule. Raises NotFound, Conflict and InvalidInput."""
     rows = await catalog.current(tx, ["rule"], [replay.rule])
     if not rows:
-        otherwise = "`penstock rules list` shows the rules there are."
+        otherwise = "List them with: penstock rules list"
         raise NotFound(
             f"no rule {replay.rule!r}", hint=await catalog.hint(tx, ["rule"], replay.rule, otherwise)
         )

@@ -76,7 +76,8 @@ class Schedules:
             raise
         if "enabled" in options:
             raise InvalidInput(
-                "whether it is enabled is said apart", hint=f"penstock schedule disable {ref} (or enable)"
+                "`enabled` is not changed together with the definition",
+                hint=f"Run: penstock schedule disable {ref}, or enable.",
             )
         if any(name in options for name in WHEN):
             body = {name: value for name, value in body.items() if name not in WHEN}

@@ -85,7 +85,7 @@ async def delete_rule(session: Session, ref: str) -> None:
 
 
 async def _no_rule(session: Session, ref: str) -> NotFound:
-    otherwise = "`penstock rules list` shows the rules there are."
+    otherwise = "List them with: penstock rules list"
     return NotFound(f"no rule {ref!r}", hint=await catalog.hint(session, ["rule"], ref, otherwise))
 
 

@@ -76,7 +76,9 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
         if burst is None:
             results.append(verdict)
         elif burst.dropped is not None:
-            results.append({**verdict, "why": f"it is in no match: {DROPPED[burst.dropped]}"})
+            results.append(
+                {**verdict, "why": f"it left its window without a match: {DROPPED[burst.dropped]}"}
+            )
         elif burst.closed_at is None and burst.fits is not None:
             results.append({**verdict, "why": await _open_window(session, burst, rules.get(burst.rule))})
         else:
@@ -97,18 +99,17 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
     """Return the state of the oldest open window of an event's key."""
     compiled = compile_rule(orjson.loads(rule.body or "{}")).window if rule is not None else None
     if compiled is None:
-        return "it waits in a window of a rule that has changed since, and will be dropped"
+        return "its rule has changed since, so the event will leave its window without a match"
     key = BurstKey(burst.rule, burst.tenant, burst.key)
     waiting = (await bursts.open_events(session, [key], MAX_EVENTS + 1))[key]
     line = [WindowEvent(event.at, event.fits or ()) for event in waiting]
     progress = decide(line, compiled.window, datetime.min.replace(tzinfo=UTC)).progress
     if progress is None:
-        return "its window has just ended"
+        return "its window has just closed"
     ends_at = progress.ends_at + compiled.window.lateness
     return (
-        f"it waits in a window, which {compiled.window.state(progress.filled, compiled.triggers)}. "
-        f"{_several(len(waiting))} with this key {'waits' if len(waiting) == 1 else 'wait'}; "
-        f"the oldest window closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC at the earliest"
+        f"it is in an open window with {_several(len(waiting))}. The window "
+        f"{compiled.window.state(progress.filled, compiled.triggers)}. It closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC or later"
     )
 
 
@@ -123,7 +124,7 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
         closing = (
             "" if burst.due_at is None else f", which closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC or later"
         )
-        return {"why": f"it waits in an open burst of {_several(burst.events)}{closing}"}
+        return {"why": f"it is in an open burst of {_several(burst.events)}{closing}"}
     noun = "burst" if burst.fits is None else "match"
     source = "this event" if burst.event_id == event else f"event {burst.event_id}"
     return {
@@ -198,7 +199,7 @@ async def played(session: Session, ref: str, played_events: Sequence[Any]) -> li
     parameters. Raises NotFound for an unknown rule or trigger, InvalidInput for an event that does not fit its schema."""
     rows = await catalog.current(session, ["rule"], [ref])
     if not rows:
-        raise NotFound(f"no rule {ref!r}", hint="`penstock rules list` shows the rules there are.")
+        raise NotFound(f"no rule {ref!r}", hint="List them with: penstock rules list")
     rule = Rule(**orjson.loads(rows[0].body))
     outcome = play(rule, [await _checked(session, event) for event in played_events])
     masking = await Masking.load(session)
@@ -270,7 +271,7 @@ def _verdict(
     if match.error:
         return {"verdict": "failed", "why": match.error, "params": None}
     if match.place is not None:
-        return {"verdict": "matched", "why": "it fits the window of the rule", "params": None}
+        return {"verdict": "matched", "why": "the event fits a part of the window", "params": None}
     if match.matched:
         why = "its condition is true" if body.get("when") else "it has no condition"
         return {
@@ -279,9 +280,9 @@ def _verdict(
             "params": masking.parameters(body["action"], match.params),
         }
     if body.get("tenant") not in (None, event.tenant):
-        why = f"it is for events of tenant {body['tenant']}, and this is one of {event.tenant}"
+        why = f"the rule is for tenant {body['tenant']}, and the event is of tenant {event.tenant}"
     elif "window" in body:
-        why = "it fits no part of the window"
+        why = "the event fits no part of the window"
     else:
         why = f"its condition is false: {body.get('when')}"
     return {"verdict": "no match", "why": why, "params": None}

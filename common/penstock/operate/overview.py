@@ -21,17 +21,17 @@ NEWEST = 12
 """The number of failures that are listed."""
 CAUSES = {
     "running": ("Running", "on workers"),
-    "worker": ("Ready", "for a worker of their route"),
-    "limit": ("Limit", "in line for a slot"),
-    "route": ("No worker", "that is online can run them"),
-    "timer": ("Timer", "a retry, a delay"),
-    "held": ("Held", "until they are released (penstock holds)"),
-    "executor": ("Executor", "to be scheduled"),
-    "human": ("Human", "an inquiry to be answered"),
-    "event": ("Event", "to happen"),
-    "asleep": ("Sleeping", "holds no worker, and waits for a timer, signal, child execution or callback"),
-    "stopping": ("Stopping", "asked to end"),
-    "workflow": ("Workflows", "under way"),
+    "worker": ("Ready", "wait for a worker of their route"),
+    "limit": ("Limit", "wait in line for a slot"),
+    "route": ("No worker", "no worker that is online can run them"),
+    "timer": ("Timer", "wait for a retry or a delay"),
+    "held": ("Held", "wait until a hold is released (penstock holds)"),
+    "executor": ("Executor", "wait for an executor to schedule them"),
+    "human": ("Human", "wait for the answer to an inquiry"),
+    "event": ("Event", "wait for an event"),
+    "asleep": ("Sleeping", "wait for a timer, signal, child or callback, without a worker"),
+    "stopping": ("Stopping", "are being stopped"),
+    "workflow": ("Workflows", "have open tasks"),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""
 

@@ -228,7 +228,7 @@ async def end_own_session(session: Session, name: str, id: UUID) -> None:
     """End one session of a person. Raises NotFound."""
     async with session.transaction() as tx:
         if not await people.end_session_of(tx, name, id):
-            raise NotFound(f"you have no session {id}", hint="It may be over. Load the list again.")
+            raise NotFound(f"you have no session {id}", hint="It may have ended. Load the list again.")
 
 
 async def end_other_sessions(session: Session, name: str, secret: str | None) -> int:

@@ -92,7 +92,8 @@ async def confirm(session: Session, name: str, code: str, *, caller: LogInCaller
     step = step_of(await secrets.opened(session.settings, sealed), _plain(code), time.time())
     if step is None:
         raise NotAllowed(
-            "this code is wrong, or over", hint="Type the present one. Is the clock of the device right?"
+            "this code is wrong, or has expired",
+            hint="Enter the code that the authenticator shows now. If it is refused again, check the clock of its device.",
         )
     await people.forget_failure(session, attempt)
     codes = [_recovery_code() for _ in range(RECOVERY_CODES)]
@@ -121,8 +122,9 @@ async def log_in_with_code(session: Session, code: str, *, caller: LogInCaller) 
     async with session.transaction() as tx:
         if not await _use_code(tx, name, code, step):
             raise NotAuthenticated(
-                "this code is wrong, was used, or is over",
-                hint="Type the present one, or a recovery code. An administrator can reset it: penstock users totp-off NAME",
+                "this code is wrong, was used, or has expired",
+                hint="Enter the code that the authenticator shows now, or a recovery code. An administrator can turn it "
+                "off: penstock users totp-off NAME",
             )
         new_session = await people.begin_session(
             tx, name, caller=replace(caller, session_before=None), seconds=people.SESSION

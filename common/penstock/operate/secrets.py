@@ -39,7 +39,7 @@ async def put(session: Session, tenant: str, name: str, value: str, *, by: str) 
     if len(value) < SHORTEST or len(raw) > LONGEST or "\0" in value:
         raise InvalidInput(
             f"a secret has {SHORTEST} characters at least, {LONGEST:,} bytes at most, and no NUL",
-            hint="What is shorter could not be told from ordinary text, and so not be hidden in logs.",
+            hint="Set a longer one: a short one is part of ordinary text, and could not be hidden in logs.",
         )
     return await store.put(session, await sealed(session.settings, tenant, name, value), by)
 

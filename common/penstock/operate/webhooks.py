@@ -67,7 +67,7 @@ async def put(
     _check_secret(secret, signature)
     if secret is None and await webhooks.find(session, name) is None:
         raise InvalidInput(
-            "a new webhook needs a secret", hint="It is what tells its caller from anybody else."
+            "a new webhook needs a secret", hint="Without a secret, any program could call it."
         )
     if is_system(trigger):
         raise InvalidInput(f"{trigger} is not published", hint=HINT_PUBLISH)
@@ -118,11 +118,11 @@ async def find(session: Session, name: str) -> Webhook:
     """Return a webhook. Raises NotFound."""
     webhook = await webhooks.find(session, name)
     if webhook is None:
-        raise NotFound(f"no webhook {name!r}", hint="`penstock webhooks list` shows those there are.")
+        raise NotFound(f"no webhook {name!r}", hint="List them with: penstock webhooks list")
     return webhook
 
 
 async def remove(session: Session, name: str) -> None:
     """Remove a webhook. Later calls get 404. Raises NotFound."""
     if not await webhooks.delete(session, name):
-        raise NotFound(f"no webhook {name!r}", hint="`penstock webhooks list` shows those there are.")
+        raise NotFound(f"no webhook {name!r}", hint="List them with: penstock webhooks list")

@@ -380,7 +380,7 @@ def current() -> RunContext:
     run = CURRENT.get()
     if run is None:
         raise OutsideRun(
-            "there is no run here",
+            "this code does not run inside an action",
             hint="Call penstock.run.context.current() inside an action, or where its context was taken along.",
         )
     if run.items is not None:

@@ -63,7 +63,7 @@ async def _when_ready(work: Callable[[], Awaitable[T]], wait: float | None, paus
     logged, logged_at, last = (
         "",
         0.0,
-        PenstockError("the servers did not answer", hint="`penstock doctor` tells more."),
+        PenstockError("the servers did not answer", hint="Find the cause with: penstock doctor"),
     )
     try:
         async with asyncio.timeout(wait) as deadline:
@@ -89,5 +89,5 @@ def _explained(error: Exception) -> PenstockError:
     if isinstance(error, PenstockError):
         return error
     return PenstockError(
-        f"{type(error).__name__}: {error}".rstrip(": "), hint="`penstock doctor` tells more."
+        f"{type(error).__name__}: {error}".rstrip(": "), hint="Find the cause with: penstock doctor"
     )

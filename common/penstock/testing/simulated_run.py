@@ -114,7 +114,10 @@ class SimulatedRun:
     def signal(self, name: str, value: Any = None) -> None:
         """Send a signal to a durable function. Raises Conflict for anything else."""
         if not isinstance(self._execution, DurableExecution):
-            raise Conflict(f"{self.ref} is not a durable function", hint="Only those wait for signals.")
+            raise Conflict(
+                f"{self.ref} is not a durable function",
+                hint="Name an execution of a durable function: only those wait for signals.",
+            )
         self._execution.signal(name, value)
         self._world.settle()
 
@@ -126,7 +129,10 @@ class SimulatedRun:
         """Send a workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). Raises Conflict,
         NotFound."""
         if not isinstance(self._execution, WorkflowExecution):
-            raise Conflict(f"{self.ref} is no workflow", hint="Only those take commands.")
+            raise Conflict(
+                f"{self.ref} is no workflow",
+                hint="Name a workflow or a durable function: only those take commands.",
+            )
         self._execution.command(kind, task, value)
         self._world.settle()
 

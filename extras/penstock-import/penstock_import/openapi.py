@@ -182,7 +182,7 @@ class OpenApiDocument:
             if place == "path":
                 url = url.replace("{" + theirs + "}", f"{{{{ parameters['{ours}'] }}}}")
             elif place == "query":
-                query[_repeated(theirs, parameter, self._schema_of(parameter))] = value
+                query |= self._entries(theirs, parameter, self._schema_of(parameter), value)
             else:
                 headers[theirs] = value
         if "{" in re.sub(r"\{\{.*?\}\}", "", url):
@@ -266,9 +266,37 @@ class OpenApiDocument:
             if is_file:
                 files[theirs] = {"content": value}
             else:
-                form[_repeated(theirs, encoding.get(theirs) or {}, part)] = value
+                form |= self._entries(theirs, encoding.get(theirs) or {}, part, value)
         request |= {"form": form} if form or not files else {}
-        request |= {"files": files} if files else {}
+        request |= {"files": files} if is_multipart else {}
+
+    def _entries(self, name: str, style: Mapping[str, Any], schema: Any, value: str) -> dict[str, Any]:
+        """Return the entries of a parameter in a query or a form, with its template as value. A list in the style
+        `deepObject` repeats `name[]`. A parameter that may be a list or another value has an entry for each of them."""
+        if style.get("style") != "deepObject":
+            return {name: value}
+        kinds = self._types_of(schema)
+        if "array" not in kinds:
+            return {name: value}
+        if kinds == {"array"}:
+            return {f"{name}[]": value}
+        inner = f"({value.removeprefix('{{ ').removesuffix(' }}')})"
+        is_list = f"{inner} is sequence and {inner} is not string and {inner} is not mapping"
+        return {
+            f"{name}[]": f"{{{{ {inner} if {is_list} else none }}}}",
+            name: f"{{{{ none if {is_list} else {inner} }}}}",
+        }
+
+    def _types_of(self, schema: Any) -> set[str]:
+        """Return the types of a schema, with those of its alternatives. A missing type counts as `any`."""
+        schema = self._resolved(schema)
+        if not isinstance(schema, Mapping):
+            return {"any"}
+        alternatives = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
+        if alternatives:
+            return set().union(*(self._types_of(part) for part in alternatives))
+        types = schema.get("type", "any")
+        return {str(entry) for entry in types if entry != "null"} if isinstance(types, list) else {str(types)}
 
     def _authorize(
         self, operation: Mapping[str, Any], headers: dict[str, Any], query: dict[str, Any]
@@ -412,12 +440,6 @@ def snake(text: str) -> str:
 
 def _optional(name: str) -> str:
     return f"{{{{ parameters['{name}'] | default(none) }}}}"
-
-
-def _repeated(name: str, parameter: Mapping[str, Any], schema: Any) -> str:
-    """Return the name of a parameter in a query or a form. A list in the style `deepObject` repeats `name[]`."""
-    is_list = isinstance(schema, Mapping) and schema.get("type") == "array"
-    return f"{name}[]" if parameter.get("style") == "deepObject" and is_list else name
 
 
 def _is_accepted(schema: dict[str, Any]) -> bool:

@@ -332,7 +332,7 @@ async def _seen(
             tenant = await executions.tenant(session, id)
         if tenant is None or not caller.within(access.READ).sees(tenant):
             raise NotFound(
-                f"no execution {id}", hint="It may be another tenant's, or older than the archive."
+                f"no execution {id}", hint="It may belong to another tenant, or be older than the archive."
             )
         own(caller, tenant)  # the caller may see it, so say that this is not permitted
     return id

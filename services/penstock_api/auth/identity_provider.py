@@ -206,12 +206,13 @@ class IdentityProvider:
         if metadata.get("issuer") != self.issuer:
             raise ConfigurationError(
                 f"the provider calls itself {str(metadata.get('issuer'))[:200]!r}",
-                hint="PENSTOCK_OIDC_ISSUER has to be the very same, to the last slash.",
+                hint="Set PENSTOCK_OIDC_ISSUER to exactly this text, also at its last slash.",
             )
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
             if not is_tls_or_local(str(metadata.get(name, ""))):
                 raise ConfigurationError(
-                    f"the provider's {name} is no https address", hint="Ask whoever runs the provider."
+                    f"the provider's {name} is no https address",
+                    hint="Ask the administrator of the identity provider.",
                 )
         return metadata
 

@@ -38,7 +38,7 @@ class Bulk(Given):
     @model_validator(mode="after")
     def _says_which(self) -> Self:
         if not self.all and self.chosen == ChosenExecutions():
-            raise ValueError("it is not said which: choose some, or say `all`")
+            raise ValueError("nothing is selected: choose some, or say `all`")
         return self
 
 
@@ -57,7 +57,7 @@ class BulkLetters(Given):
     @model_validator(mode="after")
     def _says_which(self) -> Self:
         if not self.all and self.queue is None and self.reason is None:
-            raise ValueError("it is not said which: name a queue or a reason, or say `all`")
+            raise ValueError("nothing is selected: name a queue or a reason, or say `all`")
         return self
 
 

@@ -9,11 +9,14 @@ from penstock_api.models.model import Answer, Given, Tenant, Text
 
 
 class PutSubscription(Given):
-    url: str = Field(max_length=2000, description="The URL to call: https://example.org/hook.")
+    url: str = Field(
+        max_length=2000,
+        description="The URL that receives the requests, for example https://example.org/hook.",
+    )
     statuses: list[str] = Field(
         default_factory=list,
         max_length=50,
-        description="The statuses to report. Without any: all final ones.",
+        description="The statuses to report. Empty: all final statuses.",
     )
     tenant: Tenant | None = None
     action: Text | None = Field(default=None, description="Only executions of this action, such as `shop.*`.")
@@ -21,7 +24,7 @@ class PutSubscription(Given):
     tasks: bool = Field(default=False, description="Include the tasks of workflows.")
     secret: Text | None = Field(
         default=None,
-        description="Base64 after `whsec_`. If it is omitted, an existing secret stays, or one is created.",
+        description="The key that signs requests: `whsec_` and then base64. Empty: the present key stays, or a key is created.",
     )
 
 

@@ -14,19 +14,28 @@ Role = Literal["viewer", "operator", "developer", "administrator"]
 
 
 class Roles(Given):
-    roles: list[Role] = Field(min_length=1, max_length=10)
+    roles: list[Role] = Field(
+        min_length=1,
+        max_length=10,
+        description="The rights of the user. A viewer reads, an operator also runs and answers, a developer also changes "
+        "definitions, and an administrator also manages access.",
+    )
     tenants: list[Tenant] = Field(
-        default_factory=list, max_length=100, description="Without any: all tenants."
+        default_factory=list,
+        max_length=100,
+        description="The tenants in which the roles count. Empty: all tenants.",
     )
 
 
 class NewUser(Roles):
     name: str = Field(max_length=100)
-    password: SecretStr = Field(min_length=12, max_length=256)
+    password: SecretStr = Field(min_length=12, max_length=256, description="At least 12 characters.")
 
 
 class Password(Given):
-    password: SecretStr = Field(min_length=12, max_length=256)
+    password: SecretStr = Field(
+        min_length=12, max_length=256, description="The new password, with at least 12 characters."
+    )
 
 
 class OwnPassword(Given):

@@ -12,17 +12,20 @@ Signature = Literal["secret", "github", "stripe", "standard"]
 
 
 class PutWebhook(Given):
-    trigger: str = Field(description="The trigger: each call becomes an event of it.")
+    trigger: str = Field(description="Each call becomes an event of this trigger.")
     tenant: Tenant = "public"
     signature: Signature
     secret: str | None = Field(
-        default=None, description="The secret. If it is omitted, the present one stays."
+        default=None, description="The secret that callers use. Empty: the secret stays as it is."
     )
     header: str | None = Field(
         default=None,
         description="Only if signature is `secret`: the header that carries the secret. Default: X-Webhook-Secret.",
     )
-    key_header: str | None = Field(default=None, description="The header that identifies repeated calls.")
+    key_header: str | None = Field(
+        default=None,
+        description="The header whose value is equal in repeated calls, so that each call counts once.",
+    )
     payload: Any = Field(
         default=None,
         description="Template for the event payload. Variables: `body`, `headers`, `query`. Default: the body.",
@@ -33,5 +36,5 @@ class PutWebhook(Given):
     )
     fails: str | None = Field(
         default=None,
-        description="If this condition is true, the waiting executions fail. Variables: `body`, `headers`, `query`.",
+        description="Condition. If it is true, the waiting executions fail instead. Variables: `body`, `headers`, `query`.",
     )

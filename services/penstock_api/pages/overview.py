@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
 from penstock.operate.activity import SECONDS, Activity
 from penstock.operate.overview import CAUSES, lately, newest_failures
 from penstock.operate.why.answer import span
+from penstock.store.admission import breakers
 from penstock.store.executions import execution_list
 from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.outbox import dead_letters
+from penstock.store.outbox.dead_letters import LetterFilter
+from penstock.store.schedules import health
+from penstock.store.session.database import Session
 from penstock_api.auth.access import READ, Asked
 from penstock_api.backend import Here
 from penstock_api.live.changes import Watched
@@ -22,6 +30,26 @@ router: APIRouter = PageRouter("overview")
 
 NEWEST = 12
 """The number of runs to list."""
+BREAKERS = 20
+"""The maximum number of breakers to look at; the open ones come first."""
+WHERE = {
+    "running": "/executions?status=running",
+    "limit": "/limits",
+    "worker": "/workers",
+    "route": "/workers",
+    "executor": "/workers",
+    "human": "/inquiries",
+}
+"""The page that tells more about executions which wait for a cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """A trouble that a person has to look at: the page about it, a sentence, and its instant, if it has one."""
+
+    path: str
+    says: str
+    at: datetime | None = None
 
 
 @router.get("/", dependencies=[READ])
@@ -32,8 +60,41 @@ async def show(request: Request, backend: Here, caller: Asked) -> Response:
     async with backend.reading.session() as session:
         newest = await execution_list.page(session, ExecutionFilter(tenants=tenants), limit=NEWEST)
         failures = await newest_failures(session, tenants)
-    context = {"newest": newest, "failures": failures, "watched": Watched(tenants), "every": 5}
+        attention = [] if activity is None else await _attention(session)
+    context = {
+        "newest": newest,
+        "failures": failures,
+        "attention": attention,
+        "watched": Watched(tenants),
+        "every": 5,
+    }
     return page(request, "overview.html", **{**context, **_drawn(activity)})
+
+
+async def _attention(session: Session) -> list[Attention]:
+    """Return what a person has to look at: troubles of schedules, open breakers and dead letters."""
+    troubles = [
+        Attention(
+            f"/schedules/{quote(trouble.schedule, safe='')}" if trouble.schedule else "/schedules",
+            f"Schedule {trouble.schedule}: {trouble.says}"
+            if trouble.schedule
+            else f"Schedules: {trouble.says}",
+        )
+        for trouble in await health.troubles(session)
+    ]
+    troubles += [
+        Attention(
+            f"/limits/{quote(breaker.ref, safe='')}",
+            f"The breaker {breaker.ref} is {breaker.state}",
+            breaker.since,
+        )
+        for breaker in await breakers.states(session, None, BREAKERS)
+        if breaker.state != "closed"
+    ]
+    for letter in await dead_letters.newest(session, LetterFilter(), limit=1):
+        text = f"There are dead letters, the newest from {letter.queue}: {letter.reason}"
+        troubles.append(Attention("/dead-letters", text, letter.last_at))
+    return troubles
 
 
 def _drawn(activity: Activity | None) -> dict[str, Any]:
@@ -70,7 +131,9 @@ def _drawn(activity: Activity | None) -> dict[str, Any]:
         "seconds": SECONDS,
         "open": sum(entry.count for entry in activity.standing),
         "running": standing["running"].count if "running" in standing else 0,
-        "standing": [(*CAUSES[cause], standing[cause]) for cause in CAUSES if cause in standing],
+        "standing": [
+            (*CAUSES[cause], standing[cause], WHERE.get(cause)) for cause in CAUSES if cause in standing
+        ],
         "most": max((entry.count for entry in activity.standing), default=1),
         "workers": [entry for entry in activity.processes if entry.kind == "worker"],
         "executors": [entry for entry in activity.processes if entry.kind == "executor"],

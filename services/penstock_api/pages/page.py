@@ -14,7 +14,6 @@ from fastapi.routing import request_response
 from fastapi.security import SecurityScopes
 
 from penstock.errors import NotAllowed, NotAuthenticated, PenstockError
-from penstock.language.terms.options import dotted
 from penstock.language.terms.visible_text import visible_order
 from penstock.operate.access import START, Caller
 from penstock_api.auth.access import GuardedRoute
@@ -24,7 +23,7 @@ from penstock_api.backend import backend_of
 from penstock_api.live import shared_looks
 from penstock_api.live.open_pages import Live, Page
 from penstock_api.pages.templating import TEMPLATES
-from penstock_api.requests.problems import STATUSES
+from penstock_api.requests.problems import STATUSES, fault_sentence, faults_of
 from penstock_api.routes.router import operation_id
 
 STREAM = "text/event-stream"
@@ -179,12 +178,11 @@ def refused(request: Request, error: PenstockError | RequestValidationError) -> 
         target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/sign-in?then={quote(target, safe='')}", 303)
     if isinstance(error, RequestValidationError):
-        faults = "; ".join(f"{dotted(item['loc'])}: {item['msg']}" for item in error.errors()[:5])
         return page(
             request,
             "error.html",
             422,
-            says=faults,
+            says=fault_sentence(faults_of(error, 5)),
             hint="Check this part of the URL, or open the list from the menu.",
         )
     status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), None)

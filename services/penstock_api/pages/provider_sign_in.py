@@ -118,7 +118,7 @@ def _asked(request: Request) -> tuple[Asked, str]:
             return auth_request, then
     raise NotAuthenticated(
         "this browser has asked for nothing of late",
-        hint="Begin again, and be back from the provider within 10 minutes, in the same browser.",
+        hint="Sign in again, in one browser and within 10 minutes.",
     )
 
 

@@ -20,7 +20,8 @@ UNNAMED = "answer"
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of a form. `at` is its path in the document, as JSON. `kind` is text, long, secret, integer, number,
-    boolean, choice, date, date-time or json. For a list it may be several (some of the choices) or words."""
+    boolean, choice, date, date-time or json. For a list it may be several (some of the choices) or words. For a text or
+    another type it is mixed."""
 
     name: str
     at: str
@@ -32,6 +33,8 @@ class Field:
     value: str = ""
     minimum: float | None = None
     maximum: float | None = None
+    types: Sequence[str] = ()
+    """The types of JSON Schema of a mixed value: what is written in JSON of another type is text."""
 
 
 def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:
@@ -79,6 +82,7 @@ def _field(name: str, schema: Any, place: Sequence[str], required: bool, value: 
         value="" if kind == "secret" else _text(begin, kind),
         minimum=_limit(plain, "minimum"),
         maximum=_limit(plain, "maximum"),
+        types=_types(plain) if kind == "mixed" else (),
     )
 
 
@@ -107,16 +111,35 @@ def _kind(schema: Mapping[str, Any]) -> tuple[str, Sequence[tuple[str, str]]]:
         return ("long" if (schema.get("maxLength") or 0) >= LONG else "text"), ()
     if type_ in ("integer", "number", "boolean"):
         return str(type_), ()
-    return "json", ()
+    return ("mixed" if "string" in _types(schema) else "json"), ()
+
+
+def _types(schema: Mapping[str, Any]) -> list[str]:
+    """Return the types of a value that may be of several, or none if one of them is not named."""
+    if isinstance(schema.get("type"), list):
+        return [str(type_) for type_ in schema["type"]]
+    parts = [*(schema.get("anyOf") or ()), *(schema.get("oneOf") or ())]
+    types = [part.get("type") if isinstance(part, Mapping) else None for part in parts]
+    return [str(type_) for type_ in types] if all(isinstance(type_, str) for type_ in types) else []
 
 
 def _text(value: Any, kind: str) -> str:
     """Return the text of a value in its form field."""
     if value is None:
         return ""
+    if kind == "mixed" and isinstance(value, str) and _reads_as_json(value):
+        return orjson.dumps(value).decode()
     if kind in ("json", "choice", "boolean") or not isinstance(value, str):
         return orjson.dumps(value, default=str).decode()
     return value
+
+
+def _reads_as_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
 
 
 def _limit(schema: Mapping[str, Any], name: str) -> float | None:

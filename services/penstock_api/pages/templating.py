@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,23 @@ def same(mapping: Mapping[str, Any], **other: Any) -> dict[str, Any]:
     return {**mapping, **other}
 
 
+JSON_EXAMPLES = {
+    "array": '["a", "b"]',
+    "object": '{"key": "value"}',
+    "integer": "7",
+    "number": "0.5",
+    "boolean": "true",
+}
+
+
+def example(types: Sequence[str]) -> str:
+    """Return the placeholder of a field for a text or a value of one of these types."""
+    examples = [JSON_EXAMPLES[type_] for type_ in types if type_ in JSON_EXAMPLES]
+    return f"text, or JSON: {' or '.join(examples)}" if examples else "text"
+
+
 TEMPLATES.filters.update(
+    example=example,
     pretty=pretty,
     brief=brief,
     compact=compact,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 from uuid import uuid4
 
 import asyncpg
@@ -97,7 +99,7 @@ def too_large() -> Problem:
         title=HTTPStatus(413).phrase,
         status=413,
         detail="the body of this request is too large",
-        hint="PENSTOCK_PAYLOAD_CAP bounds it. Store what is large elsewhere, and send where it is.",
+        hint="Put large data in an object store and send a link, or raise PENSTOCK_PAYLOAD_CAP.",
     )
 
 
@@ -118,7 +120,7 @@ def explained_to_callers(error: Exception) -> JSONResponse:
                 title=title,
                 status=500,
                 detail="this should not have happened",
-                hint="Please report it, with what the log of this API says of this instance.",
+                hint="Please report it, with the lines about this instance from the log of the API.",
                 instance=instance,
             )
         )
@@ -142,25 +144,71 @@ def explained_to_callers(error: Exception) -> JSONResponse:
 
 async def _invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    faults = [Fault(at=dotted(item["loc"]), says=item["msg"]) for item in error.errors()[:20]]
-    detail = "; ".join(f"{fault.at}: {fault.says}" for fault in faults)
+    faults = faults_of(error)
+    detail = fault_sentence(faults)
     return answer(
         Problem(
             type="urn:penstock:error:InvalidInput",
             title=HTTPStatus(422).phrase,
             status=422,
             detail=detail,
-            hint="/docs says what each request takes.",
+            hint="Correct these fields. The page /docs describes each request.",
             faults=faults,
         )
     )
+
+
+def faults_of(error: RequestValidationError, limit: int = 20) -> list[Fault]:
+    """Return the first faults of a request, in words of this API."""
+    return [Fault(at=dotted(item["loc"]), says=_fault_text(item)) for item in error.errors()[:limit]]
+
+
+def fault_sentence(faults: Sequence[Fault]) -> str:
+    """Return the faults as one text: `path.id is not an id ...; query.limit should be at most 1000`."""
+    return "; ".join(f"{fault.at} {fault.says}" for fault in faults)
+
+
+def _fault_text(item: Mapping[str, Any]) -> str:
+    """Return a predicate about the faulty value. pydantic's own text begins with another name of the value."""
+    text = _FAULT_TEXTS.get(item["type"])
+    if text is not None:
+        return text
+    message = str(item["msg"]).removeprefix("Value error, ")
+    for subject in ("Input ", "String ", "List ", "Dictionary ", "Value "):
+        message = message.removeprefix(subject)
+    return message[:1].lower() + message[1:]
+
+
+_FAULT_TEXTS: Mapping[str, str] = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a field of this request",
+    **dict.fromkeys(
+        ("uuid_parsing", "uuid_type"), "is not an id, such as 0198c7a2-5b1e-7c3d-9f4a-2d6e8b0c1f35"
+    ),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "is not a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "is not a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "is neither true nor false"),
+    "string_type": "is not text",
+    "list_type": "is not a list",
+    **dict.fromkeys(("dict_type", "model_attributes_type", "model_type"), "is not a JSON object"),
+    "json_invalid": "is not JSON",
+    **dict.fromkeys(
+        ("datetime_parsing", "datetime_from_date_parsing", "datetime_type", "timezone_aware"),
+        "is not an instant, such as 2030-01-31T09:00:00Z",
+    ),
+}
+"""The texts for values of the wrong form, by the type of pydantic's error."""
 
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     if error.status_code == 413:
         return answer(too_large())
-    hint = "/docs lists all there is." if error.status_code in (404, 405) else None
+    hint = (
+        "Check the address and the method. The page /docs lists all of them."
+        if error.status_code in (404, 405)
+        else None
+    )
     title = HTTPStatus(error.status_code).phrase
     return answer(
         Problem(title=title, status=error.status_code, detail=str(error.detail), hint=hint),

@@ -52,7 +52,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
             )
             called = await asyncio.gather(*calls)
         for name in await subscriptions.settle(session, called, PATIENCE):
-            log.warning("subscription.disabled", name=name, hint="`penstock subscriptions list` says why.")
+            log.warning("subscription.disabled", name=name, hint="See why with: penstock subscriptions list")
     if moves or deliveries:
         return True
     return PAUSE if await subscriptions.subscribed(session) else RECHECK

@@ -107,7 +107,7 @@ async def test_many_are_cancelled_in_batches_and_those_that_are_left_if_it_is_do
     await house.client.start_many("many.talk", [{"word": "no", "times": n} for n in range(1, 8)])
     kept = await house.client.start("many.talk", {"word": "yes"})
     nobody = await penstock("cancel", "--dry-run")
-    assert (nobody.code, "it is not said which" in nobody.err) == (1, True)
+    assert (nobody.code, "nothing is selected" in nobody.err) == (1, True)
     assert "do one of the two" in (await penstock("cancel", kept, "--action", "many.talk")).err.lower()
     assert (await penstock("cancel", "-p", "word=no", "--dry-run")).out.strip() == "7 would be told to end."
     assert set(await house.statuses()) == {"scheduled"}

@@ -25,7 +25,7 @@ async def test_a_limit_is_made_changed_listed_and_removed(house: Installation) -
     listed = {row["ref"]: row for row in (await penstock("limit", "list", "--json")).documents}
     assert set(listed) == {"till.all", "till.charge.all"}
     assert (listed["till.all"]["by_hand"], listed["till.charge.all"]["by_hand"]) == (True, False)
-    assert "is gone" in (await penstock("limit", "rm", "till.all")).out
+    assert "is removed" in (await penstock("limit", "rm", "till.all")).out
     assert (await penstock("limit", "rm", "till.all")).code == 1
 
 
@@ -71,7 +71,7 @@ def later_version() -> object:
 async def test_a_limit_that_is_only_declared_goes_until_it_is_applied_again(house: Installation) -> None:
     await house.apply(charge)
     said = await penstock("limit", "rm", "till.charge.all")
-    assert "applying them makes it again" in said.out
+    assert "the next apply creates it again" in said.out
     assert (await penstock("limit", "list", "--json")).documents == []
     await house.apply(charge)
     assert [row["max"] for row in (await penstock("limit", "list", "--json")).documents] == [2]
@@ -111,7 +111,9 @@ async def test_why_says_it_in_a_sentence_and_in_json(house: Installation) -> Non
     await house.rows("select * from schedule_executions($1::uuid[])", ids)
     said = await penstock("why", ids[2])
     assert said.code == 0
-    assert "queued: Waits for one of 2 slots of till.charge.all: it is 1st in line" in said.out
+    assert (
+        "queued: Waits for a slot of till.charge.all: it is 1st in line; 2 of 2 slots are in use" in said.out
+    )
     assert (await penstock("why", ids[2], "--json")).document["facts"]["limit"] == "till.charge.all"
     assert (await house.client.why(ids[2])).because == "limit"
     assert (await penstock("why", "00000000-0000-0000-0000-000000000000")).code == 1

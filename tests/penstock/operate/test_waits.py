@@ -84,12 +84,12 @@ async def requested(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for an executor, and none is alive\.")
+@kind(r"Waits for an executor, and none is online\.")
 async def no_executor(scene: Scene) -> UUID:
     return await requested(scene)
 
 
-@kind(r"Waits for the broker, which has not taken its message for 90 s, tried 2 times \(no room\)\.")
+@kind(r"Waits for the broker, which has not accepted its message for 90 s, tried 2 times \(no room\)\.")
 async def broker_away(scene: Scene) -> UUID:
     id = await requested(scene)
     await scene.executor()
@@ -101,7 +101,8 @@ async def broker_away(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for a repair: an executor gave up its message on execution\.requested 1 time, last .* ago: its mapping is odd\."
+    r"Waits for a fix: executors could not handle its message on execution\.requested \(1 time, last .* ago\): "
+    r"its mapping is odd\."
 )
 async def message_given_up(scene: Scene) -> UUID:
     id = await requested(scene)
@@ -111,7 +112,7 @@ async def message_given_up(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for its message, which is not here, and has been ready for 60 min\.")
+@kind(r"Has been ready for 60 min, but its message is missing\.")
 async def message_lost(scene: Scene) -> UUID:
     id = await requested(scene)
     await scene.executor()
@@ -120,7 +121,7 @@ async def message_lost(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for an executor, which is about to schedule it; ready for .* s\.")
+@kind(r"Waits for an executor to schedule it, ready for .* s\.")
 async def message_on_its_way(scene: Scene) -> UUID:
     id = await requested(scene)
     await scene.executor()
@@ -135,7 +136,7 @@ async def held(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for an executor: its hold was released a moment ago\.")
+@kind(r"Waits for an executor to schedule it: its hold was released a moment ago\.")
 async def hold_just_released(scene: Scene) -> UUID:
     id = await held(scene)
     await scene.sql("delete from hold")
@@ -163,18 +164,18 @@ async def ended_attempt(scene: Scene, result: str | None, error: str | None) -> 
     return id
 
 
-@kind(r"Waits for its next attempt, which is due in (30|29) s, since its action put itself off\.")
+@kind(r"Waits for its next attempt, which is due in (30|29) s: the action deferred itself\.")
 async def deferred(scene: Scene) -> UUID:
     return await ended_attempt(scene, '{"state": 1}', None)
 
 
-@kind(r"Waits for attempt 2, which is due in (30|29) s, since attempt 1 failed \(E: the bank is closed\)\.")
+@kind(r"Waits for attempt 2, which is due in (30|29) s: attempt 1 failed \(E: the bank is closed\)\.")
 async def retried(scene: Scene) -> UUID:
     return await ended_attempt(scene, None, '{"type": "E", "message": "the bank is closed"}')
 
 
 @kind(
-    r"Waits for a worker that serves the route default and has shop\.charge: there is none \(no worker is alive at all\)\."
+    r"Waits for a worker that serves the route default and has shop\.charge: there is none \(no worker is online\)\."
 )
 async def no_worker(scene: Scene) -> UUID:
     await scene.desk.open(worker=False)
@@ -183,7 +184,7 @@ async def no_worker(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for a worker that .* has shop\.charge: there is none \(1 worker of that route without the action\)\."
+    r"Waits for a worker that .* has shop\.charge: there is none \(1 worker of that route, without the action\)\."
 )
 async def no_worker_with_the_code(scene: Scene) -> UUID:
     id = await no_worker(scene)
@@ -191,7 +192,7 @@ async def no_worker_with_the_code(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for the broker, which has not taken its message for 90 s, tried 1 time\.")
+@kind(r"Waits for the broker, which has not accepted its message for 90 s, tried 1 time\.")
 async def broker_away_from_the_route(scene: Scene) -> UUID:
     await scene.desk.open()
     [id] = await scene.desk.start(1)
@@ -214,9 +215,7 @@ async def parked(scene: Scene) -> UUID:
     return id
 
 
-@kind(
-    r"Waits for a free slot of 1 worker that could run it, which had all 1 slot taken at the last heartbeat\."
-)
+@kind(r"Waits for a free slot of 1 worker that could run it, which had no free slot at the last heartbeat\.")
 async def workers_busy(scene: Scene) -> UUID:
     await scene.desk.open()
     [id] = await scene.desk.start(1)
@@ -224,7 +223,7 @@ async def workers_busy(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits on its route for 60 min, and 1 worker that could run it did not take it\.")
+@kind(r"Has waited on its route for 60 min, and 1 worker that could run it did not claim it\.")
 async def not_taken(scene: Scene) -> UUID:
     await scene.desk.open()
     [id] = await scene.desk.start(1)
@@ -234,7 +233,7 @@ async def not_taken(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for 1 worker that could run it to take it, for .* s\.")
+@kind(r"Has waited .* s for 1 worker that could run it to claim it\.")
 async def on_its_route(scene: Scene) -> UUID:
     await scene.desk.open()
     [id] = await scene.desk.start(1)
@@ -248,19 +247,21 @@ async def in_line(scene: Scene) -> UUID:
     return ids[1]
 
 
-@kind(r"Waits for the slot of shop\.one: it is 1st in line; \S+ \(shop\.charge\) holds it, for .* s\.")
+@kind(
+    r"Waits for a slot of shop\.one: it is 1st in line; \S+ \(shop\.charge\) has held the only slot for .* s\."
+)
 async def limit_full(scene: Scene) -> UUID:
     return await in_line(scene)
 
 
-@kind(r"Waits for its next status: it has just left the line, so ask again\.")
+@kind(r"Has just left the line, and is about to be scheduled\.")
 async def line_just_left(scene: Scene) -> UUID:
     id = await in_line(scene)
     await scene.sql("delete from waiter")
     return id
 
 
-@kind(r"Waits for its limits, which have just changed: ask again\.")
+@kind(r"Waits for a new place in line, since its limits have just changed\.")
 async def limits_just_changed(scene: Scene) -> UUID:
     id = await in_line(scene)
 
@@ -271,14 +272,14 @@ async def limits_just_changed(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for an executor, and none is alive\.")
+@kind(r"Waits for an executor, and none is online\.")
 async def limits_change_without_executor(scene: Scene) -> UUID:
     id = await in_line(scene)
     await scene.desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))
     return id
 
 
-@kind(r"Waits for an executor, which puts it in line again at its old place, since its limits have changed\.")
+@kind(r"Waits for an executor to put it back in line at its old place, since its limits have changed\.")
 async def limits_change(scene: Scene) -> UUID:
     id = await limits_change_without_executor(scene)
     await scene.executor()
@@ -292,16 +293,14 @@ async def limit_without_worker(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits to be admitted, which is about to happen: a worker has come\.")
+@kind(r"Is about to be admitted: a worker for it is online now\.")
 async def worker_just_came(scene: Scene) -> UUID:
     id = await limit_without_worker(scene)
     await scene.desk.hire("shop.charge")
     return id
 
 
-@kind(
-    r"Waits for the breaker of bank\.pay, open since .* UTC: ada opened it \(the bank moves\), it stays open until: .*\."
-)
+@kind(r"Waits for the breaker of bank\.pay, open since .* UTC: ada opened it \(the bank moves\); .*")
 async def breaker_open(scene: Scene) -> UUID:
     await scene.house.start(*DEFINITIONS, **AS_USED)
     await scene.house.client.breakers.open("bank.pay", by="ada", reason="the bank moves")
@@ -310,14 +309,18 @@ async def breaker_open(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for the limit shop\.tokens: needs 12,300 tokens, 8,100 of 90,000 are left in this minute, .*\.")
+@kind(
+    r"Waits for the limit shop\.tokens: it needs 12,300 tokens, and 8,100 of 90,000 are left in this minute, .*\."
+)
 async def rate_with_costs(scene: Scene) -> UUID:
     await scene.desk.open(test_weights.TOKENS)
     ids = await test_weights.start(scene.desk, {"tokens": 81_900}, {"tokens": 12_300})
     return ids[1]
 
 
-@kind(r"Waits for the budget of its tree: needs 140 tokens, 10 of 100 are left; it is 1st in line\.")
+@kind(
+    r"Waits for the budget of its execution tree: it needs 140 tokens, and 10 of 100 are left; it is 1st in line\."
+)
 async def budget_spent(scene: Scene) -> UUID:
     await scene.desk.open(test_budgets.TOKENS)
     top = await test_budgets.root(scene.desk, 100, "wait")
@@ -329,7 +332,7 @@ async def budget_spent(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for the rate of shop\.rated \(1 in 60 s\): it is 1st in line, and the next may start in (60|59) s\."
+    r"Waits for the rate limit shop\.rated \(1 in 60 s\): it is 1st in line; the next start is allowed in (60|59) s\."
 )
 async def rate_used_up(scene: Scene) -> UUID:
     await scene.desk.open(Limit(rate="1/min", ref="shop.rated", scope="shop"))
@@ -337,14 +340,14 @@ async def rate_used_up(scene: Scene) -> UUID:
     return ids[1]
 
 
-@kind(r"Waits for an executor, and none is alive\.")
+@kind(r"Waits for an executor, and none is online\.")
 async def room_without_executor(scene: Scene) -> UUID:
     id = await in_line(scene)
     await scene.sql("delete from slot")
     return id
 
 
-@kind(r"Waits to be admitted, which is about to happen: there is room under shop\.one\.")
+@kind(r"Is about to be admitted: the limit shop\.one has room\.")
 async def room(scene: Scene) -> UUID:
     id = await room_without_executor(scene)
     await scene.executor()
@@ -359,7 +362,7 @@ async def running(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Is ending on worker for .* s, since it was asked to end \(asked\)\.")
+@kind(r"Is being stopped \(asked\), and still runs on worker for .* s\.")
 async def canceling(scene: Scene) -> UUID:
     id = await running(scene)
     await scene.desk.cancel([id])
@@ -374,14 +377,14 @@ async def inquiry(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for its answer, which has just come: ask again\.")
+@kind(r"Has just received its answer, and is about to continue\.")
 async def just_answered(scene: Scene) -> UUID:
     id = await inquiry(scene)
     await scene.sql("delete from inquiry")
     return id
 
 
-@kind(r"Waits for build-7 outside, since .* s, for (5|6) min more\.")
+@kind(r"Waits for an outside system to complete build-7, for .* s so far, times out in (5|6) min\.")
 async def outside(scene: Scene) -> UUID:
     return await scene.run("wait.outside_action", "select from outside_wait where execution_id = $1")
 
@@ -402,8 +405,8 @@ async def signal(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for step 'event'; that step waits for an event of wait\.paid that fits "
-    r"`event\.payload\.n == n`, since .* s, for (5|6) min more\."
+    r"Waits for step 'event', which waits for an event of wait\.paid that matches "
+    r"`event\.payload\.n == n`, for .* s so far, times out in (5|6) min\."
 )
 async def event_of_a_function(scene: Scene) -> UUID:
     id = await scene.run(
@@ -422,12 +425,14 @@ async def awaited_event(scene: Scene) -> UUID:
     return UUID(str(task))
 
 
-@kind(r"Waits for an event of wait\.paid that fits `event\.payload\.n > 3`, since .* s, for (5|6) min more\.")
+@kind(
+    r"Waits for an event of wait\.paid that matches `event\.payload\.n > 3`, for .* s so far, times out in (5|6) min\."
+)
 async def event(scene: Scene) -> UUID:
     return await awaited_event(scene)
 
 
-@kind(r"Waits for an event, which has just come: ask again\.")
+@kind(r"Has just received its event, and is about to continue\.")
 async def event_just_came(scene: Scene) -> UUID:
     id = await awaited_event(scene)
     await scene.sql("delete from event_wait")
@@ -435,7 +440,7 @@ async def event_just_came(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for task 'ask'; that task waits for a human \(ada\), asked .* s ago, for (60|59) s more: Post 2,100 EUR\?$"
+    r"Runs task 'ask', which waits for a human \(ada\), asked .* s ago, times out in [0-9]+ s: Post 2,100 EUR\?$"
 )
 async def task_that_asks(scene: Scene) -> UUID:
     return await scene.run("wait.asks", "select from execution where parent = $1 and status = 'waiting'")
@@ -449,7 +454,7 @@ select from execution e join tree using (id) where e.status = 'waiting' and e.ta
 
 
 @kind(
-    r"Waits for task 'ask' of the child wait\.asks \(middle\.inner\.ask\); that task waits for a human \(ada\), asked .*: "
+    r"Runs task 'ask' of the child wait\.asks \(middle\.inner\.ask\), which waits for a human \(ada\), asked .*: "
     r"Post 2,100 EUR\?$"
 )
 async def task_three_levels_down(scene: Scene) -> UUID:
@@ -457,8 +462,8 @@ async def task_three_levels_down(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for task 'ask' of the child wait\.asks; that task waits for a human \(ada\), asked .* ago, "
-    r"for .* more: Post 2,100 EUR\?$"
+    r"Waits for task 'ask' of the child wait\.asks, which waits for a human \(ada\), asked .* ago, "
+    r"times out in .*: Post 2,100 EUR\?$"
 )
 async def child_of_a_function(scene: Scene) -> UUID:
     id = await scene.run("wait.calls", DEEP)
@@ -466,14 +471,14 @@ async def child_of_a_function(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for task 'each\[0\]'; that task runs on \S+ for .* s, attempt 1\.")
+@kind(r"Runs task 'each\[0\]', which runs on \S+ for .* s, attempt 1\.")
 async def items(scene: Scene) -> UUID:
     return await scene.run(
         "wait.items", "select from execution where parent = $1 and status = 'running' having count(*) = 3"
     )
 
 
-@kind(r"Waits for task 'ask'; that task waits for a human, asked .* s ago: Go\?$")
+@kind(r"Runs task 'ask', which waits for a human, asked .* s ago: Go\?$")
 async def task_that_asks_beside_one_that_runs(scene: Scene) -> UUID:
     """The one that runs began first, and ends by itself."""
     id = await scene.run("wait.both", "select from execution where parent = $1 and status = 'running'")
@@ -482,7 +487,7 @@ async def task_that_asks_beside_one_that_runs(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for task 'ask' of the child wait\.asks; that task waits for a human \(ada\), asked .*: Post 2,100 EUR\?$"
+    r"Runs task 'ask' of the child wait\.asks, which waits for a human \(ada\), asked .*: Post 2,100 EUR\?$"
 )
 async def child_that_asks_beside_one_that_runs(scene: Scene) -> UUID:
     id = await scene.run("wait.wide", DEEP)
@@ -514,7 +519,8 @@ async def task_of_a_paused_run(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Is ending \(asked by ada\), and waits for task 'stays'; that task is ending on \S+ for .* s, since it was asked .*\."
+    r"Is being stopped \(asked by ada\), and still runs task 'stays', which is being stopped \(.*\), and still runs on "
+    r"\S+ for .* s\."
 )
 async def stopping(scene: Scene) -> UUID:
     id = await scene.run("wait.stays_on", "select from execution where parent = $1 and status = 'running'")
@@ -532,12 +538,12 @@ async def begun_by_hand(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for an executor, and none is alive\.")
+@kind(r"Waits for an executor, and none is online\.")
 async def workflow_without_executor(scene: Scene) -> UUID:
     return await begun_by_hand(scene)
 
 
-@kind(r"Waits for an executor, which is about to start its next tasks: none of its tasks runs\.")
+@kind(r"Waits for an executor to start its next tasks; none of its tasks is running\.")
 async def workflow_about_to_go_on(scene: Scene) -> UUID:
     id = await begun_by_hand(scene)
     await scene.executor()
@@ -545,7 +551,7 @@ async def workflow_about_to_go_on(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for a repair: an executor gave up its message on workflow\.started 1 time, last .* ago: its mapping is odd\."
+    r"Waits for a fix: executors could not handle its message on workflow\.started \(1 time, last .* ago\): its mapping is odd\."
 )
 async def workflow_given_up(scene: Scene) -> UUID:
     id = await begun_by_hand(scene)
@@ -553,7 +559,7 @@ async def workflow_given_up(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Is ending \(asked by ada\)\.")
+@kind(r"Is being stopped \(asked by ada\)\.")
 async def stopping_without_tasks(scene: Scene) -> UUID:
     id = await begun_by_hand(scene)
     await scene.sql(
@@ -591,7 +597,7 @@ async def task_without_execution(scene: Scene) -> UUID:
     )
 
 
-@kind(r"Task second starts once its workflow is not paused and it is its turn\.")
+@kind(r"Task second starts when its workflow is resumed and has room for it\.")
 async def task_due(scene: Scene) -> UUID:
     scene.task = "second"
     id = await scene.run("wait.two", "select from execution where parent = $1 and status = 'waiting'")
@@ -607,7 +613,7 @@ async def task_due(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Task second waits for an executor, which is about to decide on it: no task before it is open\.")
+@kind(r"Task second waits for an executor to start or skip it: all tasks before it have ended\.")
 async def task_about_to_be_decided(scene: Scene) -> UUID:
     id = await task_due(scene)
     await scene.sql("delete from workflow_task where record ->> 'status' = 'due'")

@@ -65,6 +65,29 @@ def test_a_large_graph_has_a_box_for_each_column(tasks: int, collapsed: bool) ->
     assert len(drawn.boxes) == (tasks // 10 if collapsed else tasks)
 
 
+@pytest.mark.parametrize(
+    ("schema", "kind", "types"),
+    [
+        ({"type": ["string", "array"]}, "mixed", ["string", "array"]),
+        ({"anyOf": [{"type": "string"}, {"type": "array"}]}, "mixed", ["string", "array"]),
+        ({"oneOf": [{"type": "object"}, {"type": "string"}]}, "mixed", ["object", "string"]),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "text", []),
+        ({"anyOf": [{"type": "integer"}, {"type": "array"}]}, "json", []),
+        ({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/a"}]}, "json", []),
+        ({}, "json", []),
+    ],
+)
+def test_value_of_several_types_has_a_field(schema: object, kind: str, types: list[str]) -> None:
+    [field] = fields({"properties": {"to": schema}})
+    assert (field.kind, list(field.types)) == (kind, types)
+
+
+@pytest.mark.parametrize(("value", "text"), [("a", "a"), ("7", '"7"'), (["a"], '["a"]'), ('"', '"')])
+def test_value_in_a_mixed_field_is_not_ambiguous(value: object, text: str) -> None:
+    [field] = fields({"properties": {"to": {"type": ["string", "array"]}}}, value={"to": value})
+    assert field.value == text
+
+
 def test_waiting_stands_apart_from_running() -> None:
     assert seconds(stay("requested", 0, 1), stay("queued", 1, 4), stay("running", 4, 9)) == [
         (QUEUED, 0, 4),

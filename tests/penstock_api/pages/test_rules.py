@@ -62,7 +62,7 @@ async def test_secrets_are_masked_and_a_rule_of_one_tenant_says_so(page: Page, s
     assert '"pin": "***"' in said
     assert "4711" not in said
     said = await tried(page, '{"pin": "4711"}', "public")
-    assert "it is for events of tenant theirs, and this is one of public" in said
+    assert "the rule is for tenant theirs, and the event is of tenant public" in said
 
 
 async def test_rule_of_several_events_plays_a_list(page: Page, site: Site) -> None:
@@ -79,7 +79,7 @@ async def test_rule_of_several_events_plays_a_list(page: Page, site: Site) -> No
     text = await page.get_by_role("status").last.inner_text()
     assert "Events 0, 2: a match of 2 events" in text
     assert '"pin": "***"' in text
-    assert "Event 1: no match: no other events completed a match with it" in text
+    assert "Event 1: no match: the other events that a match needs" in text
     assert await severe_findings(page, whole=True) == []
     assert await site.house.rows("select count(*) from event") == count
 

@@ -139,7 +139,7 @@ async def test_a_token_has_no_account(api: Api, call: httpx.AsyncClient) -> None
     listed = await call.get(f"{ACCOUNT}/sessions")
     assert (listed.status_code, "has no account" in listed.json()["detail"]) == (404, True)
     assert (await change(call, PASSWORD, NEW)).status_code == 404
-    assert "A token has no password" in (await call.get("/account")).text
+    assert "a token, which has no password" in (await call.get("/account")).text
 
 
 async def test_account_page_names_browsers_and_marks_this_one(api: Api, browser: httpx.AsyncClient) -> None:

@@ -109,7 +109,8 @@ class HttpRequest(Options):
     form: Templates | None = None
     text: Template = None
     files: dict[str, HttpFile] | None = None
-    """The files of a multipart body, with the fields of `form`."""
+    """The files of a multipart body, with the fields of `form`. A file with null as content is left out; `{}` makes a multipart
+    body of fields alone."""
     content_type: str | None = None
     """The type of a `text` body: `text/plain; charset=utf-8` if it is not set."""
     expect: Statuses = Field(default=["2xx"], min_length=1)

@@ -47,7 +47,7 @@ def parse_fields(text: str) -> list[str]:
     if len(parts) not in (5, 6):
         raise DefinitionError(
             f"Schedule {text!r} has {len(parts)} fields, not five or six.",
-            hint="minute hour day-of-month month day-of-week; with six, seconds come before them.",
+            hint="Write minute hour day-of-month month day-of-week, or six fields with the seconds first.",
         )
     fields = SIX[-len(parts) :]
     values: dict[str, set[int]] = {}

@@ -20,11 +20,11 @@ Reason = Literal["expired", "answered", "full", "late", "changed"]
 """The reason why an event left a window without a match."""
 
 DROPPED: Mapping[Reason, str] = {
-    "expired": "no other events completed a match with it within its window",
-    "answered": "the event whose absence the rule watches came within its window",
+    "expired": "the other events that a match needs did not come before its window closed",
+    "answered": "the event that was expected came in time, so there is nothing to report",
     "full": f"its window had more than {MAX_EVENTS:,} events",
-    "late": "it was stored too long after its time",
-    "changed": "the rule was disabled or deleted, or its window was changed",
+    "late": "it arrived later than the lateness of the window allows",
+    "changed": "the rule was disabled, deleted or given another window",
 }
 """The sentence that an operator reads for each reason."""
 
@@ -55,9 +55,9 @@ class Window:
             return f"matches if no event of {triggers[1]} comes before it closes"
         missing = self.needed - len(filled)
         if missing <= 0:
-            return "is complete"
+            return "has all events that it needs"
         if self.pattern == "count":
-            return f"still needs {missing:,} more of {triggers[0]}"
+            return f"needs {missing:,} more {'event' if missing == 1 else 'events'} of {triggers[0]}"
         names = [triggers[part] for part in range(self.parts) if part not in filled]
         of = f"{missing} of " if len(names) > missing else ""
         return f"still needs {of}{', '.join(names)}"

@@ -48,7 +48,7 @@ class Why:
         where = f" of the child {last.inside}" if len(self.path) > 1 else ""
         if len(self.path) > 2:
             where += f" ({'.'.join(step.name for step in self.path)})"
-        return f"{self.own} {last.kind} {last.name!r}{where}; that {last.kind} {self.cause.clause}"
+        return f"{self.own} {last.kind} {last.name!r}{where}, which {self.cause.clause}"
 
     @property
     def sentence(self) -> str:

@@ -31,12 +31,12 @@ async def given_up(
     if letter is None:
         return None
     clause = (
-        f"waits for a repair: an executor gave up its message on {letter.queue} {count(letter.count, 'time')}, last "
-        f"{span(letter.age)} ago: {letter.reason}"
+        f"waits for a fix: executors could not handle its message on {letter.queue} ({count(letter.count, 'time')}, last "
+        f"{span(letter.age)} ago): {letter.reason}"
     )
     what_to_do = (
-        f"It is tried again every {span(settings.restage_age)}, and goes on once the cause is mended; "
-        f"penstock dead-letters show {letter.id} tells more."
+        f"An executor retries it every {span(settings.restage_age)}, so it continues once the cause is fixed. "
+        f"See the message with: penstock dead-letters show {letter.id}"
     )
     facts = {name: value for name, value in asdict(letter).items() if name != "body"}
     return clause, what_to_do, facts

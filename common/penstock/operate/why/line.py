@@ -25,24 +25,24 @@ HISTORY = 3
 async def queued(session: Session, row: Execution, settings: Settings) -> Why:
     place = await admission_line.place(session, row.id)
     if place is None:
-        return why_of(row, "message", "waits for its next status: it has just left the line, so ask again")
+        return why_of(row, "message", "has just left the line, and is about to be scheduled")
     limits = await admission_line.limits(session, place.lane, row.id)
     keys = [{"limit": limit.ref, "group": group_of(limit.group_value, limit.by)} for limit in limits]
     facts: dict[str, Any] = {"waited": place.waited, "keys": keys, "priority": -place.rank}
     if place.gate_kind == "regroup":
-        changed = "Its limits have changed, and it is put in line again, at its old place."
+        changed = "Its limits have changed. An executor will put it back in line, at its old place."
         if not await presence.executors(session, settings):
             return why_of(row, "outage", presence.NO_EXECUTOR, changed, presence.START_EXECUTOR, **facts)
-        clause = "waits for an executor, which puts it in line again at its old place, since its limits have changed"
+        clause = (
+            "waits for an executor to put it back in line at its old place, since its limits have changed"
+        )
         return why_of(row, "regroup", clause, **facts)
     if place.gate_kind == "worker":
         workers = await presence.workers(session, row, settings)
         facts |= {"workers": asdict(workers), "route": row.queue}
         if workers.able:
-            return why_of(
-                row, "worker", "waits to be admitted, which is about to happen: a worker has come", **facts
-            )
-        passed = "Other executions pass it meanwhile, and it keeps its place."
+            return why_of(row, "worker", "is about to be admitted: a worker for it is online now", **facts)
+        passed = "It keeps its place in line. Other executions may start before it."
         return why_of(row, "worker", *presence.missing(row, workers), passed, **facts)
     return await _before(session, row, settings, place, limits, facts)
 
@@ -59,7 +59,9 @@ async def _before(
     results may differ."""
     limit = next((entry for entry in limits if entry.limit_id == place.gate_limit), None)
     if limit is None:
-        return why_of(row, "regroup", "waits for its limits, which have just changed: ask again", **facts)
+        return why_of(
+            row, "regroup", "waits for a new place in line, since its limits have just changed", **facts
+        )
     other_limits = [entry.ref for entry in limits if entry.limit_id != place.gate_limit]
     holders = await admission_line.holders(session, limit)
     position = 1 + await admission_line.ahead(session, row.id, place)
@@ -77,10 +79,10 @@ async def _before(
     whose = "".join(f" for {name}={_short(value)}" for name, value in (facts["group"] or {}).items())
     turn = f"it is {ordinal(position)} in line"
     if place.fair_group is not None:
-        turn += ", where the groups take turns"
-    details = [] if seconds is None else [f"At the pace so far its turn comes in about {span(seconds)}."]
+        turn += ", and the groups of this limit take turns"
+    details = [] if seconds is None else [f"At the current pace it starts in about {span(seconds)}."]
     if other_limits:
-        details.append(f"It needs a slot of {' and '.join(other_limits)} as well.")
+        details.append(f"It also needs a slot of {' and '.join(other_limits)}.")
     if limit.breaker:
         rows = [
             row
@@ -102,19 +104,19 @@ async def _before(
             details.insert(0, f"Raise it with: penstock raise-budget {row.id} {limit.unit} AMOUNT")
         return why_of(row, because, _costs(limit, whose, turn), *details, **facts)
     if limit.needs is None and limit.max is not None and limit.held >= limit.max:
-        clause = f"waits for {_held(limit, limit.max, whose, turn, holders)}"
+        clause = f"waits for a slot of {limit.ref}{whose}: {turn}; {_held(limit, limit.max, holders)}"
         return why_of(row, "limit", clause, *details, **facts)
     facts["next_look"] = limit.next_look
     if limit.rate_count is not None and (limit.next_look or 0) > 0:
         clause = (
-            f"waits for the rate of {limit.ref}{whose} ({limit.rate_count} in {span(limit.rate_seconds)}): {turn}, "
-            f"and the next may start in {span(limit.next_look)}"
+            f"waits for the rate limit {limit.ref}{whose} ({limit.rate_count} in {span(limit.rate_seconds)}): {turn}; "
+            f"the next start is allowed in {span(limit.next_look)}"
         )
         return why_of(row, "rate", clause, *details, **facts)
-    room = f"There is room under {limit.ref}{whose}."
+    room = f"The limit {limit.ref}{whose} has room."
     if not await presence.executors(session, settings):
         return why_of(row, "outage", presence.NO_EXECUTOR, room, presence.START_EXECUTOR, **facts)
-    clause = f"waits to be admitted, which is about to happen: there is room under {limit.ref}{whose}"
+    clause = f"is about to be admitted: the limit {limit.ref}{whose} has room"
     return why_of(row, "limit", clause, **facts)
 
 
@@ -123,7 +125,9 @@ def _broken(breaker: BreakerState, whose: str, turn: str) -> str:
     name = breaker.ref.removesuffix(".breaker")
     if breaker.state == "releasing":
         calls = count(breaker.allowed or 0, "call")
-        return f"waits for the breaker of {name}{whose}, which is releasing: {turn}, and at most {calls} may be under way"
+        return (
+            f"waits for the breaker of {name}{whose}, which is closing and lets at most {calls} run: {turn}"
+        )
     since = "" if breaker.since is None else f" since {breaker.since:%Y-%m-%d %H:%M:%S} UTC"
     if breaker.by_whom is not None:
         reason = f" ({breaker.reason})" if breaker.reason else ""
@@ -131,12 +135,12 @@ def _broken(breaker: BreakerState, whose: str, turn: str) -> str:
     else:
         cause = f"{breaker.failed} of the last {breaker.attempts} attempts failed"
     if breaker.probe_in is None:
-        probe = f"it stays open until: penstock breaker close {name}"
+        probe = f"close it with: penstock breaker close {name}"
     elif breaker.probe_in > 0:
         probe = f"next probe in {span(breaker.probe_in)}"
     else:
-        probe = "a probe is under way"
-    return f"waits for the breaker of {name}{whose}, open{since}: {cause}, {probe}; {turn}"
+        probe = "a probe is running"
+    return f"waits for the breaker of {name}{whose}, open{since}: {cause}; {turn}; {probe}"
 
 
 def _costs(limit: KeyLimit, whose: str, turn: str) -> str:
@@ -144,12 +148,12 @@ def _costs(limit: KeyLimit, whose: str, turn: str) -> str:
     unit = f" {limit.unit}" if limit.unit else ""
     if limit.budget is not None:
         remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {_amount(limit.budget)} are left"
-        return f"waits for the budget of its tree: needs {_amount(limit.needs)}{unit}, {remainder}; {turn}"
+        return f"waits for the budget of its execution tree: it needs {_amount(limit.needs)}{unit}, and {remainder}; {turn}"
     whole = limit.rate_count if limit.rate_count is not None else limit.max
     where = "" if limit.rate_seconds is None else f" in {_window(limit.rate_seconds)}"
     remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {whole:,} are left{where}"
     refill = f", refilled in {span(limit.next_look)}" if (limit.next_look or 0) > 0 else ""
-    return f"waits for the limit {limit.ref}{whose}: needs {_amount(limit.needs)}{unit}, {remainder}{refill}; {turn}"
+    return f"waits for the limit {limit.ref}{whose}: it needs {_amount(limit.needs)}{unit}, and {remainder}{refill}; {turn}"
 
 
 def _amount(value: float | None) -> str:
@@ -161,18 +165,16 @@ def _window(seconds: float) -> str:
     return names.get(seconds, f"the last {span(seconds)}")
 
 
-def _held(limit: KeyLimit, maximum: int, whose: str, turn: str, holders: list[SlotHolder]) -> str:
+def _held(limit: KeyLimit, maximum: int, holders: list[SlotHolder]) -> str:
+    """Return a clause about the executions that hold the slots of a full limit."""
     if not holders:  # all holders have ended since the place in line was read
-        return f"a slot of {limit.ref}{whose} that has just become free: {turn}; ask again"
+        return "one has just become free"
     oldest = holders[0]
     holder = f" on {oldest.worker}" if oldest.worker else ""
     since = f"for {span(oldest.seconds)}{holder}"
     if maximum == limit.held == 1:
-        return f"the slot of {limit.ref}{whose}: {turn}; {oldest.id} ({oldest.action}) holds it, {since}"
-    return (
-        f"one of {count(maximum, 'slot')} of {limit.ref}{whose}: {turn}; {count(limit.held, 'execution')} "
-        f"{'holds' if limit.held == 1 else 'hold'} a slot, the oldest ({oldest.id}, {oldest.action}) {since}"
-    )
+        return f"{oldest.id} ({oldest.action}) has held the only slot {since}"
+    return f"{limit.held} of {count(maximum, 'slot')} are in use, the longest by {oldest.id} ({oldest.action}) {since}"
 
 
 async def _guess(session: Session, place: LinePlace, position: int) -> float | None:

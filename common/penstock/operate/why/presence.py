@@ -10,7 +10,7 @@ from penstock.store.processes import presence
 from penstock.store.processes.presence import Workers
 from penstock.store.session.database import Session
 
-NO_EXECUTOR = "waits for an executor, and none is alive"
+NO_EXECUTOR = "waits for an executor, and none is online"
 START_EXECUTOR = "Start one with `penstock executor`, or everything with `penstock dev`."
 
 
@@ -29,13 +29,13 @@ def missing(row: Execution, workers: Workers) -> tuple[str, str]:
     """Return a clause that says which worker is missing, and a sentence that says what to start."""
     route = row.open_queue.removeprefix(WORK)
     if workers.leaving:
-        near = f"{count(workers.leaving, 'worker')} could, and will take no more work"
+        near = f"{count(workers.leaving, 'worker')} could, but will take no new work"
     elif workers.on_route:
-        near = f"{count(workers.on_route, 'worker')} of that route without the action"
+        near = f"{count(workers.on_route, 'worker')} of that route, without the action"
     elif workers.with_action:
         near = f"{count(workers.with_action, 'worker')} with the action on other routes"
     else:
-        near = f"{count(workers.live, 'other worker')} alive" if workers.live else "no worker is alive at all"
+        near = f"{count(workers.live, 'other worker')} online" if workers.live else "no worker is online"
     return (
         f"waits for a worker that serves the route {route} and has {row.action}: there is none ({near})",
         f"Start one: penstock worker --module FILE --routes {route}",

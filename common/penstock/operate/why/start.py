@@ -20,8 +20,8 @@ from penstock.store.session import clock
 from penstock.store.session.database import Session
 
 BROKER_TROUBLE = (
-    "RabbitMQ is away, full, or lacks the queue. The message goes out as soon as the broker takes it; `penstock doctor` tells "
-    "more."
+    "RabbitMQ is unreachable or full, or lacks the queue. The message is sent as soon as RabbitMQ accepts it. "
+    "Find the cause with: penstock doctor"
 )
 LATE = 5.0
 """Seconds after which an unpublished message counts as stuck."""
@@ -51,17 +51,19 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
         return why_of(row, "outage", letter[0], letter[1], **facts, dead_letter=letter[2])
     age = await clock.seconds_since(session, row.since)
     if message is None and timer is None and age > settings.restage_age:
-        remedy = f"If the broker lost it, an executor stages it again after {span(settings.restage_age)}."
-        clause = f"waits for its message, which is not here, and has been ready for {span(age)}"
+        remedy = (
+            f"If the broker lost the message, an executor sends it again after {span(settings.restage_age)}."
+        )
+        clause = f"has been ready for {span(age)}, but its message is missing"
         return why_of(row, "message", clause, remedy, **facts)
-    clause = f"waits for an executor, which is about to schedule it; ready for {span(age)}"
+    clause = f"waits for an executor to schedule it, ready for {span(age)}"
     return why_of(row, "message", clause, **facts, seconds=age)
 
 
 async def _held(session: Session, row: Execution) -> Why:
     hold = await holds.hold_of(session, row.id)
     if hold is None:
-        return why_of(row, "held", "waits for an executor: its hold was released a moment ago")
+        return why_of(row, "held", "waits for an executor to schedule it: its hold was released a moment ago")
     reason = f" ({hold.reason})" if hold.reason else ""
     facts: dict[str, Any] = {
         "kind": hold.kind,
@@ -73,9 +75,14 @@ async def _held(session: Session, row: Execution) -> Why:
     until = f" until {hold.until:%Y-%m-%d %H:%M:%S} UTC" if hold.until is not None else ""
     clause = f"waits for the {hold.kind} {hold.name}, which is held by {hold.by}{reason}{until}"
     if hold.releasing_since is not None:
-        details = [f"It is being released: {hold.rate_count} start in {hold.rate_seconds:g} s."]
+        details = [
+            f"The hold is being released: {hold.rate_count} executions start every {hold.rate_seconds:g} s."
+        ]
     else:
-        details = ["It keeps its place.", f"Release it with: penstock release {hold.kind} {hold.name}"]
+        details = [
+            "It keeps its place in line.",
+            f"Release the hold with: penstock release {hold.kind} {hold.name}",
+        ]
     return why_of(row, "held", clause, *details, **facts)
 
 
@@ -100,11 +107,11 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
         )
     error = orjson.loads(last.error) if last.error else None
     if error is None or "carry" in error:
-        clause = f"waits for its next attempt, which is due {when}, since its action put itself off"
+        clause = f"waits for its next attempt, which is due {when}: the action deferred itself"
         return why_of(row, "timer", clause, **facts, timer="defer")
     facts["error"] = error
     clause = (
-        f"waits for attempt {row.attempt + 1}, which is due {when}, since attempt {last.attempt} failed "
+        f"waits for attempt {row.attempt + 1}, which is due {when}: attempt {last.attempt} failed "
         f"({error.get('type')}: {error.get('message')})"
     )
     sooner = f"Change that with: penstock reschedule {row.id} --in SECONDS"
@@ -157,21 +164,23 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
         clause = f"waits for room on {able}: {_refused(row, parked)}"
         return why_of(row, "route", clause, place_text, **facts)
     if workers.busy >= workers.slots:
-        clause = f"waits for a free slot of {able}, which had all {count(workers.slots, 'slot')} taken at the last heartbeat"
+        clause = f"waits for a free slot of {able}, which had no free slot at the last heartbeat"
         return why_of(row, "route", clause, place_text, **facts)
     if message is None and age > settings.restage_age and not ahead.count:
         remedy = (
-            f"If the broker lost its message, an executor stages it again after {span(settings.restage_age)}."
+            f"If the broker lost its message, an executor sends it again after {span(settings.restage_age)}."
         )
-        clause = f"waits on its route for {span(age)}, and {able} did not take it"
+        clause = f"has waited on its route for {span(age)}, and {able} did not claim it"
         return why_of(row, "route", clause, remedy, **facts)
-    clause = f"waits for {able} to take it, for {span(age)}"
+    clause = f"has waited {span(age)} for {able} to claim it"
     return why_of(row, "route", clause, place_text, **facts)
 
 
 def _place_text(row: Execution, ahead: AheadOnRoute) -> str:
     """Return how many executions come before it on its route, and why these do."""
-    text = f"{ahead.count} {'stands' if ahead.count == 1 else 'stand'} before it on {row.queue}"
+    text = (
+        f"{count(ahead.count, 'execution')} {'is' if ahead.count == 1 else 'are'} ahead of it on {row.queue}"
+    )
     reasons = [f"{ahead.higher} of higher priority"] if ahead.higher else []
     if ahead.turns:
         reasons.append(f"{ahead.turns} whose turn it is")
@@ -183,7 +192,7 @@ def _place_text(row: Execution, ahead: AheadOnRoute) -> str:
 def _refused(row: Execution, parked: Parked) -> str:
     """Return a clause about the worker that was offered the execution, and why it could not run it."""
     if not parked.offered:
-        return f"some workers of its route lack {row.action}, and it is offered to the others alone"
+        return f"some workers of its route lack {row.action}, so it is offered only to the others"
     worker = f"the worker {parked.worker}" if parked.worker else "a worker that has left"
     if parked.executor is None:
         return f"it was offered to {worker}, which lacks {row.action}"
@@ -200,4 +209,4 @@ def _trouble(message: WaitingMessage, settings: Settings) -> str | None:
         return None
     tried = f", tried {count(message.tries, 'time')}" if message.tries else ""
     why = f" ({message.error})" if message.error else ""
-    return f"waits for the broker, which has not taken its message for {span(message.age)}{tried}{why}"
+    return f"waits for the broker, which has not accepted its message for {span(message.age)}{tried}{why}"

@@ -32,15 +32,22 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
     clause = f"runs{_on(holder)}, attempt {row.attempt}{_silence(holder, settings)}"
     details = []
     if holder is not None and holder.within is not None and holder.seconds < holder.within:
-        details = [f"It waits up to {span(holder.within)} for a batch of up to {holder.size} to be called."]
+        details = [
+            f"It is collected into a batch: the call starts with {holder.size} executions, or after {span(holder.within)}."
+        ]
     return why_of(row, "running", clause, *details, attempt=row.attempt, **_facts(holder))
 
 
 async def canceling(session: Session, row: Execution, settings: Settings) -> Why:
     holder = await _holder(session, row)
-    clause = f"is ending{_on(holder)}, since it was asked to end ({row.reason}){_silence(holder, settings)}"
+    clause = f"is being stopped ({row.reason}), and still runs{_on(holder)}{_silence(holder, settings)}"
     return why_of(
-        row, "stopping", clause, "It holds its slots until then.", reason=row.reason, **_facts(holder)
+        row,
+        "stopping",
+        clause,
+        "It holds its slots until it has stopped.",
+        reason=row.reason,
+        **_facts(holder),
     )
 
 
@@ -54,7 +61,7 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     if inquiry is None and (wait := await outside_waits.find(session, row.id)) is not None:
         return _outside(row, wait)
     if inquiry is None:
-        return why_of(row, "inquiry", "waits for its answer, which has just come: ask again")
+        return why_of(row, "inquiry", "has just received its answer, and is about to continue")
     assignee = f" ({inquiry.assignee})" if inquiry.assignee else ""
     clause = f"waits for a human{assignee}, asked {span(inquiry.asked)} ago{_until(inquiry.remaining)}: {inquiry.prompt}"
     answer = f"Answer with: penstock answer {row.id} ANSWER --by NAME"
@@ -72,7 +79,8 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
 def _outside(row: Execution, wait: OutsideWait) -> Why:
     """Explain what outside an execution waits for."""
     clause = (
-        f"waits for {wait.name or 'its callback'} outside, since {span(wait.waited)}{_until(wait.remaining)}"
+        f"waits for an outside system to complete {wait.name or 'it'}, for {span(wait.waited)} so far"
+        f"{_until(wait.remaining)}"
     )
     details = []
     if wait.progress is not None:
@@ -100,12 +108,12 @@ async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
     own = f"waits{until} for {' or '.join(waits)}"
     if children:
         own = f"{own} or" if waits else own.rstrip()
-    details = [f"Suspended for {span(wait.seconds)}: it holds no worker."]
-    details += [f"It waits for step {child.name} as well ({child.id})." for child in children[1:]]
+    details = [f"It was suspended {span(wait.seconds)} ago, and occupies no worker."]
+    details += [f"It also waits for step {child.name} ({child.id})." for child in children[1:]]
     details += [f"Send the signal with: penstock signal {row.id} {name} VALUE" for name in wait.signals]
     details += [
-        f"It keeps its slot of {limit} meanwhile (while_waiting: keep), and a child of it is in line for a slot of {limit}: "
-        "where no other slot gets free, neither goes on. Raise the limit, or let it release its slots."
+        f"It keeps its slot of {limit} (while_waiting: keep), and its child waits for a slot of the same limit. "
+        f"If no other slot becomes free, both wait forever. Raise the limit with: penstock limit set {limit} MAX"
         for limit in wait.kept
     ]
     because: Reason = "task" if wait.children else "event" if wait.signals else "timer"
@@ -135,18 +143,16 @@ async def _timed_step(session: Session, row: Execution, remaining: str) -> str:
 
 
 def _until(remaining: float | None) -> str:
-    return "" if remaining is None else f", for {span(remaining)} more"
+    return "" if remaining is None else f", times out in {span(remaining)}"
 
 
 async def _for_event(session: Session, row: Execution) -> Why:
     wait = await waiting_for.event(session, row.id)
     if wait is None:
-        return why_of(row, "event", "waits for an event, which has just come: ask again")
-    which = f" that fits `{wait.filter}`" if wait.filter else ""
-    clause = (
-        f"waits for an event of {wait.trigger}{which}, since {span(wait.seconds)}{_until(wait.remaining)}"
-    )
-    details = [f"The last that it saw: {row.reason}"] if row.reason else []
+        return why_of(row, "event", "has just received its event, and is about to continue")
+    which = f" that matches `{wait.filter}`" if wait.filter else ""
+    clause = f"waits for an event of {wait.trigger}{which}, for {span(wait.seconds)} so far{_until(wait.remaining)}"
+    details = [f"The last event that it checked: {row.reason}"] if row.reason else []
     return why_of(row, "event", clause, *details, **asdict(wait))
 
 
@@ -164,8 +170,8 @@ def _silence(holder: ClaimHolder | None, settings: Settings) -> str:
     if holder is None or holder.silent is None or holder.silent < settings.stale_threshold / 2:
         return ""
     return (
-        f"; that worker was last heard of {span(holder.silent)} ago, and is taken for dead after "
-        f"{span(settings.lost_after)}"
+        f"; the last heartbeat of that worker was {span(holder.silent)} ago, and it counts as dead after "
+        f"{span(settings.lost_after)} without one"
     )
 
 

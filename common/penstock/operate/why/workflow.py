@@ -35,28 +35,33 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
     child = await _first_child(session, row, tasks)
     if head_row and head_row.stop_status:
         facts |= {"stop": head_row.stop_status, "reason": head_row.stop_reason}
-        clause = f"is ending ({head_row.stop_reason})"
+        clause = f"is being stopped ({head_row.stop_reason})"
         if child is None:
             return why_of(row, "stopping", clause, **facts)
         return why_of(
-            row, "stopping", f"{clause}, and waits for", *_further(tasks, child), child=child, **facts
+            row, "stopping", f"{clause}, and still runs", *_further(tasks, child), child=child, **facts
         )
     if head.get("paused"):
         pause = await open_tasks.last_pause(session, row.id)
         facts |= {"paused_by": pause.by if pause else None}
         details = [f"Resume it with: penstock resume {row.id}"]
         if tasks:
-            details.append(f"Still under way: {_listed(tasks)}.")
+            details.append(f"Tasks that are still open: {_listed(tasks)}.")
         return why_of(row, "paused", f"is paused{await paused_by(session, row.id)}", *details, **facts)
     if child is not None:
-        return why_of(row, "task", "waits for", *_further(tasks, child), child=child, **facts)
+        return why_of(row, "task", "runs", *_further(tasks, child), child=child, **facts)
     if letter := await given_up(session, row.id, [WORKFLOW_STARTED, EXECUTION_COMPLETED], settings):
         return why_of(row, "outage", letter[0], letter[1], dead_letter=letter[2], **facts)
     if not await presence.executors(session, settings):
         return why_of(
-            row, "outage", presence.NO_EXECUTOR, "None of its tasks runs.", presence.START_EXECUTOR, **facts
+            row,
+            "outage",
+            presence.NO_EXECUTOR,
+            "None of its tasks is running.",
+            presence.START_EXECUTOR,
+            **facts,
         )
-    clause = "waits for an executor, which is about to start its next tasks: none of its tasks runs"
+    clause = "waits for an executor to start its next tasks; none of its tasks is running"
     return why_of(row, "message", clause, **facts)
 
 
@@ -83,7 +88,7 @@ def _further(tasks: Sequence[OpenTask], child: Child) -> list[str]:
     """Return a sentence about the open executions besides the child; none if there are no others."""
     besides = [task for task in tasks if task.task != child.name or task.count > 1]
     besides = [replace(task, count=task.count - (task.task == child.name)) for task in besides]
-    return [f"It waits for these as well: {_listed(besides)}."] if besides else []
+    return [f"Other open tasks: {_listed(besides)}."] if besides else []
 
 
 def _listed(tasks: Sequence[OpenTask]) -> str:
@@ -103,11 +108,11 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
 
     body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
     if body.get("kind") != "workflow":
-        raise NotFound(f"{row.id} is no workflow", hint="Ask without the task.")
+        raise NotFound(f"{row.id} is not a workflow", hint="Leave out the task.")
     graph = Graph(from_body({name: value for name, value in body.items() if name != "kind"}))
     if task not in graph.index:
         near = get_close_matches(task, list(graph.index), n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"There are: {', '.join(graph.index)}."
+        hint = f"Did you mean {near[0]!r}?" if near else f"Its tasks: {', '.join(graph.index)}."
         raise NotFound(f"{row.action} has no task {task!r}", hint=hint)
     execution = await open_tasks.child(session, row.id, task)
     if execution is not None:
@@ -124,7 +129,7 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
         return why_of(
             row,
             "paused",
-            f"task {task} starts once its workflow is not paused and it is its turn",
+            f"task {task} starts when its workflow is resumed and has room for it",
             **facts,
         )
     names = [graph[source].name for source in node.sources] or [
@@ -137,7 +142,7 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
         return why_of(
             row,
             "message",
-            f"task {task} waits for an executor, which is about to decide on it: no task before it is open",
+            f"task {task} waits for an executor to start or skip it: all tasks before it have ended",
             **facts,
         )
     listed = ", ".join(f"{name} ({status})" for name, status in list(waits_for.items())[:5])

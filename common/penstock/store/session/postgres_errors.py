@@ -67,7 +67,7 @@ def in_our_words(error: BaseException, *, may_seal: bool = False) -> PenstockErr
         case "PN002":  # raised by check_ids
             return WrongClock(
                 "this machine's clock is more than an hour off the database's",
-                hint="Set it right (NTP), and try again.",
+                hint="Correct the clock (NTP), and try again.",
             )
         case "PN005" if may_seal:  # of refuse_clear
             return KeysChanged(str(error))

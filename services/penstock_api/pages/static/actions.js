@@ -94,11 +94,20 @@ function read(field) {
   if (kind === "integer" || kind === "number") return Number(text);
   if (kind === "date-time") return ofField(text);
   if (kind === "words") return text.split(/[\s,]+/).filter(Boolean);
+  if (kind === "mixed") return mixed(text, field.dataset.types.split(" "));
   if (kind !== "json") return text;
   try { return JSON.parse(text); } catch (error) {
     const name = field.labels?.[0]?.textContent.trim() ?? "this field";
     throw new Error(`${name} is no JSON: ${error.message}\nTexts are in double quotes: "like this".`);
   }
+}
+
+/** A value of one of these types of JSON Schema: as JSON, or else the text as it stands. */
+function mixed(text, types) {
+  let value;
+  try { value = JSON.parse(text); } catch { return text; }
+  const type = value === null ? "null" : Array.isArray(value) ? "array" : Number.isInteger(value) && types.includes("integer") ? "integer" : typeof value;
+  return types.includes(type) ? value : text;
 }
 
 function put(body, place, value) {

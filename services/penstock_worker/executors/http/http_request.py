@@ -116,24 +116,25 @@ def _body(
     fields = list(_pairs(render(request.form or {}, namespace)))
     if request.files is None:
         return urlencode(fields).encode(), "application/x-www-form-urlencoded"
-    files = [(name, _file(name, file, namespace, folder)) for name, file in request.files.items()]
-    encoded = httpx.Request("POST", "http://localhost", data=_grouped(fields), files=files)
+    parts: list[tuple[str, Any]] = [(name, (None, value)) for name, value in fields]
+    for name, file in request.files.items():
+        if (part := _file(name, file, namespace, folder)) is not None:
+            parts.append((name, part))
+    if not parts:
+        return b"", None
+    encoded = httpx.Request("POST", "http://localhost", files=parts)
     return encoded.read(), encoded.headers["content-type"]
-
-
-def _grouped(fields: list[tuple[str, str]]) -> dict[str, Any]:
-    grouped: dict[str, Any] = {}
-    for name, value in fields:
-        grouped.setdefault(name, []).append(value)
-    return grouped
 
 
 def _file(
     name: str, file: HttpFile, namespace: Mapping[str, Any], folder: Path | None
-) -> tuple[str, bytes, str]:
+) -> tuple[str, bytes, str] | None:
+    """Return the part of a file: its name, content and type. None for a content that is null."""
     filename = _text(render(file.filename, namespace)) if file.filename is not None else None
     if file.path is None:
         value = render(file.content, namespace)
+        if value is None:
+            return None
         content = value.encode() if isinstance(value, str) else orjson.dumps(value)
         return filename or name, content, file.type
     if folder is None:
@@ -148,7 +149,7 @@ def _file(
         return filename or os.path.basename(file.path), path.read_bytes(), file.type
     except OSError as error:
         raise ConfigurationError(
-            f"the file {file.path} cannot be read: {error}", hint="Put it there."
+            f"the file {file.path} cannot be read: {error}", hint="Put the file there, or correct its path."
         ) from None
 
 

@@ -111,7 +111,8 @@ class PostgresTransport:
                 await self._connected.wait()
         except TimeoutError:
             raise ConnectionFailed(
-                "PostgreSQL does not take LISTEN", hint="Is there a pooler in between?"
+                "PostgreSQL does not take LISTEN",
+                hint="If a pooler stands before PostgreSQL, set PENSTOCK_DATABASE_POOLER=true.",
             ) from None
 
     async def close(self) -> None:
