@@ -113,6 +113,7 @@ async def _end(
     except Exception as error:
         if not last and not final(error):
             await _until_all_wait()
+            plain.world.closed = True
             return failed_as(error), error
         outcome = failed_as(error)
     await _until_all_wait()
@@ -183,7 +184,8 @@ def play(
         if not causes:
             attempts = 0
         for place in causes:
-            calls, children, state = plain.told_at[place]
+            told_at, calls, children, state = plain.told_at[place]
+            plain.caused_at = min(plain.caused_at, told_at)
             loose.update(call.place for call in plain.world.calls[calls:])
             loose |= plain.world.children.keys() - children
             loose |= plain.state.keys() - state
