@@ -172,6 +172,16 @@ _PLAIN_PLAYS_DIFFERED = {
         ),
         attempts=2,
     ),
+    "child that only the first attempt starts": Program(
+        s.Branches(
+            "group",
+            (
+                s.Branches("semaphore", (s.Sleep(), s.Child(fails=True), s.Child(fails=True))),
+                s.Step(fails=1, tries=2, yields=1),
+            ),
+        ),
+        attempts=2,
+    ),
     "signal that is known with the next look": Program(
         s.Workers(
             2,

@@ -388,7 +388,7 @@ async def test_function_that_returns_when_it_is_asked_to_end_completes() -> None
 
 
 async def test_function_that_returns_after_its_own_time_limit_has_timed_out() -> None:
-    """Nobody requested the end of the run: its caller reports the timeout."""
+    """The end of the run was not requested: the caller of the attempt reports the timeout."""
     task = asyncio.create_task(attempt_of(Outside(memory_of_run()), _returns_nevertheless).run({}))
     await asyncio.sleep(0.1)
     task.cancel(TIME_IS_UP)
