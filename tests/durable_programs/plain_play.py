@@ -143,7 +143,7 @@ def play(
     held: Holds = dict(holds or {})
     failures: list[float] = []
     loose: set[str] = set()
-    children: Counter[str] = Counter()
+    started: Counter[str] = Counter()
     attempts = program.attempts
     before: Plain | None = None
     while True:
@@ -179,9 +179,9 @@ def play(
         [(outcome, error, now, unsaid, running, cut)] = tried
         # A failure that was told replays at once, and ends an attempt in which other steps have just begun again.
         loose |= {place for place, instants in rounds.items() if instants and instants[-1] > now - PAUSE}
-        children |= plain.world.children  # a child that an attempt before has started stays
+        started |= plain.world.children  # a child that an attempt before has started stays
         if error is None:
-            plain.world.children = children
+            plain.world.children = started
             return Play(outcome, plain.world, plain.state, loose, plain.instants)
         causes = {error.place for error in chain(error) if hasattr(error, "place")}
         if not causes:

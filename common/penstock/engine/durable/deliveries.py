@@ -270,7 +270,7 @@ class Deliveries(OpenCalls):
 
     @property
     def ending(self) -> bool:
-        """Whether the end of the run is requested, or the function was told it."""
+        """Return whether the end of the run is requested, or the function was told it."""
         return self.ends_as is not None or bool(self.end_reason)
 
     def _tell_end(self, number: int) -> None:
