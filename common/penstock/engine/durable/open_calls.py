@@ -328,8 +328,8 @@ class OpenCalls(ABC):
             running -= done
 
     def reopen(self) -> None:
-        """Deliver results again, because the function that has failed is not tried again. The steps whose function finished
-        meanwhile go on."""
+        """Deliver results again, because the function that has failed is not tried again. Let those steps go on that have
+        finished a call meanwhile."""
         self.closing = False
         for call in self._open:
             if call.task is not None and call.task.done() and call.number is None and call.answer is None:
