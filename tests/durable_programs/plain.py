@@ -71,8 +71,10 @@ class Plain:
         self.state: dict[str, Any] = {}
         self.undos: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
         self.instants: list[float] = []
-        self.told_at: dict[str, tuple[int, frozenset[str], frozenset[str]]] = {}
-        """How many calls, which children and which state there were when a step's failure was told."""
+        self.told_at: dict[str, tuple[float, int, frozenset[str], frozenset[str]]] = {}
+        """When a step's failure was told, and how many calls, which children and which state there were then."""
+        self.caused_at = NEVER
+        """When the first failure was told that caused the failure of this attempt."""
         self.running: dict[str, bool] = {}
         """The steps whose function runs, and whether their failure would be told."""
         self._deadlines = 0
@@ -125,12 +127,14 @@ class Plain:
 
     def _ask(self, place: str) -> None:
         """Ask for a step. One that an attempt before asked for at another instant, after a failure that is forgotten, is called
-        anew: its calls so far are set aside."""
+        anew: its calls so far are set aside. What was asked for before that failure was told stays."""
+        self.world.check_open()
         now = time.monotonic()
         attempt = self._last_asked(place)
         if attempt is not None:
             ended, failed = attempt.world.set_aside[place], attempt.world.set_aside_failures[place]
-            if abs(now - attempt._asked[place]) > SOON / 2:
+            before = attempt._asked[place]
+            if before >= attempt.caused_at and abs(now - before) > SOON / 2:
                 ended += attempt.world.ended(place, attempt.world.calls)
                 failed = attempt.world.failed[place]
                 self.rounds[place] = []
@@ -174,7 +178,7 @@ class Plain:
                 finally:
                     del self.running[place]
         before = len(self.world.calls), frozenset(self.world.children), frozenset(self.state)
-        self.told_at.setdefault(place, before)
+        self.told_at.setdefault(place, (time.monotonic(), *before))
         raise failure
 
     def _failed(self, name: str, place: str, error: Exception) -> StepFailed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -113,6 +113,7 @@ async def _end(
     except Exception as error:
         if not last and not final(error):
             await _until_all_wait()
+            plain.world.closed = True
             return failed_as(error), error
         outcome = failed_as(error)
     await _until_all_wait()
@@ -142,6 +143,7 @@ def play(
     held: Holds = dict(holds or {})
     failures: list[float] = []
     loose: set[str] = set()
+    started: Counter[str] = Counter()
     attempts = program.attempts
     before: Plain | None = None
     while True:
@@ -177,13 +179,16 @@ def play(
         [(outcome, error, now, unsaid, running, cut)] = tried
         # A failure that was told replays at once, and ends an attempt in which other steps have just begun again.
         loose |= {place for place, instants in rounds.items() if instants and instants[-1] > now - PAUSE}
+        started |= plain.world.children  # a child that an attempt before has started stays
         if error is None:
+            plain.world.children = started
             return Play(outcome, plain.world, plain.state, loose, plain.instants)
         causes = {error.place for error in chain(error) if hasattr(error, "place")}
         if not causes:
             attempts = 0
         for place in causes:
-            calls, children, state = plain.told_at[place]
+            told_at, calls, children, state = plain.told_at[place]
+            plain.caused_at = min(plain.caused_at, told_at)
             loose.update(call.place for call in plain.world.calls[calls:])
             loose |= plain.world.children.keys() - children
             loose |= plain.state.keys() - state

@@ -162,6 +162,26 @@ _PLAIN_PLAYS_DIFFERED = {
         s.Branches("gather", (s.Block((s.Signal(timeout=0, listens=2), s.Undo())), s.Child(fails=True)))
     ),
     "state of an attempt that failed": Program(s.Try("wrap", s.Step(fails=1), s.Value("set")), attempts=2),
+    "clean-up that an attempt which is over does not make": Program(
+        s.Branches(
+            "gather",
+            (
+                s.Try("finally", s.Step(yields=3), s.Step("b", fails=1, retryable=False)),
+                s.Step(fails=1, yields=1),
+            ),
+        ),
+        attempts=2,
+    ),
+    "child that only the first attempt starts": Program(
+        s.Branches(
+            "group",
+            (
+                s.Branches("semaphore", (s.Sleep(), s.Child(fails=True), s.Child(fails=True))),
+                s.Step(fails=1, tries=2, yields=1),
+            ),
+        ),
+        attempts=2,
+    ),
     "signal that is known with the next look": Program(
         s.Workers(
             2,
@@ -221,6 +241,14 @@ def test_late_attempt_tells_signal_that_was_sent_before_its_wait() -> None:
     handler = s.Wait(ask=True, comes=None)
     asks = s.Workers(2, 3, s.Try("hide", s.Raise(), handler))
     check(Program(s.Block((s.Step(hours=58), s.Signal("stop"), asks)), sent=(("stop", 1),)), (), {0: 1, 1: 5})
+
+
+def test_step_that_was_recorded_before_the_failure_stays() -> None:
+    """The first attempt waits for the end of the step that `first` cancels, and the second one never begins that step."""
+    race = s.First(((1, s.Child()), (2, s.Step())))
+    program = Program(s.Block((race, s.Step(), race, s.Step("b", fails=2))), attempts=2)
+    calls = [call.place for call in check(program, (), {0: 1}).world.calls if call.recorded]
+    assert calls == ["0.1", "0.3", "0.3"]
 
 
 def test_step_that_is_asked_for_in_another_situation_is_called_anew() -> None:

@@ -69,7 +69,7 @@ class World:
     failures: int = 0
     resumed: float = 0.0
     closed: bool = False
-    """The run is over: nothing is called any more."""
+    """The attempt is over: nothing is called any more."""
 
     async def step(self, place: str, step: Step, extra: str) -> str:
         """Be the function of a step."""
@@ -82,12 +82,13 @@ class World:
         self._end(call)
         return value_of(place, step, extra)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise CancelledError in a task that goes on after the end of its attempt."""
         if self.closed:
             raise asyncio.CancelledError
 
     def _call(self, place: str) -> Call:
-        self._check_open()
+        self.check_open()
         return Call(place, time.monotonic(), cut=self.crashed, failures=self.failures, resumed=self.resumed)
 
     def fails(self, place: str, step: Step) -> bool:
@@ -104,7 +105,7 @@ class World:
 
     def child(self, place: str, fails: bool = False) -> str:
         """Be another action."""
-        self._check_open()
+        self.check_open()
         self.children[place] += 1
         if fails:
             raise OSError(f"<{place}>")

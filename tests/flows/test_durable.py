@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock import DurableContext, Trigger, action
+from penstock import DurableContext, NonRetryable, Trigger, action
 from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
 from penstock.operate.durable_steps import steps_of
 from tests.flows.installation import Installation
@@ -198,6 +198,61 @@ async def test_a_cancelled_function_cleans_up_and_undoes(house: Installation, se
         await house.client.result(id, timeout=20)
     assert failed.value.status == "cancelled"
     assert CALLS == {"book": 1, "clean": 1, "undone": 1, "undone first": 1}
+    await house.quiet()
+    await house.sound()
+
+
+async def undo_slowly() -> None:
+    CALLS["undone slowly"] += 1
+    await asyncio.sleep(0.3)
+
+
+@action(pack="dur", retry={"max_attempts": 3, "initial_delay": 0.01})
+async def fails_early(ctx: DurableContext, hangs: bool) -> None:
+    """Fail for good, or so that it would be tried again, beside a step that hangs."""
+    ctx.on_failure(note, "undone")
+    ctx.on_failure(undo_slowly)
+    if hangs:
+        task = asyncio.create_task(ctx.step("hangs", asyncio.Event().wait))
+        await ctx.step("mark", note, "begun")
+        raise ConnectionError(f"{task} goes on")
+    raise NonRetryable("for good")
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+async def test_a_failed_function_that_is_cancelled_is_undone(house: Installation, hangs: bool) -> None:
+    await house.start(fails_early)
+    id = await house.client.start("dur.fails_early", {"hangs": hangs})
+    while not CALLS["begun" if hangs else "undone slowly"]:
+        await asyncio.sleep(0.01)
+    if hangs:
+        await house.until("select 1 from step where name = 'mark' and told is not null")
+    assert await house.client.cancel(id) == 1
+    with pytest.raises(ExecutionFailed) as failed:
+        await house.client.result(id, timeout=20)
+    assert failed.value.status == "cancelled"
+    assert {"undone": 1, "undone slowly": 1} | ({"begun": 1} if hangs else {}) == CALLS
+    await house.quiet()
+    await house.sound()
+
+
+@action(pack="dur")
+async def returns_nevertheless(ctx: DurableContext) -> str:
+    ctx.on_failure(note, "undone")
+    try:
+        await ctx.step("hangs", asyncio.Event().wait)
+    except asyncio.CancelledError:
+        return "returned"
+    return "never cancelled"
+
+
+async def test_a_cancelled_function_that_returns_completes(house: Installation) -> None:
+    await house.start(returns_nevertheless)
+    id = await house.client.start("dur.returns_nevertheless")
+    await house.until("select 1 from execution where id = $1 and status = 'running'", id)
+    assert await house.client.cancel(id) == 1
+    assert await house.client.result(id, timeout=20) == "returned"
+    assert CALLS == {}
     await house.quiet()
     await house.sound()
 

@@ -264,7 +264,14 @@ class Deliveries(OpenCalls):
         """End the run: deliver the request to the function once, at its present place."""
         if self._end_at is None and not self.end_reason:
             self.ends_as = status
+            if not self.asked_to_end.done():
+                self.asked_to_end.set_result(None)
             self.wake()
+
+    @property
+    def ending(self) -> bool:
+        """Return whether the end of the run is requested, or the function was told it."""
+        return self.ends_as is not None or bool(self.end_reason)
 
     def _tell_end(self, number: int) -> None:
         ends_as, self.ends_as = self.ends_as or "cancelled", None

@@ -56,13 +56,18 @@ class Attempt:
 
     async def run(self, arguments: Mapping[str, Any]) -> Outcome:
         """Run the attempt, and return its outcome. Raises ClaimLost, and CancelledError where the attempt was ended from
-        outside."""
+        outside. A function that was asked to end, and returned a result nevertheless, completes."""
         inside = asyncio.create_task(self._inside(arguments))
         try:
             return await asyncio.shield(inside)
         except asyncio.CancelledError as cancelled:
             if not inside.done():
                 await self._end(inside, await self._end_to_tell(cancelled))
+            if self._backend.asked_to_end() and not inside.cancelled():
+                outcome = inside.result()
+                # The next attempt of a suspended run is told its end.
+                if outcome.kind in ("completed", "suspended"):
+                    return outcome
             raise
         finally:
             inside.cancel()
@@ -149,12 +154,19 @@ class Attempt:
         )
         await deliveries.run(root, root.done)
         outcome: Outcome = root.result()
-        if outcome.error is not None and self._retried(outcome):
+        if outcome.error is not None and not deliveries.ending and self._retried(outcome):
             core.journal.forget_unasked()
             await deliveries.finish_running()
-            await core.write_values()
-            steps = tuple(deliveries.causes(outcome.error.steps))
-            return Outcome(outcome.kind, error=replace(outcome.error, steps=steps, told=core.journal.told))
+            if not deliveries.ending:
+                await core.write_values()
+            if not deliveries.ending:
+                steps = tuple(deliveries.causes(outcome.error.steps))
+                return Outcome(
+                    outcome.kind, error=replace(outcome.error, steps=steps, told=core.journal.told)
+                )
+            deliveries.reopen()
+        if deliveries.ending and outcome.kind != "completed":
+            outcome = _for_good(outcome, deliveries.ends_as)
         while tasks := core.loop.open_tasks():  # the next round cancels newer ones
             for task in tasks:
                 task.cancel()
@@ -163,11 +175,20 @@ class Attempt:
             _check_end(core)
         elif outcome.error is not None:
             undo = core.loop.start(context.undo.run(), core.loop.root)
-            await deliveries.run(undo, undo.done)
+            # The end that may be requested meanwhile is told to the function, and not to the undo.
+            await deliveries.run(root, undo.done)
             if failed := undo.result():
                 outcome.error = outcome.error.followed_by(f"(and not undone: {'; '.join(failed)})")
         await deliveries.finish()
         return outcome
+
+
+def _for_good(outcome: Outcome, ends_as: str | None) -> Outcome:
+    """Return the outcome of a function that was asked to end: no attempt follows it."""
+    error = outcome.error or TaskError(
+        "CancelledError", f"the run was asked to end as {ends_as or CANCELLED}"
+    )
+    return Outcome("failed", error=replace(error, retryable=False))
 
 
 def _all_done(tasks: Sequence[asyncio.Task[Any]]) -> bool:

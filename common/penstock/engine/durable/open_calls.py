@@ -86,6 +86,8 @@ class OpenCalls(ABC):
         self.signals = SignalLines(history.records)
         self.closing = False
         """The function has failed and is tried again: functions of steps that run are let finish, and nothing is told."""
+        self.asked_to_end = self._outside.create_future()
+        """Done once the end of the run is requested."""
 
     @abstractmethod
     def wake(self) -> None:
@@ -317,11 +319,21 @@ class OpenCalls(ABC):
         return bool(self._cancels)
 
     async def finish_running(self) -> None:
-        """Wait until the running functions of steps have finished, and their results are recorded."""
+        """Wait until the running functions of steps have finished, and their results are recorded. Stop waiting if the end of
+        the run is requested: no other attempt would use these results."""
         self.closing = True
-        running = [call.task for call in self._open if call.calling and call.task is not None]
-        if running:
-            await asyncio.wait(running)
+        running = {call.task for call in self._open if call.calling and call.task is not None}
+        while running and not self.asked_to_end.done():
+            done, _ = await asyncio.wait({*running, self.asked_to_end}, return_when=asyncio.FIRST_COMPLETED)
+            running -= done
+
+    def reopen(self) -> None:
+        """Deliver results again, because the function that has failed is not tried again. Let those steps go on that have
+        finished a call meanwhile."""
+        self.closing = False
+        for call in self._open:
+            if call.task is not None and call.task.done() and call.number is None and call.answer is None:
+                self._start(call)
 
     async def finish(self) -> None:
         """Record what is not recorded yet, and cancel the children that no call waits for, because the run has ended

@@ -82,9 +82,8 @@ def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], identities: se
             f"refers to {reference!r} at {place}, which is not in it",
             "Penstock fetches nothing: copy the schema into $defs and refer to #/$defs/name.",
         )
-    for word in ("secret", "writeOnly"):
-        if not isinstance(part.get(word, False), bool):
-            raise Wrong(f"says neither true nor false to {word} at {place}", None)
+    if not isinstance(part.get("secret", False), bool):
+        raise Wrong(f"says neither true nor false to secret at {place}", None)
 
 
 def _is_part(target: Any, identities: set[int]) -> bool:

@@ -255,6 +255,147 @@ async def test_clean_up_of_run_that_was_asleep_ends_with_its_grace(function: Any
     assert (outcome.kind, outcome.error.message, outcome.error.retryable) == ("failed", why, False)
 
 
+async def _finishes() -> str:
+    await asyncio.sleep(0.15)
+    return "done"
+
+
+async def _finishes_soon() -> str:
+    await asyncio.sleep(0.02)
+    return "done"
+
+
+async def _fails_and_is_undone(ctx: DurableContext) -> None:
+    ctx.on_failure(_note)
+    ctx.on_failure(_finishes)
+    raise ValueError("its own error")
+
+
+async def _fails_beside_steps(ctx: DurableContext) -> None:
+    async def cleans_up(name: str, function: Callable[[], Any]) -> None:
+        try:
+            await ctx.step(name, function, retry={"max_attempts": 2, "initial_delay": 50})
+        finally:
+            await ctx.step("clean", _note)
+
+    ctx.on_failure(_note)
+    tasks = [
+        asyncio.create_task(cleans_up(name, function))
+        for name, function in (("long", _hang), ("short", _finishes_soon), ("flaky", _raises_soon))
+    ]
+    await ctx.step("first", _note)
+    raise ValueError(f"{len(tasks)} tasks go on")
+
+
+async def _raises_soon() -> None:
+    await _finishes_soon()
+    raise ConnectionError
+
+
+async def _fails_in_its_clean_up(ctx: DurableContext) -> None:
+    ctx.on_failure(_note)
+    try:
+        await ctx.step("long", _hang)
+    finally:
+        raise ValueError("its own error")
+
+
+async def _defers_in_its_clean_up(ctx: DurableContext) -> None:
+    ctx.on_failure(_note)
+    try:
+        await ctx.step("long", _hang)
+    except asyncio.CancelledError:
+        raise Defer(delay=1) from None
+
+
+UNDONE = Key("on failure _note", 1)
+
+
+@pytest.mark.parametrize("retried", [True, False])
+@pytest.mark.parametrize("function", [_fails_and_is_undone, _fails_in_its_clean_up, _defers_in_its_clean_up])
+async def test_failed_function_with_requested_end_is_undone(function: Any, retried: bool) -> None:
+    """No other attempt follows, whatever the retry policy says. What undoes the function is not cancelled."""
+    memory = memory_of_run()
+    memory.ends_as = "cancelled"
+    outcome = await outcome_of(Outside(memory), function, retried=retried)
+    assert memory.records[UNDONE].status == COMPLETED
+    assert outcome.error is not None
+    assert (outcome.kind, outcome.error.retryable) == ("failed", False)
+    why = "the run was asked to end as cancelled" if function is _defers_in_its_clean_up else "its own error"
+    assert outcome.error.message == why
+
+
+@pytest.mark.parametrize(
+    ("function", "retried"),
+    [
+        (_fails_and_is_undone, False),
+        (_fails_beside_steps, True),
+        (_fails_in_its_clean_up, True),
+        (_defers_in_its_clean_up, False),
+    ],
+)
+async def test_failed_function_is_undone_when_its_end_is_requested(function: Any, retried: bool) -> None:
+    """The request comes while the run is undone, or while steps finish that the next attempt would use."""
+    memory = memory_of_run()
+    attempt = attempt_of(Outside(memory, asked=True), function, retried=retried)
+    task = asyncio.create_task(attempt.run({}))
+    await asyncio.sleep(0.1)
+    memory.ends_as = "cancelled"
+    assert UNDONE not in memory.records
+    task.cancel()
+    await asyncio.wait({task}, timeout=60)
+    assert task.cancelled()
+    assert memory.records[UNDONE].status == COMPLETED
+    before = {key: record.status for key, record in memory.records.items()}
+    again = await outcome_of(Outside(memory), function, retried=retried)
+    assert again.kind == "failed"
+    assert {key: record.status for key, record in memory.records.items()} == before
+
+
+async def test_steps_that_finish_after_a_failure_are_told_before_the_end() -> None:
+    memory = memory_of_run()
+    attempt = attempt_of(Outside(memory, asked=True), _fails_beside_steps, retried=True)
+    task = asyncio.create_task(attempt.run({}))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    await asyncio.wait({task}, timeout=60)
+    statuses = {str(key): record.status for key, record in memory.records.items()}
+    steps = {name: statuses[name] for name in ("1/long", "2/short", "3/flaky")}
+    assert steps == {"1/long": CANCELLED, "2/short": COMPLETED, "3/flaky": CANCELLED}
+    assert [statuses[f"{branch}/clean"] for branch in (1, 2, 3)] == [COMPLETED] * 3
+
+
+async def _returns_nevertheless(ctx: DurableContext) -> str:
+    ctx.on_failure(_note)
+    try:
+        await ctx.step("long", _hang)
+    except asyncio.CancelledError:
+        return "returned"
+    return "never cancelled"
+
+
+async def test_function_that_returns_when_it_is_asked_to_end_completes() -> None:
+    memory = memory_of_run()
+    task = asyncio.create_task(attempt_of(Outside(memory, asked=True), _returns_nevertheless).run({}))
+    await asyncio.sleep(0.1)
+    memory.ends_as = "cancelled"
+    task.cancel()
+    outcome = await asyncio.wait_for(task, 60)
+    assert (outcome.kind, outcome.result) == ("completed", "returned")
+    again = await outcome_of(Outside(memory), _returns_nevertheless)
+    assert (again.kind, again.result) == ("completed", "returned")
+    assert UNDONE not in memory.records
+
+
+async def test_function_that_returns_after_its_own_time_limit_has_timed_out() -> None:
+    """The end of the run was not requested: the caller of the attempt reports the timeout."""
+    task = asyncio.create_task(attempt_of(Outside(memory_of_run()), _returns_nevertheless).run({}))
+    await asyncio.sleep(0.1)
+    task.cancel(TIME_IS_UP)
+    await asyncio.wait({task}, timeout=60)
+    assert task.cancelled()
+
+
 async def test_refused_child_is_refused_in_each_attempt() -> None:
     seen: list[Any] = []
 

@@ -28,6 +28,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a reference to a list": ({"$ref": "#/allOf", "allOf": [{}]}, "refers to '#/allOf'"),
     "a mark that is no boolean": ({"items": {"secret": "yes"}}, "says neither true nor false to secret at items"),
     "a mark that is a number": ({"secret": 1}, "says neither true nor false to secret at its top"),
+    "another mark that is a text": ({"writeOnly": "yes"}, "expected boolean, got string"),
     "a pattern": ({"items": {"pattern": "(x"}}, "has a pattern that is none: '(x'"),
     "a pattern of names": ({"patternProperties": {"(x": {}}}, "has a pattern that is none: '(x'"),
     "a long pattern that is none": ({"pattern": "(" + "x" * 200}, f"is none: '({'x' * 99}'"),

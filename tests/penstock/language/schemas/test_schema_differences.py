@@ -35,6 +35,24 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         {"n": {"type": "integer", "default": 3}},
         ["n.default: only the worker has it, as 3"],
     ),
+    ({"n": {"x-unit": "s"}}, {"n": {}}, []),
+    (
+        {"n": {"anyOf": [{"type": "string", "minLength": 1, "title": "Name"}, {"type": "integer"}]}},
+        {"n": {"anyOf": [{"type": "string", "minLength": 1}, {"type": "integer"}]}},
+        [],
+    ),
+    (
+        {"n": {"anyOf": [{"minLength": 1}, {"maximum": 2}]}},
+        {"n": {"anyOf": [{"minLength": 3}, {"maximum": 2}]}},
+        [
+            'n.anyOf: the definition has [{"minLength":1},{"maximum":2}], the worker [{"minLength":3},{"maximum":2}]'
+        ],
+    ),
+    (
+        {"n": {"const": "a" * 78}},
+        {"n": {"const": "b" * 79}},
+        [f'n.const: the definition has "{"a" * 78}", the worker "{"b" * 79}…'],
+    ),
     (
         {"lines": {"type": "array", "items": {"type": "object", "properties": {"sku": {"type": "string"}}}}},
         {"lines": {"type": "array", "items": {"type": "object", "properties": {"sku": {"type": "integer"}}}}},
@@ -48,6 +66,12 @@ def test_difference_is_told_by_place(
     defined: dict[str, Any], offered: dict[str, Any], texts: list[str]
 ) -> None:
     assert list(schema_differences(parameters_schema(defined), parameters_schema(offered))) == texts
+
+
+def test_difference_of_whole_schemas_is_told_without_a_place() -> None:
+    assert list(schema_differences(True, {"type": "string"})) == [  # type: ignore[arg-type]
+        'the definition has true, the worker {"type":"string"}'
+    ]
 
 
 def changed(chance: Random, schema: Any) -> Any:
