@@ -128,10 +128,18 @@ class Orquesta:
                 if default is not None:
                     default.drop()  # the parameter always has a value
                 continue
+            if name in self._surroundings.computed:
+                if default is not None:
+                    default.drop()
+                computed[name] = self._surroundings.computed[name]
+                target_action.add(name)
+                continue
             about = parameters.setdefault(name, {})
             value = default.value() if default is not None else None
             if value is not None and about.get("default") is None and not about.get("required"):
-                names = OrquestaNames("start", target_action, surroundings=self._surroundings)
+                names = OrquestaNames(
+                    "start", target_action, _inlined(computed), surroundings=self._surroundings
+                )
                 try:
                     ours = as_expression(value, names)
                     if template(value, names) == value:
@@ -164,9 +172,7 @@ class Orquesta:
         self, variables: list[tuple[str, Node | None, int]], inputs: set[str], computed: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the variables. A variable that depends on another one contains that one's expression."""
-        inlined = {
-            name: Ours(f"({text.removeprefix('{{ ').removesuffix(' }}')})") for name, text in computed.items()
-        }
+        inlined = _inlined(computed)
         computed_inputs = {name: ours.text for name, ours in inlined.items()}
         mapped: dict[str, Any] = {}
         for name, node, line in variables:
@@ -843,6 +849,13 @@ class _ItemNames:
         if len(self._parts) > 1:
             return Ours(f"item[{self._parts.index(name)}]")
         return Ours("(item[0] if item is sequence and item is not string and item is not mapping else item)")
+
+
+def _inlined(computed: Mapping[str, str]) -> dict[str, Ours]:
+    """Return the expressions of templates that are one expression each."""
+    return {
+        name: Ours(f"({text.removeprefix('{{ ').removesuffix(' }}')})") for name, text in computed.items()
+    }
 
 
 def _earlier(variable: str) -> str:
