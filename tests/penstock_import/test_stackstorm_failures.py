@@ -185,3 +185,19 @@ def test_task_that_two_transitions_reach_is_gap_unless_they_exclude_each_other(
     workflow = {"vars": [{"n": "a"}, {"m": "b"}], "tasks": tasks | {"last": {"action": "core.noop"}}}
     _, report = imported(tmp_path, workflow)
     assert any("may be reached several times" in gap.what for gap in report.gaps) == is_gap, report.gaps
+
+
+@pytest.mark.parametrize(
+    ("target", "variable", "is_gap"),
+    [("fail", "said", True), ("fail", "other", False), ("last", "said", False)],
+)
+def test_output_of_failed_workflow_is_named(tmp_path: Path, target: str, variable: str, is_gap: bool) -> None:
+    tasks = {
+        "start": {"action": "core.noop", "next": [{"publish": [{variable: "no"}], "do": target}]},
+        "last": {"action": "core.noop"},
+    }
+    _, report = imported(
+        tmp_path,
+        {"vars": [{"said": ""}, {"other": ""}], "tasks": tasks, "output": [{"said": "<% ctx(said) %>"}]},
+    )
+    assert any("publishes said and fails" in gap.what for gap in report.gaps) == is_gap, report.gaps

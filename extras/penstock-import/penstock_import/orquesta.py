@@ -4,7 +4,7 @@ task with such an input fails, and such a condition never holds."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
@@ -112,6 +112,7 @@ class Orquesta:
         self._tell_differences(graph)
         if output is not None:
             body["output"] = self._output(output)
+            self._tell_failed_output(self._reads.get("", ()))
         return {name: part for name, part in body.items() if part or name == "tasks"}
 
     # -- inputs, variables, output --------------------------------------------------------------------------------
@@ -697,6 +698,21 @@ class Orquesta:
                 ):
                     self._gap(step.line, f"{name} goes to fail and to other tasks: StackStorm runs only the first of those",
                               "Here what comes after them runs, too.")  # fmt: skip
+
+    def _tell_failed_output(self, read: Collection[str]) -> None:
+        """Name what is published for the output of a workflow as it fails: StackStorm gives the output then, too."""
+        for name, task in self._tasks.items():
+            for step in (task.get("next") or Node(1)).parts():
+                do = step.get("do")
+                if do is None or "fail" not in _names_of(do.peek()):
+                    continue
+                for variable, _, line in self._pairs(step.get("publish"), take=False):
+                    if variable in read:
+                        self._gap(
+                            line,
+                            f"{name} publishes {variable} and fails the workflow, whose output StackStorm gives nevertheless",
+                            "A workflow that failed has an error here and no output: hand the value on before.",
+                        )
 
     def _says_fail(self, name: str) -> bool:
         return any(
