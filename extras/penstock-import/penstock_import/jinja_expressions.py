@@ -102,12 +102,12 @@ def _joined_text(body: Sequence[nodes.Node], writer: _Writer) -> str:
     parts: list[str] = []
     for node in body:
         if isinstance(node, nodes.Output):
-            for part in node.nodes:
-                parts.append(
-                    literal(part.data).text
-                    if isinstance(part, nodes.TemplateData)
-                    else f"({writer.write(part).text} | string)"
-                )
+            parts += [
+                literal(part.data).text
+                if isinstance(part, nodes.TemplateData)
+                else f"({writer.write(part).text} | string)"
+                for part in node.nodes
+            ]
         elif isinstance(node, nodes.If):
             branches = [(entry.test, entry.body) for entry in (node, *node.elif_)]
             chosen = "".join(

@@ -110,7 +110,7 @@ def _condition(value: str, branch: _Branch, dots_match_newlines: bool) -> str:
     tokens = tokens[: len(tokens) - is_ended]
     if any(isinstance(token, _Anchor) for token in tokens):
         raise NotMapped("a regular expression with an end in its middle")
-    ends_anywhere = not is_ended or not is_fixed and tokens in ([], [_Gap(0)])
+    ends_anywhere = not is_ended or (not is_fixed and tokens in ([], [_Gap(0)]))
     if not is_fixed and tokens and tokens[0] == _Gap(0):
         tokens = tokens[1:]
     if not is_ended and tokens and tokens[-1] == _Gap(0):
