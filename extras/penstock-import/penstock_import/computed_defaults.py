@@ -1,5 +1,5 @@
-"""Defaults of a workflow's parameters that StackStorm computes of other parameters. Each becomes a variable of the workflow,
-which has the value of the parameter, or the text of the default where it is missing or null."""
+"""Defaults of a workflow's parameters that StackStorm computes of other parameters. Each becomes a variable of the workflow.
+It has the value of the parameter, or the computed default if the parameter is missing or null."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ComputedDefaults:
     parameters: Mapping[str, Any]
     """The description of each parameter, by its name."""
     _open: list[str] = field(default_factory=list)
-    """The parameters whose defaults are being written, to find circles."""
+    """The parameters with defaults that are being written, to find circles."""
 
     def of(self, name: str) -> str:
         """Return the template of the variable for a parameter. Raises NotMapped for a default that is not computed, or
@@ -103,7 +103,7 @@ def is_computed(default: Any) -> bool:
 
 
 def without_default(about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the schema of a parameter whose default a variable computes; None for an immutable one, which no caller
+    """Return the schema of a parameter with a default that a variable computes; None for an immutable one, which no caller
     may give."""
     if about.get("immutable") is True:
         return None

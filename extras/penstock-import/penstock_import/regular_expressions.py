@@ -1,6 +1,6 @@
 """The translation of regular expressions to conditions. Penstock has no regular expressions, so only those are translated
-that a few searches for plain texts decide: texts, alternatives, groups, classes, optional parts, `.*` and `.+`, the two
-ends, and where the place is certain also runs of a class (`[0-9]+`, `\\d+`, `\\w*`) and what has to follow or must not."""
+that a few searches for plain texts decide: texts, alternatives, groups, classes, optional parts, `.*`, `.+` and the two
+ends. Where the place is certain, a run of a class (`[0-9]+`, `\\d+`, `\\w*`) and a look ahead are translated as well."""
 
 from __future__ import annotations
 
