@@ -237,7 +237,7 @@ def _yaql_atoms(node: yaql.Expr) -> list[Atom]:
                 return [(subject, value, not holds)]
         case yaql.Call(name, ()) if name in ("succeeded", "failed", "completed"):
             return [(name, _TRUE, True)]
-    return [(repr(node), _TRUE, True)]
+    return [(_truth(node), _TRUE, True)]
 
 
 def _jinja_atoms(node: nodes.Node) -> list[Atom]:
@@ -256,7 +256,12 @@ def _jinja_atoms(node: nodes.Node) -> list[Atom]:
             return [(repr(node.expr), frozenset({_constant(other.value)}), node.ops[0].op == "eq")]
     if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and not node.args:
         return [(node.node.name, _TRUE, True)]
-    return [(repr(node), _TRUE, True)]
+    return [(_truth(node), _TRUE, True)]
+
+
+def _truth(node: object) -> str:
+    """Return the subject of an atom that asks whether a value is true. It may also be equal to a constant."""
+    return f"the truth of {node!r}"
 
 
 def _either(whole: object, first: list[Atom], second: list[Atom]) -> list[Atom]:
@@ -265,7 +270,7 @@ def _either(whole: object, first: list[Atom], second: list[Atom]) -> list[Atom]:
         (subject, values, holds), (other_subject, other_values, other_holds) = first[0], second[0]
         if subject == other_subject and holds and other_holds:
             return [(subject, values | other_values, True)]
-    return [(repr(whole), _TRUE, True)]
+    return [(_truth(whole), _TRUE, True)]
 
 
 def _constant(value: object) -> str:
