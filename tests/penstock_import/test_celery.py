@@ -135,6 +135,24 @@ def test_schedule_of_task_in_other_file_starts_stub(tmp_path: Path) -> None:
     assert any("other.tasks.clean is in no file" in gap.what for gap in report.gaps)
 
 
+def test_settings_hold_for_task_in_other_file(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "from celery import Celery\napp = Celery('shop')\n"
+        "app.conf.beat_schedule = {\n"
+        "    'one': {'task': 'far.one', 'schedule': 60.0}, 'two': {'task': 'near.two', 'schedule': 60.0}\n}\n"
+        "app.conf.task_default_queue = 'slow'\napp.conf.task_time_limit = 90\n"
+        "app.conf.task_routes = {'near.*': {'queue': 'fast'}}\n"
+    )
+    source = CeleryProject(tmp_path / "app.py")
+    actions = source.mapped().actions
+    assert {name: (about["route"], about["timeout"]) for name, about in actions.items()} == {
+        "far_one": ("slow", 90),
+        "near_two": ("fast", 90),
+    }
+    assert source.report.mapped["schedules"] == 2, source.report.gaps
+    assert source.report.found["tasks in other files"] == 2
+
+
 def test_constant_of_two_files_is_that_of_neither(tmp_path: Path) -> None:
     """A name that another file gives another value would change a limit without a word."""
     use = "from celery import shared_task\nLIMIT = {0}\n@shared_task(time_limit=LIMIT)\ndef {1}(): ...\n"

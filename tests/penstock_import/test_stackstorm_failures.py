@@ -158,3 +158,49 @@ def test_cancelled_task_leads_to_nothing(tmp_path: Path, step: dict[str, Any]) -
         "succeeded()",
         "not succeeded() and not cancelled()",
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_gap"),
+    [
+        ("<% ctx().n = 'a' or ctx().n = 'b' %>", "<% ctx().n = 'c' or ctx().n = 'd' %>", False),
+        ("<% ctx().n = 'a' or ctx().n = 'b' %>", "<% not (ctx().n = 'b' or ctx().n = 'a') %>", False),
+        ("<% ctx().n = 'a' %>", "<% ctx().n != 'a' %>", False),
+        ("<% ctx().n = 'a' or ctx().n = 'b' %>", "<% ctx().n = 'b' or ctx().n = 'd' %>", True),
+        ("<% ctx().n = 'a' or ctx().n = 'b' %>", "<% ctx().n != 'a' %>", True),
+        ("<% ctx().n = 'a' or ctx().m = 'b' %>", "<% ctx().n = 'c' or ctx().m = 'd' %>", True),
+        ("<% ctx().n = 1 %>", "<% ctx().n = true %>", True),
+        ("<% ctx().n %>", "<% ctx().n = 'a' %>", True),
+        ("{{ ctx().n }}", "{{ ctx().n == 'a' }}", True),
+        ("<% ctx().n %>", "<% not ctx().n %>", False),
+        ("<% ctx().n = 1 %>", "<% ctx().n = 1.0 %>", True),
+        ("{{ ctx().n == 'a' or ctx().n == 'b' }}", "{{ ctx().n == 'c' }}", False),
+        ("{{ ctx().n == 'a' or ctx().n == 'b' }}", "{{ ctx().n == 'b' }}", True),
+    ],
+)
+def test_task_that_two_transitions_reach_is_gap_unless_they_exclude_each_other(
+    tmp_path: Path, first: str, second: str, is_gap: bool
+) -> None:
+    steps = [{"when": first, "do": "one"}, {"when": second, "do": "two"}]
+    tasks = {"start": {"action": "core.noop", "next": steps}} | {
+        name: {"action": "core.noop", "next": [{"do": "last"}]} for name in ("one", "two")
+    }
+    workflow = {"vars": [{"n": "a"}, {"m": "b"}], "tasks": tasks | {"last": {"action": "core.noop"}}}
+    _, report = imported(tmp_path, workflow)
+    assert any("may be reached several times" in gap.what for gap in report.gaps) == is_gap, report.gaps
+
+
+@pytest.mark.parametrize(
+    ("target", "variable", "is_gap"),
+    [("fail", "said", True), ("fail", "other", False), ("last", "said", False)],
+)
+def test_output_of_failed_workflow_is_named(tmp_path: Path, target: str, variable: str, is_gap: bool) -> None:
+    tasks = {
+        "start": {"action": "core.noop", "next": [{"publish": [{variable: "no"}], "do": target}]},
+        "last": {"action": "core.noop"},
+    }
+    _, report = imported(
+        tmp_path,
+        {"vars": [{"said": ""}, {"other": ""}], "tasks": tasks, "output": [{"said": "<% ctx(said) %>"}]},
+    )
+    assert any("publishes said and fails" in gap.what for gap in report.gaps) == is_gap, report.gaps

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import fnmatch
+import os
 import random
 import re
 from collections.abc import Callable
@@ -125,6 +126,57 @@ def test_regular_expression_holds_when_that_of_python_holds(kind: str) -> None:
             assert holds_here(text, {"v": value}) == holds, (pattern, value, text)
     assert held > 1500
     assert refused < compared
+
+
+CLASS_PIECES = [
+    *("v", "a", "1", "\\.", "-", "_", ".*", ".+", "(a|b)", "$"),
+    *("\\d", "\\d+", "\\d*", "\\d+?", "\\w", "\\w+", "\\w*", "[0-9]", "[0-9]+", "[0-9]*", "[a-c]+", "[0-9]?"),
+    *(
+        "(\\d+\\.)",
+        "([0-9]+|a)",
+        "(?!a|v[0-9]+)",
+        "(?=\\d)",
+        "(?!\\d+$)",
+        "(?!.*1)",
+        "[-.]",
+        "[0-9]+\\.[0-9]+",
+    ),
+]
+OF_TEXTS = "vaab11290..-_²٣½é"
+
+
+@pytest.mark.parametrize("kind", ["regex", "matchregex"])
+def test_class_and_look_ahead_hold_when_those_of_python_hold(kind: str) -> None:
+    rng = random.Random(int(os.environ.get("PENSTOCK_TEST_IMPORT_SEED", "7")))
+    compared, refused, held = 0, 0, 0
+    while compared < int(os.environ.get("PENSTOCK_TEST_IMPORT_CASES", "1000")):
+        pieces = [rng.choice(CLASS_PIECES) for _ in range(rng.randint(1, 4))]
+        pattern = rng.choice(["", "^", "^", "^v"]) + "".join(pieces) + rng.choice(["", "", "$"])
+        try:
+            text = criterion("trigger.v", {"type": kind, "pattern": pattern})
+        except NotMapped:
+            refused += 1
+            continue
+        compared += 1
+        for _ in range(12):
+            value = rng.choice(["", "", "v", "v1"])
+            value += "".join(rng.choice(OF_TEXTS) for _ in range(rng.randint(0, 5)))
+            has_dots = kind == "regex" and "." in pattern.replace("\\.", "")
+            value += rng.choice(["", "", "" if has_dots else "\n"])
+            holds = holds_there(kind, {"v": value}, pattern)
+            held += holds
+            assert holds_here(text, {"v": value}) == holds, (pattern, value, text)
+    assert held > compared
+    assert refused < 3 * compared
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["v[0-9]+", "^.*v[0-9]+", "^[0-9]+5", "^\\d+\\w+", "^[0-9]+(?!a)", "^a(?!^b)", "^[^/]+$", "^\\d{2}"],
+)
+def test_class_whose_place_is_not_certain_is_refused(pattern: str) -> None:
+    with pytest.raises(NotMapped, match="regular expression"):
+        criterion("trigger.v", {"type": "regex", "pattern": pattern})
 
 
 def test_dots_over_several_lines_fail_instead_of_matching() -> None:

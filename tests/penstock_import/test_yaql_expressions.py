@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc  # noqa: F401 (yaql takes it for granted)
 import json
+import os
 import random
 from typing import Any
 
@@ -16,6 +17,8 @@ from penstock_import.orquesta_expressions import template
 from penstock_import.orquesta_names import OrquestaNames
 from penstock_import.wanted_text import NotMapped
 
+CASES = int(os.environ.get("PENSTOCK_TEST_IMPORT_CASES", "270"))
+"""The number of random inputs that are compared."""
 ENGINE = yaql.factory.YaqlFactory().create()
 REFUSED = object()
 VARIABLES = ("n", "m", "s", "t", "l", "d", "e", "z", "b", "f", "rows", "words")
@@ -115,7 +118,7 @@ def written(rng: random.Random, depth: int) -> str:
 def test_random_expressions_have_their_value_in_yaql(seed: int) -> None:
     rng = random.Random(seed)
     compared = 0
-    for _ in range(90):
+    for _ in range(CASES // 3):
         text = written(rng, 3)
         try:
             ours = template(f"<% {text} %>", OrquestaNames("task", VARIABLES))

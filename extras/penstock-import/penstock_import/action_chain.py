@@ -40,8 +40,12 @@ class ActionChain:
                 about["default"] = None
         variables = root.get("vars")
         own: dict[str, Any] = {}
+        computed = self._surroundings.computed
+        names_at_start = _Names("start", parameters, (), {})
+        names_at_start.surroundings = Surroundings(computed=computed)
         for name, child in variables.items() if variables is not None else []:
-            own[name] = self._value(child.value(), child.line, _Names("start", parameters, (), {}), None)
+            own[name] = self._value(child.value(), child.line, names_at_start, None)
+        own = {**computed, **own}
         successors = {
             name: [self._text(node, key) for key in ("on-success", "on-failure") if node.has(key)]
             for name, node in chain.items()
@@ -242,6 +246,9 @@ class _Names:
         """Return the Penstock expression for a bare name, and the number of steps that it covers. Raises NotMapped."""
         if function in self.surroundings.fixed and self.place == "task":
             return fixed_value(self.surroundings, function), 0
+        if function in self.surroundings.computed and self.place == "start":
+            expression = self.surroundings.computed[function].removeprefix("{{ ").removesuffix(" }}")
+            return Ours(f"({expression})"), 0
         if function in self.variables:
             return Ours(member("context", function)), 0
         if function in self.shapes and self.place != "start":

@@ -22,7 +22,7 @@ def guard(when: Any) -> Guard:
     asked_for = guard_of(text if text.startswith("{{") else "{{ " + text + " }}")
     bare = text.removeprefix("{{").removesuffix("}}").strip().removesuffix("()")
     if bare in _KINDS:
-        return Guard(FAILURE, frozenset({("how it failed", _KINDS[bare], True)}))
+        return Guard(FAILURE, frozenset({("how it failed", frozenset({_KINDS[bare]}), True)}))
     if any(subject == "timed_out" and holds for subject, _, holds in asked_for.atoms):
         return Guard(FAILURE, asked_for.atoms)
     return asked_for

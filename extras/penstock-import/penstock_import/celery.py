@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -119,11 +120,13 @@ class CeleryProject:
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)
         settings = CelerySettings(trees, self._gap)
+        schedules = list(settings.entries(BEAT))
+        self._add_tasks_of_schedules(schedules)
         self._routes(list(settings.entries(ROUTES)))
         self._global_settings(self._relevant)
         self._tell_retried_timeouts()
         zone, zone_gap = self._zone(self._relevant)
-        for name, key, value in settings.entries(BEAT):
+        for name, key, value in schedules:
             self._schedule(name, key, value, zone, zone_gap)
         self._taken |= settings.taken
         settings.name_left()
@@ -518,6 +521,16 @@ class CeleryProject:
         if len(names) > 1:
             raise NotMapped(f"several tasks are {task}: {', '.join(sorted(names))}")
         return names.pop() if names else None
+
+    def _add_tasks_of_schedules(self, schedules: list[tuple[str, str, ast.expr]]) -> None:
+        """Add the tasks of schedules that are in no file that was read. Routes and settings hold for them, too."""
+        for file, _, node in schedules:
+            for key, value in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
+                if isinstance(key, ast.Constant) and key.value == "task":
+                    with suppress(NotLiteral, NotMapped):
+                        task = literal(value, self._constants)
+                        if self._known(task) is None:
+                            self._elsewhere(file, value, task)
 
     def _elsewhere(self, file: str, node: ast.expr, task: Any) -> str:
         """Return an action that stands for a task which is in no file that was read."""

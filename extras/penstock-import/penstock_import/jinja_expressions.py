@@ -88,6 +88,38 @@ def translate_text(text: str, names: Names) -> str:
     return '{{ "" }}' + _written(parsed.body, _Writer(names))
 
 
+def translate_to_text(text: str, names: Names) -> Ours:
+    """Translate a text that Jinja renders to an expression with the same text as its value. Raises NotMapped."""
+    try:
+        parsed = _JINJA.parse(text)
+    except TemplateSyntaxError as error:
+        raise NotMapped(f"it is no Jinja: {error.message}") from None
+    return Ours(_joined_text(parsed.body, _Writer(names)), "str")
+
+
+def _joined_text(body: Sequence[nodes.Node], writer: _Writer) -> str:
+    """Return an expression for the text of a part of a template, of which the blocks choose between texts."""
+    parts: list[str] = []
+    for node in body:
+        if isinstance(node, nodes.Output):
+            parts += [
+                literal(part.data).text
+                if isinstance(part, nodes.TemplateData)
+                else f"({writer.write(part).text} | string)"
+                for part in node.nodes
+            ]
+        elif isinstance(node, nodes.If):
+            branches = [(entry.test, entry.body) for entry in (node, *node.elif_)]
+            chosen = "".join(
+                f"{_joined_text(texts, writer)} if {writer.write(test).text} else "
+                for test, texts in branches
+            )
+            parts.append(f"({chosen}{_joined_text(node.else_, writer)})")
+        else:
+            raise NotMapped(f"the block `{type(node).__name__.lower()}` of Jinja in a default")
+    return f"({' ~ '.join(parts)})" if parts else '""'
+
+
 def _written(body: Sequence[nodes.Node], writer: _Writer) -> str:
     text = ""
     for node in body:

@@ -4,7 +4,7 @@ task with such an input fails, and such a condition never holds."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
@@ -112,6 +112,7 @@ class Orquesta:
         self._tell_differences(graph)
         if output is not None:
             body["output"] = self._output(output)
+            self._tell_failed_output(self._reads.get("", ()))
         return {name: part for name, part in body.items() if part or name == "tasks"}
 
     # -- inputs, variables, output --------------------------------------------------------------------------------
@@ -128,10 +129,18 @@ class Orquesta:
                 if default is not None:
                     default.drop()  # the parameter always has a value
                 continue
+            if name in self._surroundings.computed:
+                if default is not None:
+                    default.drop()
+                computed[name] = self._surroundings.computed[name]
+                target_action.add(name)
+                continue
             about = parameters.setdefault(name, {})
             value = default.value() if default is not None else None
             if value is not None and about.get("default") is None and not about.get("required"):
-                names = OrquestaNames("start", target_action, surroundings=self._surroundings)
+                names = OrquestaNames(
+                    "start", target_action, _inlined(computed), surroundings=self._surroundings
+                )
                 try:
                     ours = as_expression(value, names)
                     if template(value, names) == value:
@@ -164,9 +173,7 @@ class Orquesta:
         self, variables: list[tuple[str, Node | None, int]], inputs: set[str], computed: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return the variables. A variable that depends on another one contains that one's expression."""
-        inlined = {
-            name: Ours(f"({text.removeprefix('{{ ').removesuffix(' }}')})") for name, text in computed.items()
-        }
+        inlined = _inlined(computed)
         computed_inputs = {name: ours.text for name, ours in inlined.items()}
         mapped: dict[str, Any] = {}
         for name, node, line in variables:
@@ -692,6 +699,21 @@ class Orquesta:
                     self._gap(step.line, f"{name} goes to fail and to other tasks: StackStorm runs only the first of those",
                               "Here what comes after them runs, too.")  # fmt: skip
 
+    def _tell_failed_output(self, read: Collection[str]) -> None:
+        """Name what is published for the output of a workflow as it fails: StackStorm gives the output then, too."""
+        for name, task in self._tasks.items():
+            for step in (task.get("next") or Node(1)).parts():
+                do = step.get("do")
+                if do is None or "fail" not in _names_of(do.peek()):
+                    continue
+                for variable, _, line in self._pairs(step.get("publish"), take=False):
+                    if variable in read:
+                        self._gap(
+                            line,
+                            f"{name} publishes {variable} and fails the workflow, whose output StackStorm gives nevertheless",
+                            "A workflow that failed has an error here and no output: hand the value on before.",
+                        )
+
     def _says_fail(self, name: str) -> bool:
         return any(
             "fail" in _names_of(do.peek())
@@ -843,6 +865,13 @@ class _ItemNames:
         if len(self._parts) > 1:
             return Ours(f"item[{self._parts.index(name)}]")
         return Ours("(item[0] if item is sequence and item is not string and item is not mapping else item)")
+
+
+def _inlined(computed: Mapping[str, str]) -> dict[str, Ours]:
+    """Return the expressions of templates that are one expression each."""
+    return {
+        name: Ours(f"({text.removeprefix('{{ ').removesuffix(' }}')})") for name, text in computed.items()
+    }
 
 
 def _earlier(variable: str) -> str:

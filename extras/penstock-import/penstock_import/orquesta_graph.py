@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import product
 
 from jinja2 import Environment, nodes
@@ -20,21 +21,27 @@ _MAX_WAYS = 64
 SUCCESS, FAILURE, ANY = "success", "failure", "any"
 
 
+Atom = tuple[str, frozenset[str], bool]
+"""A comparison: its subject, the values of which it has one, and whether that holds."""
+_TRUE = frozenset({""})
+
+
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The demands of a transition: how its task ended, and comparisons as (subject, value, whether it holds)."""
+    """The demands of a transition: how its task ended, and comparisons that all hold."""
 
     outcome: str
-    atoms: frozenset[tuple[str, str, bool]] = frozenset()
+    atoms: frozenset[Atom] = frozenset()
 
     def contradicts(self, other: Guard) -> bool:
         if {self.outcome, other.outcome} == {SUCCESS, FAILURE}:
             return True
-        for subject, value, holds in self.atoms:
-            for other_subject, other_value, other_holds in other.atoms:
+        for subject, values, holds in self.atoms:
+            for other_subject, other_values, other_holds in other.atoms:
                 if subject == other_subject and (
-                    (value == other_value and holds != other_holds)
-                    or (value != other_value and holds and other_holds)
+                    (holds and not other_holds and values <= other_values)
+                    or (other_holds and not holds and other_values <= values)
+                    or (holds and other_holds and not values & other_values)
                 ):
                     return True
         return False
@@ -185,18 +192,18 @@ def guard_of(when: object) -> Guard:
         try:
             return _guard(_yaql_atoms(yaql.parse(text[2:-2])))
         except yaql.YaqlSyntaxError:
-            return Guard(ANY, frozenset({(text, "", True)}))
+            return Guard(ANY, frozenset({(text, _TRUE, True)}))
     if text.startswith("{{") and text.endswith("}}"):
         try:
             body = _JINJA.parse(text).body
         except TemplateSyntaxError:
-            return Guard(ANY, frozenset({(text, "", True)}))
+            return Guard(ANY, frozenset({(text, _TRUE, True)}))
         if len(body) == 1 and isinstance(body[0], nodes.Output) and len(body[0].nodes) == 1:
             return _guard(_jinja_atoms(body[0].nodes[0]))
-    return Guard(ANY, frozenset({(text, "", True)}))
+    return Guard(ANY, frozenset({(text, _TRUE, True)}))
 
 
-def _guard(atoms: list[tuple[str, str, bool]]) -> Guard:
+def _guard(atoms: list[Atom]) -> Guard:
     outcome = ANY
     remainder = set()
     for subject, value, holds in atoms:
@@ -211,29 +218,33 @@ def _guard(atoms: list[tuple[str, str, bool]]) -> Guard:
     return Guard(outcome, frozenset(remainder))
 
 
-def _yaql_atoms(node: yaql.Expr) -> list[tuple[str, str, bool]]:
+def _yaql_atoms(node: yaql.Expr) -> list[Atom]:
     match node:
         case yaql.Binary("and", left, right):
             return _yaql_atoms(left) + _yaql_atoms(right)
+        case yaql.Binary("or", left, right):
+            return _either(node, _yaql_atoms(left), _yaql_atoms(right))
         case yaql.Binary("=" | "!=", left, yaql.Const(value)):
-            return [(repr(left), repr(value), node.operator == "=")]
+            return [(repr(left), frozenset({_constant(value)}), node.operator == "=")]
         case yaql.Binary("<" | ">=", left, right):
-            return [(repr((left, "<", right)), "", node.operator == "<")]
+            return [(repr((left, "<", right)), _TRUE, node.operator == "<")]
         case yaql.Binary(">" | "<=", left, right):
-            return [(repr((left, ">", right)), "", node.operator == ">")]
+            return [(repr((left, ">", right)), _TRUE, node.operator == ">")]
         case yaql.Unary("not", operand):
             inner = _yaql_atoms(operand)
             if len(inner) == 1:
                 subject, value, holds = inner[0]
                 return [(subject, value, not holds)]
         case yaql.Call(name, ()) if name in ("succeeded", "failed", "completed"):
-            return [(name, "", True)]
-    return [(repr(node), "", True)]
+            return [(name, _TRUE, True)]
+    return [(_truth(node), _TRUE, True)]
 
 
-def _jinja_atoms(node: nodes.Node) -> list[tuple[str, str, bool]]:
+def _jinja_atoms(node: nodes.Node) -> list[Atom]:
     if isinstance(node, nodes.And):
         return _jinja_atoms(node.left) + _jinja_atoms(node.right)
+    if isinstance(node, nodes.Or):
+        return _either(node, _jinja_atoms(node.left), _jinja_atoms(node.right))
     if isinstance(node, nodes.Not):
         inner = _jinja_atoms(node.node)
         if len(inner) == 1:
@@ -242,7 +253,28 @@ def _jinja_atoms(node: nodes.Node) -> list[tuple[str, str, bool]]:
     if isinstance(node, nodes.Compare) and len(node.ops) == 1 and node.ops[0].op in ("eq", "ne"):
         other = node.ops[0].expr
         if isinstance(other, nodes.Const):
-            return [(repr(node.expr), repr(other.value), node.ops[0].op == "eq")]
+            return [(repr(node.expr), frozenset({_constant(other.value)}), node.ops[0].op == "eq")]
     if isinstance(node, nodes.Call) and isinstance(node.node, nodes.Name) and not node.args:
-        return [(node.node.name, "", True)]
-    return [(repr(node), "", True)]
+        return [(node.node.name, _TRUE, True)]
+    return [(_truth(node), _TRUE, True)]
+
+
+def _truth(node: object) -> str:
+    """Return the subject of an atom that asks whether a value is true. It may also be equal to a constant."""
+    return f"the truth of {node!r}"
+
+
+def _either(whole: object, first: list[Atom], second: list[Atom]) -> list[Atom]:
+    """Return the atoms of an `or`: one with the values of both sides, where both compare the same subject."""
+    if len(first) == len(second) == 1:
+        (subject, values, holds), (other_subject, other_values, other_holds) = first[0], second[0]
+        if subject == other_subject and holds and other_holds:
+            return [(subject, values | other_values, True)]
+    return [(_truth(whole), _TRUE, True)]
+
+
+def _constant(value: object) -> str:
+    """Return a text that is the same for equal constants only: `1`, `1.0` and `true` are equal."""
+    if isinstance(value, int | float) and value == value and abs(value) != float("inf"):
+        return repr(Fraction(value))
+    return repr(value)

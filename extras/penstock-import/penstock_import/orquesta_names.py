@@ -28,6 +28,8 @@ class Surroundings:
     """A function that takes the line and the name of a part that StackStorm does not read."""
     fixed: Mapping[str, str] = field(default_factory=dict)
     """The scope and key in the store, or the key in the configuration, of each immutable parameter with such a default."""
+    computed: Mapping[str, str] = field(default_factory=dict)
+    """The template of the variable for each parameter with a default that is computed of other parameters."""
 
 
 NOWHERE = Surroundings()

@@ -1,17 +1,19 @@
 """The translation of regular expressions to conditions. Penstock has no regular expressions, so only those are translated
-that a few searches for plain texts decide: texts, alternatives, groups, small classes, optional parts, `.*` and `.+`,
-and the two ends."""
+that a few searches for plain texts decide: texts, alternatives, groups, classes, optional parts, `.*`, `.+` and the two
+ends. Where the place is certain, a run of a class (`[0-9]+`, `\\d+`, `\\w*`) and a look ahead are translated as well."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from penstock_import.wanted_text import NotMapped, literal
 
 _MAX_BRANCHES = 64
+_MAX_CLASS = 128
+_MAX_ALTERNATIVES = 8
 _MAX_NESTING = 20
 _SPECIAL = frozenset(".^$*+?{}[]\\|()")
 _SEVERAL_LINES = "none.dots_over_several_lines"
@@ -32,7 +34,42 @@ class _Anchor:
     place: str
 
 
-_Token = str | _Gap | _Anchor
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Characters of one class: a single one, or as many as there are, and at least `minimum`. `kind` is `d` or `w` for
+    the classes of `re` with these letters; otherwise `characters` are all members."""
+
+    kind: str
+    characters: str = ""
+    is_repeated: bool = False
+    minimum: int = 1
+
+    def holds(self, text: str) -> str:
+        """Return a condition that the text `text` is not empty and has characters of the class only."""
+        if self.kind == "d":
+            return f"{text}.isdecimal()"
+        if self.kind == "w":
+            return f'{text}.replace("_", "a").isalnum()'
+        return f'({text} != "" and {text}.strip({literal(self.characters).text}) == "")'
+
+    def may_be(self, character: str) -> bool:
+        """Return whether a character belongs to the class."""
+        if self.kind == "d":
+            return character.isdecimal()
+        if self.kind == "w":
+            return character.isalnum() or character == "_"
+        return character in self.characters
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A look ahead: a pattern that follows, or with `is_negative` does not."""
+
+    branches: tuple[tuple[_Token, ...], ...]
+    is_negative: bool
+
+
+_Token = str | _Gap | _Anchor | _Run | _Look
 _Branch = tuple[_Token, ...]
 
 
@@ -43,7 +80,17 @@ def regular_expression(value: str, pattern: str, *, at_start: bool, dots_match_n
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         raise NotMapped(f"a regular expression with a fault: {error}") from None
-    branches = _Parser(pattern).branches()
+    try:
+        return _translated(value, pattern, _MAX_ALTERNATIVES, at_start, dots_match_newlines)
+    except NotMapped:
+        return _translated(value, pattern, _MAX_BRANCHES, at_start, dots_match_newlines)
+
+
+def _translated(
+    value: str, pattern: str, max_alternatives: int, at_start: bool, dots_match_newlines: bool
+) -> str:
+    """Return the condition. A class of up to `max_alternatives` characters is so many texts, which may stand anywhere."""
+    branches = _Parser(pattern, max_alternatives).branches()
     conditions = [_condition(value, _anchored(branch, at_start), dots_match_newlines) for branch in branches]
     return " or ".join(dict.fromkeys(conditions))
 
@@ -56,31 +103,57 @@ def _anchored(branch: _Branch, at_start: bool) -> _Branch:
 
 def _condition(value: str, branch: _Branch, dots_match_newlines: bool) -> str:
     is_fixed = branch[:1] == (_Anchor(_START),)
+    is_certain = is_fixed
+    """True while the place in the text is known. After a search for a text, `re` may go on from another hit."""
     tokens = list(_joined(branch[is_fixed:]))
     is_ended = bool(tokens) and tokens[-1] == _Anchor(_END)
     tokens = tokens[: len(tokens) - is_ended]
     if any(isinstance(token, _Anchor) for token in tokens):
         raise NotMapped("a regular expression with an end in its middle")
+    ends_anywhere = not is_ended or (not is_fixed and tokens in ([], [_Gap(0)]))
     if not is_fixed and tokens and tokens[0] == _Gap(0):
         tokens = tokens[1:]
-        is_ended_by_gap = not tokens and is_ended
-    else:
-        is_ended_by_gap = False
     if not is_ended and tokens and tokens[-1] == _Gap(0):
         tokens = tokens[:-1]
+    has_gap = any(isinstance(token, _Gap) for token in tokens)
     conditions: list[str] = []
     remainder = value
-    for place, token in enumerate(tokens):
-        is_last = place == len(tokens) - 1
+    is_at_start = True
+    while tokens:
+        token = tokens.pop(0)
+        is_last = not tokens
         if isinstance(token, _Gap):
-            is_fixed = False
+            is_fixed = is_certain = False
+            ends_anywhere = ends_anywhere or is_last
             if token.minimum:
                 conditions.append(f"{remainder} | length >= {token.minimum}")
                 remainder = f"{remainder}[{token.minimum}:]"
+        elif isinstance(token, _Run | _Look) and not is_certain:
+            raise NotMapped("a regular expression with a class or a look ahead whose place is not certain")
+        elif isinstance(token, _Look):
+            conditions.append(_looked(remainder, token, is_at_start, dots_match_newlines))
+            continue
+        elif isinstance(token, _Run) and not (token.is_repeated and tokens):
+            ended, remainder = _last_run(remainder, token, ends_anywhere)
+            conditions += ended
+            ends_anywhere = ends_anywhere or token.is_repeated
+        elif isinstance(token, _Run):
+            following = tokens.pop(0)
+            if isinstance(following, _Gap):  # it takes the rest of the run as well
+                tokens = [*([replace(token, is_repeated=False)] if token.minimum else []), following, *tokens]
+                continue
+            if not isinstance(following, str) or token.may_be(following[0]):
+                raise NotMapped("a regular expression with a run that may end at several places")
+            text = literal(following).text
+            run = f"{remainder}.split({text}, 1)[0]"
+            is_none = "" if token.minimum else f' or {run} == ""'
+            conditions += [f"{text} in {remainder}", f"({token.holds(run)}{is_none})"]
+            remainder = f"{remainder}.split({text}, 1)[1]"
         else:
             assert isinstance(token, str)
             text, with_newline = literal(token).text, literal(token + "\n").text
             if is_last and is_ended:
+                ends_anywhere = True
                 conditions.append(
                     f"{remainder} in [{text}, {with_newline}]"
                     if is_fixed
@@ -93,12 +166,36 @@ def _condition(value: str, branch: _Branch, dots_match_newlines: bool) -> str:
                 conditions.append(f"{text} in {remainder}")
                 remainder = f"{remainder}.split({text}, 1)[1]"
             is_fixed = True
-    if not tokens and is_ended and is_fixed and not is_ended_by_gap:
+        is_at_start = False
+    if not ends_anywhere:
         conditions.append(f'{remainder} in ["", "\\n"]')
     written = " and ".join(conditions) or "true"
-    if not dots_match_newlines and any(isinstance(token, _Gap) for token in tokens):
+    if has_gap and not dots_match_newlines:
         return f'(({written}) if "\\n" not in {value} else {_SEVERAL_LINES})'
     return f"({written})"
+
+
+def _looked(remainder: str, look: _Look, is_at_start: bool, dots_match_newlines: bool) -> str:
+    """Return a condition for a look ahead at the beginning of `remainder`."""
+    conditions = []
+    for branch in look.branches:
+        if branch[:1] == (_Anchor(_START),) and not is_at_start:
+            raise NotMapped("a regular expression with an end in its middle")
+        conditions.append(_condition(remainder, _anchored(branch, True), dots_match_newlines))
+    follows = " or ".join(dict.fromkeys(conditions))
+    return f"not ({follows})" if look.is_negative else f"({follows})"
+
+
+def _last_run(remainder: str, run: _Run, ends_anywhere: bool) -> tuple[list[str], str]:
+    """Return the conditions for one character, or for a run that nothing comes after, and the text after them."""
+    first = run.holds(f"{remainder}[:1]")
+    if not run.is_repeated:
+        return [first], f"{remainder}[1:]"
+    if ends_anywhere:
+        return [first] if run.minimum else [], remainder
+    to_end = f'{run.holds(remainder)} or {remainder}.endswith("\\n") and {run.holds(f"{remainder}[:-1]")}'
+    is_none = "" if run.minimum else f' or {remainder} in ["", "\\n"]'
+    return [f"({to_end}{is_none})"], remainder
 
 
 def _joined(tokens: _Branch) -> Iterator[_Token]:
@@ -118,8 +215,9 @@ def _joined(tokens: _Branch) -> Iterator[_Token]:
 
 
 class _Parser:
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, max_alternatives: int) -> None:
         self._pattern, self._at, self._depth = pattern, 0, 0
+        self._max_alternatives = max_alternatives
 
     def branches(self) -> list[_Branch]:
         branches = self._alternatives()
@@ -147,10 +245,17 @@ class _Parser:
             return [self._dots()]
         if mark in "^$":
             atoms: list[_Branch] = [(_Anchor(_START if mark == "^" else _END),)]
+        elif mark == "(" and (self._takes("?!") or self._takes("?=")):
+            is_negative = self._pattern[self._at - 1] == "!"
+            atoms = [(_Look(tuple(self._group()), is_negative),)]
+            self._refuse_quantifier()
+            return atoms
         elif mark == "(":
             atoms = self._group()
         elif mark == "[":
-            atoms = [(text,) for text in self._class()]
+            return self._several(self._class())
+        elif mark == "\\" and self._peek() in ("d", "w"):
+            return self._several(_Run(self._next()))
         elif mark == "\\":
             atoms = [(self._escaped(),)]
         elif mark in _SPECIAL:
@@ -163,6 +268,24 @@ class _Parser:
             return [*atoms, ()]
         self._refuse_quantifier()
         return atoms
+
+    def _several(self, run: _Run) -> list[_Branch]:
+        """Return a class with what says how many of it there are."""
+        if self._peek() in ("+", "*"):
+            atoms: list[_Branch] = [(replace(run, is_repeated=True, minimum=int(self._next() == "+")),)]
+            self._takes("?")  # a match exists either way
+        elif run.kind or len(run.characters) > self._max_alternatives:
+            atoms = [(run,), ()] if self._takes("?") else [(run,)]
+        else:
+            atoms = [(character,) for character in run.characters]
+            atoms += [()] if self._takes("?") else []
+        self._refuse_quantifier()
+        return atoms
+
+    def _takes(self, text: str) -> bool:
+        is_there = self._pattern.startswith(text, self._at)
+        self._at += len(text) * is_there
+        return is_there
 
     def _dots(self) -> _Branch:
         if self._peek() not in ("*", "+"):
@@ -186,18 +309,26 @@ class _Parser:
         self._next()
         return atoms
 
-    def _class(self) -> list[str]:
-        texts: list[str] = []
+    def _class(self) -> _Run:
+        characters = ""
         if self._peek() == "^":
             raise self._refusal()
-        while not texts or self._peek() != "]":
+        while not characters or self._peek() != "]":
             mark = self._next()
-            text = self._escaped() if mark == "\\" else mark
-            if mark == "[" or text in "&~|" or (text == "-" and texts and self._peek() != "]"):
+            first = last = self._escaped() if mark == "\\" else mark
+            if mark == "[" or first in "&~|" or (mark == "-" and characters and self._peek() != "]"):
                 raise self._refusal()
-            texts.append(text)
+            if self._peek() == "-" and self._pattern[self._at + 1 : self._at + 2] not in ("", "]"):
+                self._at += 1
+                mark = self._next()
+                last = self._escaped() if mark == "\\" else mark
+                if mark in "[-" or last in "&~|":
+                    raise self._refusal()
+            if ord(last) - ord(first) >= _MAX_CLASS:
+                raise self._refusal()
+            characters += "".join(map(chr, range(ord(first), ord(last) + 1)))
         self._at += 1
-        return texts
+        return _Run("", characters)
 
     def _escaped(self) -> str:
         mark = self._next()
@@ -225,4 +356,4 @@ class _Parser:
         return mark
 
     def _refusal(self) -> NotMapped:
-        return NotMapped("a regular expression of more than plain texts, alternatives and `.*`")
+        return NotMapped("a regular expression of more than plain texts, alternatives, classes and `.*`")

@@ -11,9 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import NotFound
+from penstock.errors import InvalidInput, NotFound
 from penstock_import import apscheduler_times, stackstorm_rules
 from penstock_import.action_chain import ActionChain
+from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
 from penstock_import.orquesta import KnownAction, Orquesta
@@ -76,6 +77,8 @@ class StackStormPack:
         """By the name of an action that returns its failure: the name of the action that it runs."""
         self._fixed: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its immutable parameters, with the key of the store that is their default."""
+        self._computed: dict[str, dict[str, str]] = {}
+        """By the ref of a workflow here: its parameters with a computed default, with the template of the variable."""
         self._keys: set[str] = set()
         """The keys of StackStorm's store that are secrets here."""
 
@@ -119,9 +122,21 @@ class StackStormPack:
 
     def _files(self, kind: str) -> Iterator[tuple[str, Node]]:
         for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
-            node = read_tree(file)
+            name = str(file.relative_to(self._folder))
+            try:
+                node = read_tree(file)
+            except InvalidInput as error:
+                self._unread(kind, name, str(error).removeprefix(f"{file}: "))
+                continue
             if node.is_mapping and node.children:
-                yield str(file.relative_to(self._folder)), node
+                yield name, node
+            elif node.peek():
+                self._unread(kind, name, "it is no mapping")
+
+    def _unread(self, kind: str, file: str, reason: str) -> None:
+        """Name a file that StackStorm could not read either."""
+        self.report.found[kind] += 1
+        self.report.gap(file, 1, f"{file} cannot be read: {reason}", "Correct the file, and import again.")
 
     @contextmanager
     def _entity(self, kind: str, file: str, node: Node, subject: str, name: str) -> Iterator[None]:
@@ -257,10 +272,17 @@ class StackStormPack:
         self._sources[theirs] = (file, node, runner)
         tell = self._tell(file)
         schema: dict[str, Any] = {}
-        for name, child in (node.get("parameters") or Node(1)).items():
-            if runner in _WORKFLOWS and (key := _fixed_key(child)) is not None:
+        ref = f"{self.project.name}.{_name(theirs)}"
+        parameters = node.get("parameters") or Node(1)
+        if runner in _WORKFLOWS:
+            self._computed[ref] = ComputedDefaults(dict(parameters.peek() or {})).mapped()
+        for name, child in parameters.items():
+            if name in self._computed.get(ref, ()):
+                if (about := without_default(child.value())) is not None:
+                    schema[name] = about
+            elif runner in _WORKFLOWS and (key := _fixed_key(child)) is not None:
                 child.drop()
-                self._fixed.setdefault(f"{self.project.name}.{_name(theirs)}", {})[name] = key
+                self._fixed.setdefault(ref, {})[name] = key
             elif child.is_mapping or child.peek() is None:
                 if not child.is_mapping:
                     child.drop()
@@ -272,7 +294,7 @@ class StackStormPack:
             else:
                 tell(child.line, f"the parameter {name} is no mapping", "Write its type.")
                 child.drop()
-        self._schemas[f"{self.project.name}.{_name(theirs)}"] = schema
+        self._schemas[ref] = schema
         if self._count() > previous:
             self._with_gaps.add(file)
 
@@ -429,6 +451,7 @@ class StackStormPack:
             partial(self._route, entry),
             partial(self._ignored, entry),
             self._fixed.get(f"{self.project.name}.{name}", {}),
+            self._computed.get(f"{self.project.name}.{name}", {}),
         )
         if runner == "orquesta":
             body = Orquesta(tell, action_of, self._keep, surroundings).workflow(root, schema)

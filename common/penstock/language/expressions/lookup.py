@@ -19,7 +19,7 @@ from penstock.language.expressions.budget import Refused, spend, spend_on
 from penstock.language.expressions.missing import Missing, readable
 
 _STR = (
-    "capitalize casefold count endswith find isalnum isalpha isdigit islower isnumeric isspace isupper "
+    "capitalize casefold count endswith find isalnum isalpha isdecimal isdigit islower isnumeric isspace isupper "
     "lower lstrip partition removeprefix removesuffix rfind rpartition rsplit rstrip split splitlines "
     "startswith strip swapcase title upper"
 )
