@@ -174,7 +174,9 @@ async def drawing(session: Session, id: UUID, notation: str) -> str:
         raise InvalidInput(f"there is no notation {notation!r}", hint=f"There is: {', '.join(DRAWINGS)}.")
     document = await described_execution(session, id)
     if document["graph"] is None:
-        raise InvalidInput(f"{id} is no run of a workflow", hint="Only those have a graph to draw.")
+        raise InvalidInput(
+            f"{id} is no run of a workflow", hint="Name an execution of a workflow: only those have a graph."
+        )
     return DRAWINGS[notation](document["graph"], {task.name: task.status for task in document["tasks"]})
 
 

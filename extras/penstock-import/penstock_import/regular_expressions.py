@@ -134,8 +134,8 @@ def _condition(value: str, branch: _Branch, dots_match_newlines: bool) -> str:
             conditions.append(_looked(remainder, token, is_at_start, dots_match_newlines))
             continue
         elif isinstance(token, _Run) and not (token.is_repeated and tokens):
-            ended, remainder = _last_run(remainder, token, ends_anywhere)
-            conditions += ended
+            last, remainder = _last_run(remainder, token, ends_anywhere)
+            conditions += last
             ends_anywhere = ends_anywhere or token.is_repeated
         elif isinstance(token, _Run):
             following = tokens.pop(0)

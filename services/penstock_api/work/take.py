@@ -30,7 +30,7 @@ class Take:
     ages_at: float = 0.0
     is_brief: bool = False
     attempts: list[OwnedAttempt] = field(default_factory=list)
-    over: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    closed: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     permitted: set[str] = field(default_factory=set)
     calls: int = 0
@@ -40,12 +40,12 @@ class Take:
 
     @property
     def waits(self) -> bool:
-        return not self.over.done()
+        return not self.closed.done()
 
     def close(self) -> None:
         """End the wait of this take."""
-        if not self.over.done():
-            self.over.set_result(None)
+        if not self.closed.done():
+            self.closed.set_result(None)
 
     def has_looked_up(self, calls: int) -> None:
         """Note that this call has looked up its claim, as the number `calls` of all that have."""

@@ -392,7 +392,7 @@ class Takes:
             try:
                 if not self._is_stopping:
                     await asyncio.wait(
-                        [take.over] if until is None else [take.over, until],
+                        [take.closed] if until is None else [take.closed, until],
                         timeout=seconds if until is None else None,
                         return_when=asyncio.FIRST_COMPLETED,
                     )

@@ -55,7 +55,7 @@ async def test_work_of_a_caller_that_leaves_is_cancelled_and_cleaned_up() -> Non
 
 @pytest.mark.parametrize("order", [0, 1], ids=["the caller leaves first", "the work ends first"])
 @pytest.mark.parametrize("turns", range(5))
-async def test_what_follows_the_work_is_not_cancelled(order: int, turns: int) -> None:
+async def test_code_after_the_work_is_not_cancelled(order: int, turns: int) -> None:
     """The caller leaves about when the work ends."""
     connection, ended = Connection(), asyncio.Event()
     followed = False
