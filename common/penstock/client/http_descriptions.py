@@ -29,7 +29,9 @@ def described_execution(execution: dict[str, Any]) -> dict[str, Any]:
     ]
     item = -1 if execution["item"] is None else execution["item"]
     tasks = [_task(task) for task in execution["tasks"]]
-    fields = {name: value for name, value in execution.items() if name != "critical_path"}  # the tasks tell it
+    fields = {
+        name: value for name, value in execution.items() if name != "critical_path"
+    }  # the tasks tell it
     return {
         **fields,
         **instants,

@@ -110,11 +110,11 @@ def _joined_text(body: Sequence[nodes.Node], writer: _Writer) -> str:
             ]
         elif isinstance(node, nodes.If):
             branches = [(entry.test, entry.body) for entry in (node, *node.elif_)]
-            branches = "".join(
+            conditional = "".join(
                 f"{_joined_text(texts, writer)} if {writer.write(test).text} else "
                 for test, texts in branches
             )
-            parts.append(f"({branches}{_joined_text(node.else_, writer)})")
+            parts.append(f"({conditional}{_joined_text(node.else_, writer)})")
         else:
             raise NotMapped(f"the block `{type(node).__name__.lower()}` of Jinja in a default")
     return f"({' ~ '.join(parts)})" if parts else '""'
