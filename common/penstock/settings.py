@@ -260,7 +260,7 @@ class Settings(BaseSettings):
     @classmethod
     def _name_users(cls, value: dict[str, Producer]) -> dict[str, Producer]:
         if wrong := next((name for name in value if not name or "/" in name), None):
-            raise ValueError(f"{wrong!r} is no name of a user: it is empty, or holds a slash")
+            raise ValueError(f"{wrong!r} is not a valid name of a user: it is empty, or holds a slash")
         return value
 
     @field_validator("labels")

@@ -50,7 +50,7 @@ def check_crashed(
 ) -> None:
     """Check a program uninterrupted, crashed at each of these points (those that it has), and at all of them in one run. Then
     check it with attempts that begin late, without a crash and with all of them. Reject a program whose tasks wait for each
-    other, and for nothing that can come."""
+    other, and for nothing that could let them go on."""
     played = check(program, seed=seed)
     if played.outcome == ("stuck",):
         reject()

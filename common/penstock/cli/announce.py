@@ -24,7 +24,7 @@ def announce(
     off: Annotated[bool, typer.Option("--off", help="Stop all announcements.")] = False,
     json: Json = False,
 ) -> None:
-    """Announce status changes to listening programs: an execution that reaches one of these statuses, as
+    """Announce status changes to listening programs. An execution that reaches one of these statuses is announced as
     execution.status.STATUS. Announce rules that match as enforcement.created."""
     if off and statuses:
         raise InvalidInput("--off and statuses exclude each other", hint="Name those to announce, or --off.")

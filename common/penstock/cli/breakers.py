@@ -59,7 +59,10 @@ def open_(
     ] = None,
     for_: Annotated[
         str | None,
-        typer.Option("--for", help="The time to its probe: 30m, 2h. By default until it is closed."),
+        typer.Option(
+            "--for",
+            help="The time until a probe: 30m, 2h. By default there is no probe, and it stays open until it is closed by hand.",
+        ),
     ] = None,
     by: Annotated[str, typer.Option(help="The author, stored with the breaker.")] = ME,
     json: Json = False,

@@ -82,7 +82,7 @@ def apply(
 
 
 def _tell_running(running: RunningWork) -> None:
-    """Print what becomes of executions of former versions, and which workers keep their code."""
+    """Print how executions of former versions go on, and which workers still have the code of those versions."""
     for runs in running.former[:SHOWN_FORMER]:
         out.print(
             f"{escape(runs.ref)}: {count(runs.open, 'execution')} of former versions"

@@ -49,7 +49,9 @@ say = VisibleConsole(highlight=False)
 def demo(
     folder: Annotated[Path, typer.Argument(help="A git repository, or any folder of files.")] = Path("."),
     commits: Annotated[int, typer.Option(min=1, help="The maximum number of commits, newest first.")] = 200,
-    files: Annotated[int, typer.Option(min=1, help="The maximum number of Python files in them.")] = 400,
+    files: Annotated[
+        int, typer.Option(min=1, help="The maximum number of Python files in these folders.")
+    ] = 400,
     home: Annotated[
         Path, typer.Option(envvar="PENSTOCK_HOME", help="The folder of the embedded database.")
     ] = HOME,

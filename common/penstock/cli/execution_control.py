@@ -103,7 +103,9 @@ def reschedule(
     in_: Annotated[
         str | None,
         typer.Option(
-            "--in", metavar="DURATION", help="The time until the new start: 90, 30s, 5m; 0 for at once."
+            "--in",
+            metavar="DURATION",
+            help="The time until the execution starts again: 90 (seconds), 30s, 5m; 0 starts it at once.",
         ),
     ] = None,
     by: Annotated[str, typer.Option(help="The author, stored with the execution.")] = ME,
@@ -131,7 +133,7 @@ def raise_budget(
     amount: Annotated[float, typer.Argument(help="The new amount, higher than before.")],
     json: Json = False,
 ) -> None:
-    """Raise a budget of an execution's tree. What waits for it starts as far as it fits."""
+    """Raise a budget of an execution's tree. Executions that wait for the budget start as far as it has room for them."""
     by_either(lambda client: client.raise_budget(id, unit, amount))
     if json:
         json_line({"id": id, "unit": unit, "amount": amount})
@@ -144,7 +146,7 @@ def rerun(
     id: Annotated[
         UUID | None,
         typer.Argument(
-            help="Ended executions. Options can select them instead.",
+            help="The ids of ended executions. Leave them out to select executions by options.",
             autocompletion=name_completion.executions,
         ),
     ] = None,
@@ -222,7 +224,7 @@ def _say_which(named: bool, filters: ExecutionFilter, every: bool, dry_run: bool
     if not named and not filtered:
         raise InvalidInput(
             "nothing is selected",
-            hint="Name them, or choose with --status, --action, --since ..., or --all.",
+            hint="Name their ids, or choose with --status, --action, --since ..., or --all.",
         )
 
 

@@ -45,7 +45,7 @@ def release(
     kind: Kind,
     name: Name,
     rate: Annotated[
-        str | None, typer.Option(help="The rate of starts: 10/min. By default all at once.")
+        str | None, typer.Option(help="The rate of starts, such as 10/min. By default all start at once.")
     ] = None,
     json: Json = False,
 ) -> None:

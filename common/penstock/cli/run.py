@@ -51,17 +51,23 @@ def run(
     ] = 0,
     timeout: Annotated[
         float | None,
-        typer.Option(min=0, help="Seconds to wait for the result. After that the execution goes on."),
+        typer.Option(
+            min=0,
+            help="Seconds to wait for the result. After that the command ends, and the execution continues.",
+        ),
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant of the execution.")] = "public",
     secret: Annotated[
         list[str] | None, typer.Option(help="name=SECRET: a parameter that is a secret of the store.")
     ] = None,
     budget: Annotated[
-        list[str] | None, typer.Option(help="unit=AMOUNT: a budget that all of its tree shares.")
+        list[str] | None,
+        typer.Option(
+            help="UNIT=AMOUNT, such as tokens=1000: a budget that the execution and all that it starts share."
+        ),
     ] = None,
     when_spent: Annotated[
-        WhenSpent, typer.Option(help="What happens to an execution that needs more than is left of a budget.")
+        WhenSpent, typer.Option(help="What to do with an execution that needs more than its budget has left.")
     ] = "refuse",
     max_depth: MaxDepth = None,
     max_descendants: MaxDescendants = None,

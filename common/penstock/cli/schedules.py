@@ -105,7 +105,8 @@ def backfill(
         ),
     ],
     last: Annotated[
-        str | None, typer.Option("--to", help="The last instant, included like the first. Default: now.")
+        str | None,
+        typer.Option("--to", help="The last instant, which is included, as the first is. Default: now."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be started.")] = False,
     json: Json = False,

@@ -29,7 +29,7 @@ def set_(
         str | None,
         typer.Option(
             envvar="SECRET_VALUE",
-            help="If it is omitted, the command asks for it, or reads a pipe to its end.",
+            help="If it is omitted, the command asks for it. If standard input is a pipe, all of it is read.",
         ),
     ] = None,
     tenant: Tenant = "public",

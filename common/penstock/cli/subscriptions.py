@@ -42,7 +42,7 @@ def set_(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Create a subscription, or change it. A disabled one is called again from now on."""
+    """Create a subscription, or change it. Changing a disabled subscription enables it."""
     subscription, fresh = with_session(
         lambda session: operate.put(
             session,

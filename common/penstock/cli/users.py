@@ -28,7 +28,8 @@ Tenant = Annotated[list[str] | None, typer.Option(help="Only for this tenant; ma
 Password = Annotated[
     str | None,
     typer.Option(
-        envvar="USER_PASSWORD", help="If it is omitted, the command asks for it, or reads a pipe to its end."
+        envvar="USER_PASSWORD",
+        help="If it is omitted, the command asks for it. If standard input is a pipe, all of it is read.",
     ),
 ]
 

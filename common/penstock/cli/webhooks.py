@@ -14,7 +14,9 @@ from penstock.operate import webhooks as operate
 from penstock.store.access import webhooks as store
 from penstock.store.access.webhooks import Webhook
 
-webhooks = typer.Typer(help="Webhooks: calls of other programs that become events.", no_args_is_help=True)
+webhooks = typer.Typer(
+    help="Webhooks: HTTP requests of other programs, each of which becomes an event.", no_args_is_help=True
+)
 
 Name = Annotated[str, typer.Argument(help="The name: programs call /hooks/NAME of the API.")]
 

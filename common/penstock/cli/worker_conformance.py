@@ -19,7 +19,9 @@ def worker_conformance(
     only: Annotated[
         list[str] | None, typer.Option(help="Play this case alone. May be repeated. Default: all.")
     ] = None,
-    short: Annotated[bool, typer.Option("--short", help="Play a dozen cases that tell most.")] = False,
+    short: Annotated[
+        bool, typer.Option("--short", help="Play only a dozen cases: those that find the most faults.")
+    ] = False,
     broker: Annotated[
         str | None,
         typer.Option(
@@ -27,7 +29,10 @@ def worker_conformance(
         ),
     ] = None,
     direct: Annotated[
-        bool, typer.Option("--direct", help="Give the worker the database instead of a gateway and a token.")
+        bool,
+        typer.Option(
+            "--direct", help="Connect the worker to the database, and not to a gateway with a token."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:

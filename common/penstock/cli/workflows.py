@@ -80,9 +80,12 @@ def versions(ref: Ref, json: Json = False) -> None:
 @workflows.command("diff")
 def compare(
     ref: Ref,
-    old: Annotated[str, typer.Argument(metavar="A", help="A version (see `versions`), or a YAML workflow.")],
+    old: Annotated[
+        str, typer.Argument(metavar="A", help="A version (see `versions`), or the path of a YAML workflow.")
+    ],
     new: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="Another version, or a YAML workflow.")
+        str | None,
+        typer.Argument(metavar="[B]", help="The version to compare with, or the path of a YAML workflow."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -91,7 +91,7 @@ async def _locked(tx: Transaction, ref: str, parameters: Mapping[str, Any]) -> B
     if {path.partition(".")[0] for path in by} != set(parameters):
         names = ", ".join(by) or "none"
         raise InvalidInput(
-            f"the breaker of {ref} is for each: {names}",
+            f"{ref} has a breaker for each: {names}",
             hint=f"Give {' '.join(f'{path}=VALUE' for path in by)}." if by else "Give no parameters.",
         )
     key = await breakers.lock(tx, name, orjson.dumps(dict(parameters)).decode())

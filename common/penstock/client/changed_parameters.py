@@ -57,7 +57,7 @@ class ChangedParameters:
         stored_params = orjson.loads(row.params) if row.params else {}
         if sealed_marks.KEY in stored_params:
             raise Conflict(
-                "its parameters are encrypted, and this process has no key to read them",
+                "its parameters are encrypted, and this process does not have the master key that decrypts them",
                 hint="Ask a process with the master key that `penstock encryption list` names.",
             )
         old = with_references(stored_params)

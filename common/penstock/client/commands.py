@@ -42,7 +42,7 @@ async def command(
     encoded = None if value is None else check_value(value, tx.settings.payload_cap, what="result").decode()
     if not await workflow_commands.command(tx, id, kind, task, encoded, by, reason):
         raise Conflict(
-            f"{id} is no workflow that runs, and no durable function",
+            f"{id} is neither a workflow that runs nor a durable function",
             hint=f"`penstock show {id}` tells what it is.",
         )
 
@@ -152,7 +152,8 @@ async def _see_what_is_kept(
         if from_task is None:
             return False
         raise InvalidInput(
-            f"{body['ref']} is no workflow: it has no tasks to keep", hint="Re-run it as a whole."
+            f"{body['ref']} is not a workflow, so it has no results of tasks to keep",
+            hint="Re-run all of it.",
         )
     tasks = [task["name"] for task in body["tasks"]]
     if from_task is not None and from_task not in tasks:

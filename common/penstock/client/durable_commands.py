@@ -29,7 +29,8 @@ async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> None:
     encoded = check_value(value, tx.settings.payload_cap, what="the signal's value").decode()
     if not await steps.signal(tx, id, signal_key(step_name(name), 1).name, encoded):
         raise Conflict(
-            f"{id} is no durable function that has not ended", hint=f"`penstock show {id}` tells what it is."
+            f"{id} is not a durable function that runs or waits",
+            hint=f"`penstock show {id}` tells what it is.",
         )
 
 

@@ -82,7 +82,7 @@ def _pace(rate: str) -> tuple[int, float]:
 def _check(kind: str, name: str) -> None:
     """Raise InvalidInput for a kind or a name that a hold cannot have."""
     if kind not in KINDS:
-        raise InvalidInput(f"{kind[:60]!r} cannot be held", hint=f"There is: {', '.join(KINDS)}.")
+        raise InvalidInput(f"{kind[:60]!r} cannot be held", hint=f"Hold one of: {', '.join(KINDS)}.")
     if kind == "tenant":
         check_tenant(name)
     elif len(name) > LONGEST_NAME or not (

@@ -166,7 +166,7 @@ async def _rule(tx: Transaction, replay: Replay) -> CurrentRule:
     for option, noun in (("window", "windows"), ("debounce", "bursts")):
         if body.get(option):
             raise InvalidInput(
-                f"{replay.rule} is for {noun} of events, which are not replayed",
+                f"{replay.rule} is for {noun} of events. Such rules are not replayed",
                 hint="`penstock test RULE --events FILE` plays a list of events without a start.",
             )
     if not rows[0].enabled and not replay.dry_run:

@@ -18,8 +18,8 @@ def checked_address(url: str) -> str:
         )
     if parts.scheme == "http" and parts.hostname not in LOOPBACK and not _plain_is_allowed():
         raise ConfigurationError(
-            f"{url} has no TLS: whoever is on the way could take the token",
-            hint="Use https, or say PENSTOCK_PLAIN_HTTP=1 on a network that nobody else is on.",
+            f"{url} does not use TLS, so the token could be intercepted",
+            hint="Use https. On a private network, set PENSTOCK_PLAIN_HTTP=1.",
         )
     return url
 

@@ -35,7 +35,7 @@ async def encrypt(session: Session, tenant: str, *, by: str) -> TenantKey:
             )
         if tenant == POLLED_TENANT and await tenant_keys.has_polls(tx):
             raise Conflict(
-                f"poll triggers run as tenant {tenant}, and their state is not encrypted",
+                f"poll triggers run as tenant {tenant}, so their state would stay unencrypted",
                 hint="Publish events with a program of another tenant instead, and remove the poll triggers.",
             )
         await tenant_keys.guard(tx)

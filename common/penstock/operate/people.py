@@ -79,7 +79,9 @@ async def create(
 ) -> Person:
     """Create a person with these roles for these tenants (none: all). Raises InvalidInput, Conflict."""
     if not NAME.fullmatch(name):
-        raise InvalidInput(f"{name!r} is no name of a user", hint="Use letters, digits, . _ @ + and -.")
+        raise InvalidInput(
+            f"{name!r} is not a valid name of a user", hint="Use letters, digits, . _ @ + and -."
+        )
     pairs = _pairs(roles, tenants)
     hashed = await passwords.hash_of(passwords.checked(password))
     async with session.transaction() as tx:

@@ -33,7 +33,7 @@ async def put(session: Session, tenant: str, name: str, value: str, *, by: str) 
     check_tenant(tenant)
     if not SECRET.fullmatch(name):
         raise InvalidInput(
-            f"{name!r} is no name of a secret", hint="Use a-z, A-Z, 0-9 and _, such as db_password."
+            f"{name!r} is not a valid name of a secret", hint="Use a-z, A-Z, 0-9 and _, such as db_password."
         )
     raw = value.encode()
     if len(value) < SHORTEST or len(raw) > LONGEST or "\0" in value:

@@ -78,7 +78,10 @@ def _check_url(url: str) -> None:
     if parts.scheme not in ("http", "https") or not parts.hostname or not 0 < port < 65536:
         raise InvalidInput(f"{url[:100]!r} is no web address", hint="Such as https://example.org/hook.")
     if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
-        raise InvalidInput("the address is too long, or not plain ASCII", hint="Percent-encode it.")
+        raise InvalidInput(
+            "the address is too long, or not plain ASCII",
+            hint="Shorten it, and percent-encode what is not ASCII.",
+        )
     if parts.username is not None or parts.password is not None:
         raise InvalidInput(
             "an address with a password in it would be shown to whoever may read",

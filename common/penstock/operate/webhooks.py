@@ -56,7 +56,8 @@ async def put(
     """
     if not _NAME.fullmatch(name):
         raise InvalidInput(
-            f"{name!r} is no name of a webhook", hint="Use a-z, 0-9, _ and -: it is in an address."
+            f"{name!r} is not a valid name of a webhook",
+            hint="Use a-z, 0-9, _ and -: the name is part of an address.",
         )
     check_tenant(tenant)
     if signature not in SIGNATURES:
@@ -109,7 +110,7 @@ def _check_secret(secret: str | None, signature: str) -> None:
             base64.b64decode(secret.removeprefix("whsec_"), validate=True)
         except binascii.Error:
             raise InvalidInput(
-                "the secret of a standard webhook is base64, after whsec_",
+                "this secret is not valid: that of a standard webhook is whsec_ and then base64",
                 hint="Copy it as the sender shows it.",
             ) from None
 

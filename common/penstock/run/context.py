@@ -369,7 +369,7 @@ def _start(
 def _outgoing(run: Run) -> Outgoing:
     if run.outgoing is None:
         raise OutsideRun(
-            "this code has no worker that could publish or start for it",
+            "this code does not run in a worker, so it cannot publish events or start executions",
             hint="On the machines of a cluster, and in a program, call the API with PENSTOCK_API_ADDRESS and PENSTOCK_TOKEN.",
         )
     return run.outgoing
@@ -381,7 +381,8 @@ def current() -> RunContext:
     if run is None:
         raise OutsideRun(
             "this code does not run inside an action",
-            hint="Call penstock.run.context.current() inside an action, or where its context was taken along.",
+            hint="Call penstock.run.context.current() inside an action, or in a thread or task that has a copy of its"
+            " context.",
         )
     if run.items is not None:
         raise OutsideRun(

@@ -166,8 +166,8 @@ def sleep(seconds: float | timedelta) -> None:
     run = CURRENT.get()
     if run is None or run.items is not None:
         raise OutsideRun(
-            "a durable sleep needs a run",
-            hint="Call penstock.run.steering.sleep inside an action. A batch returns a Defer for its item.",
+            "a durable sleep works only inside an attempt of an action",
+            hint="Call penstock.run.steering.sleep inside an action. In a batch, return a Defer for the item instead.",
         )
     run.slept += 1
     if run.slept > int(run.carry.get("sleeps", 0)):

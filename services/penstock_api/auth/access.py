@@ -123,7 +123,7 @@ class AccountGuard(Guard):
         caller = super().admitted(caller, scope)
         if not is_person(caller):
             raise NotFound(
-                f"{caller.name} is no user, and has no account",
+                f"{caller.name} is a token and not a user, so it has no account page",
                 hint="Log in with a name and a password: `penstock users create NAME` makes a user.",
             )
         return caller

@@ -211,7 +211,7 @@ class IdentityProvider:
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
             if not is_tls_or_local(str(metadata.get(name, ""))):
                 raise ConfigurationError(
-                    f"the provider's {name} is no https address",
+                    f"the provider's {name} is not an https address",
                     hint="Ask the administrator of the identity provider.",
                 )
         return metadata

@@ -28,7 +28,7 @@ def secret_of(request: Request, name: str = SESSION) -> str | None:
     secret = request.cookies.get(_name(name, backend_of(request).settings))
     if secret and request.method not in SAFE and not says_same_origin(request.headers, netloc):
         raise NotAllowed(
-            "a session changes something only where the browser says that a page of this host asks",
+            "the request was refused, since it does not come from a page of this host",
             hint="Programs use a token: penstock tokens create NAME.",
         )
     return secret or None

@@ -64,7 +64,7 @@ class Start(Given):
         description="An amount for each unit, shared by all of its tree.",
     )
     when_spent: WhenSpent = Field(
-        default="refuse", description="What happens to an execution that needs more than is left of a budget."
+        default="refuse", description="What to do with an execution that needs more than its budget has left."
     )
     max_depth: MaxDepth = None
     max_descendants: MaxDescendants = None

@@ -73,7 +73,10 @@ async def _many(
     filters = {name: form[name] for name in NAMES if form.get(name)}
     does = form.get("does", "")
     if does not in DOES:
-        raise InvalidInput(f"nothing is called {does[:50]!r}", hint="Begin at the list of dead letters.")
+        raise InvalidInput(
+            f"there is no operation {does[:50]!r} on a dead letter",
+            hint="Open the list of dead letters, and use its buttons.",
+        )
     letter_filter = LetterFilter(queue=filters.get("queue"), reason=filters.get("reason"))
     return page(
         request,

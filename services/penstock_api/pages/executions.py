@@ -119,7 +119,8 @@ def _id(filters: Mapping[str, str], name: str) -> UUID | None:
         return UUID(filters[name]) if name in filters else None
     except ValueError:
         raise InvalidInput(
-            f"{name} is no id: {filters[name][:50]!r}", hint="Its own page shows it."
+            f"{filters[name][:50]!r} is not an id, which {name} needs",
+            hint="Copy the id from the page of that object.",
         ) from None
 
 
@@ -141,7 +142,9 @@ async def _many(
     filters = {name: form[name] for name in NAMES if form.get(name)}
     does, reason = form.get("does", ""), form.get("reason") or None
     if does not in DOES:
-        raise InvalidInput(f"nothing is called {does[:50]!r}", hint="Begin at the list of executions.")
+        raise InvalidInput(
+            f"there is no operation {does[:50]!r} on executions", hint="Begin at the list of executions."
+        )
     return page(
         request,
         "many.html",

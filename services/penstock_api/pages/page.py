@@ -98,7 +98,9 @@ class PageRoute(GuardedRoute):
 
         async def guard() -> None:
             if await self._look_of(request) != at:
-                raise NotAllowed("what you may do has changed", hint="Load the page again.")
+                raise NotAllowed(
+                    "your permissions have changed, and nothing was done", hint="Load the page again."
+                )
 
         answer = await backend_of(request).open_pages.open(at, guard, lambda: _alone(endpoint, request))
         if isinstance(answer, Response):

@@ -255,7 +255,7 @@ async def reschedule(
 
 @router.post("/executions/{id}/budget", status_code=204, dependencies=[OPERATE])
 async def raise_budget(id: ExecutionId, backend: Here, body: models.RaiseBudget) -> None:
-    """Raise a budget of an execution's tree. What waits for it starts as far as it fits."""
+    """Raise a budget of an execution's tree. Executions that wait for the budget start as far as it has room for them."""
     await backend.client.raise_budget(id, body.unit, body.amount)
 
 

@@ -188,7 +188,7 @@ def _ends(ends: Sequence[models.End], backend: Here) -> list[ReportedEnd]:
     limit = backend.gateway.held.references.limit
     reported = [ReportedEnd(end.execution, end.attempt, _outcome(end, limit)) for end in ends]
     if len({end.execution for end in reported}) < len(reported):
-        raise InvalidInput("two ends name the same execution", hint="Send one end of each attempt.")
+        raise InvalidInput("two ends name the same execution", hint="Report the end of each attempt once.")
     return reported
 
 

@@ -76,7 +76,7 @@ def build(concurrency: int, configured: Mapping[str, Mapping[str, Any] | None]) 
     for name, registered in REGISTERED.items():
         if name in classes or name in PACKAGES:
             raise ConfigurationError(
-                f"the task executor {name!r} is ours", hint="Register it by another name."
+                f"the task executor {name!r} is a part of Penstock", hint="Register yours by another name."
             )
         classes[name], defaults[name] = registered.make, registered.options
     built: dict[str, TaskExecutor] = {}

@@ -40,7 +40,7 @@ class AttemptRequests:
         if self._is_over:
             raise ClaimLost(
                 f"attempt {self._owned.event.attempt} of {self._owned.event.execution_id} is over",
-                hint="Wait for threads and tasks that publish or start before the action returns.",
+                hint="Before the action returns, wait for its threads and tasks that publish events or start executions.",
             )
         if isinstance(request, AwaitResult):
             return await self._watch.result(request.execution_id, timeout=request.timeout)

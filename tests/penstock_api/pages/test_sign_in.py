@@ -136,7 +136,7 @@ async def test_an_impossible_address_is_a_page_with_the_reason(api: Api) -> None
             ("/executions?since=yesterday", 422, "since is no instant"),
             ("/executions/not-an-id", 422, "path.id"),
             ("/actions/shop.nothing", 404, "shop.nothing"),
-            ("/executions/many?does=explode", 422, "nothing is called"),
+            ("/executions/many?does=explode", 422, "there is no operation"),
         ):
             seen = await client.get(path)
             assert (seen.status_code, says in seen.text) == (status, True), (path, seen.text[-600:])

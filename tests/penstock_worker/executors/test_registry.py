@@ -114,7 +114,7 @@ def test_an_executor_without_its_package_names_the_package(
     assert name not in build(3, {})
     refuse_unknown_executors([ScenarioAction("a.b", executor=name)], ())
     register_executor(name, ThreadExecutor)
-    with pytest.raises(ConfigurationError, match=f"the task executor '{name}' is ours"):
+    with pytest.raises(ConfigurationError, match=f"the task executor '{name}' is a part of Penstock"):
         build(3, {})
 
 

@@ -210,7 +210,7 @@ class Deliveries(OpenCalls):
                 )
         if self._root is not None and not self._until():
             raise ReplayMismatch(
-                "the tasks of the function wait for each other, and for nothing that can come",
+                "the tasks of the function wait for each other, and for nothing that could let them go on",
                 hint="Look for a queue, a lock or an event that no task serves any more.",
             )
 

@@ -49,7 +49,7 @@ class SecretNames(Mapping[str, SecretText]):
 
     def __getitem__(self, name: str) -> SecretText:
         if not isinstance(name, str) or not SECRET.fullmatch(name):
-            raise Refused("that is no name of a secret", "Use a-z, A-Z, 0-9 and _.")
+            raise Refused("that is not a valid name of a secret", "Use a-z, A-Z, 0-9 and _.")
         return SecretText.of((SecretName(name),))
 
     def __contains__(self, name: object) -> bool:

@@ -43,7 +43,7 @@ def referring(params: Mapping[str, Any], names: Mapping[str, str] | None) -> Map
         return params
     for parameter, name in names.items():
         if not SECRET.fullmatch(name):
-            raise InvalidInput(f"{name!r} is no name of a secret", hint="Use a-z, A-Z, 0-9 and _.")
+            raise InvalidInput(f"{name!r} is not a valid name of a secret", hint="Use a-z, A-Z, 0-9 and _.")
         if parameter in params:
             raise InvalidInput(
                 f"{parameter} is given, and as a secret, too", hint="Give it in one of the two ways."

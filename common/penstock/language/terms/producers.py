@@ -42,7 +42,9 @@ def check_producer(
         )
     producer = producers.get(user_id)
     if producer is None:
-        raise NotAllowed(f"PENSTOCK_PRODUCERS does not name the user {user_id!r}", hint="Add it there.")
+        raise NotAllowed(
+            f"the user {user_id!r} may not publish events", hint="If it should, add it to PENSTOCK_PRODUCERS."
+        )
     only = producer.tenants[0] if len(producer.tenants) == 1 else DEFAULT_TENANT
     tenant = check_tenant(headers.get("tenant", only))
     if tenant not in producer.tenants:

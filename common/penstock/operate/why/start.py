@@ -54,7 +54,7 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
         remedy = (
             f"If the broker lost the message, an executor sends it again after {span(settings.restage_age)}."
         )
-        clause = f"has been ready for {span(age)}, but its message is missing"
+        clause = f"has been ready for {span(age)}, but no message of it is in its queue"
         return why_of(row, "message", clause, remedy, **facts)
     clause = f"waits for an executor to schedule it, ready for {span(age)}"
     return why_of(row, "message", clause, **facts, seconds=age)

@@ -101,7 +101,9 @@ def wait_until_ready(
         if noted is not None and noted.pid == pid and noted.ready:
             return noted
         if not alive():
-            raise ConnectionFailed(f"PostgreSQL ended while it started.\n{tail(log)}", hint=f"Its log: {log}")
+            raise ConnectionFailed(
+                f"PostgreSQL exited during its start.\n{tail(log)}", hint=f"Its log: {log}"
+            )
         time.sleep(POLL)
     raise ConnectionFailed(
         f"PostgreSQL was not ready within {seconds:.0f} s.\n{tail(log)}",

@@ -101,7 +101,7 @@ class StoredResults:
         except FileNotFoundError:
             raise NotFound(
                 f"the stored result {name} is not in the result store",
-                hint="It may be older than the store's lifecycle rule keeps it, or this process uses another store.",
+                hint="The lifecycle rule of the store may have deleted it, or this process uses another store.",
             ) from None
         digest = NAME.fullmatch(name)
         if digest is None or sha256(encoded).hexdigest() != digest[1]:

@@ -132,7 +132,7 @@ async def check(fetch: Fetch) -> None:
         raise NotMigrated("the database has no schema yet", hint="Run `penstock migrate`.") from None
     if names:
         raise NotMigrated(
-            f"the database does not have {len(names)} functions as this version needs them ({_some(names)})",
+            f"{len(names)} functions in the database are missing or not of this version ({_some(names)})",
             hint="Run `penstock migrate`.",
         )
 

@@ -75,7 +75,7 @@ def master_keys(settings: Settings) -> MasterKeys:
     if sum(source is not None for source in (key, file, settings.secrets_kms)) > 1:
         raise ConfigurationError(
             "master keys of secrets are configured in more ways than one",
-            hint="Leave one of PENSTOCK_SECRETS_KEY, PENSTOCK_SECRETS_KEY_FILE, PENSTOCK_SECRETS_KMS.",
+            hint="Set only one of PENSTOCK_SECRETS_KEY, PENSTOCK_SECRETS_KEY_FILE, PENSTOCK_SECRETS_KMS.",
         )
     return _opened(key, file, settings.secrets_kms)
 
@@ -91,7 +91,7 @@ def _opened(key: str | None, file: str | None, kms: str | None) -> MasterKeys:
         except (OSError, ValueError) as error:
             raise ConfigurationError(
                 f"PENSTOCK_SECRETS_KEY_FILE cannot be read: {error}",
-                hint="It holds keys in base64, one a line, the newest first.",
+                hint="Check its path and permissions. It must have keys in base64, one in a line, the newest first.",
             ) from None
     if key is not None:
         return LocalKeys(_decoded(key.replace(",", " ").split()))

@@ -107,7 +107,10 @@ def _body(
         try:
             return orjson.dumps(body), "application/json"
         except TypeError as error:
-            raise InvalidInput(f"the body is not JSON: {error}", hint="Give plain values.") from None
+            raise InvalidInput(
+                f"the body is not JSON: {error}",
+                hint="Send JSON: texts, numbers, true, false, null, lists and objects.",
+            ) from None
     if request.text is not None:
         text = _text(render(request.text, namespace))
         return text.encode(), request.content_type or "text/plain; charset=utf-8"

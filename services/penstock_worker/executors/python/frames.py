@@ -100,7 +100,8 @@ def request_frame(number: int, request: Request, item: int | None = None) -> byt
         return _framed(REQUEST + orjson.dumps([number, document, item]))
     except (PydanticSerializationError, TypeError, ValueError) as error:
         raise InvalidInput(
-            f"a request holds a value that is not JSON: {error}", hint="Pass plain values."
+            f"a request has a value that JSON cannot represent: {error}",
+            hint="Pass only texts, numbers, true, false, null, lists and mappings.",
         ) from None
 
 
