@@ -168,7 +168,7 @@ async def test_a_rerun_that_is_impossible_is_refused_with_the_way_out(house: Ins
         await house.client.rerun(old, from_task="d", by="ada")
     alone = await house.client.start("re.cost", {"n": 4})
     await house.client.result(alone, timeout=30)
-    with pytest.raises(InvalidInput, match="no workflow"):
+    with pytest.raises(InvalidInput, match="not a workflow"):
         await house.client.rerun(alone, from_task="n", by="ada")
     done = await house.client.start("re.chain", {"n": 4})
     await house.client.result(done, timeout=30)

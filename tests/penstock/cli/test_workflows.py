@@ -106,7 +106,7 @@ async def test_a_run_is_answered_paused_corrected_and_run_again(house: Installat
     ]
     refused = await penstock("skip", id, "after")
     assert refused.code == 1
-    assert "no workflow that runs" in refused.err
+    assert "neither a workflow that runs" in refused.err
 
     again = (await told("rerun", id, "--from-failed", "--by", "ada"))["id"]
     await house.until("select 1 from execution where id = $1 and status = 'failed'", again)

@@ -137,7 +137,7 @@ async def test_own_sessions_are_listed_and_ended(api: Api, browser: httpx.AsyncC
 
 async def test_a_token_has_no_account(api: Api, call: httpx.AsyncClient) -> None:
     listed = await call.get(f"{ACCOUNT}/sessions")
-    assert (listed.status_code, "has no account" in listed.json()["detail"]) == (404, True)
+    assert (listed.status_code, "has no account page" in listed.json()["detail"]) == (404, True)
     assert (await change(call, PASSWORD, NEW)).status_code == 404
     assert "a token, which has no password" in (await call.get("/account")).text
 
