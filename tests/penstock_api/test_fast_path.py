@@ -32,7 +32,7 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return taken
 
 
-DEBOUNCED = {**START, "debounce": "1h", "debounce_key": "both", "at_most": 7200, "keep": "first"}
+DEBOUNCED = {**START, "debounce": "1s", "debounce_key": "both", "at_most": 2, "keep": "first"}
 
 
 @pytest.mark.parametrize(

@@ -195,7 +195,7 @@ async def test_tasks_that_spin_end_the_run() -> None:
         while not task.done():
             await asyncio.sleep(0)
 
-    with pytest.raises(ExecutionFailed, match="never waited"):
+    with pytest.raises(ExecutionFailed, match="without waiting"):
         await DurableRun()(spins)
 
 

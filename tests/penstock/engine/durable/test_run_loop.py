@@ -55,7 +55,7 @@ async def test_loop_and_hooks_come_back_after_spinning(monkeypatch: pytest.Monke
 
     loop = _loop()
     loop.start(spin(), loop.root)
-    with pytest.raises(DefinitionError, match="ran 10 turns"):
+    with pytest.raises(DefinitionError, match="ran 10 times"):
         loop.run()
     assert len(turns) == 10
     assert asyncio.get_running_loop() is outside
