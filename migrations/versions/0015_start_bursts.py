@@ -12,7 +12,7 @@ depends_on = None
 # The latest burst of each key of an action and a tenant (`namespace_id`). It has `starts` since `first_at`. The burst is open
 # until `closes_at`, as long as its execution is due at that instant. The index names no column that a join changes.
 START_BURST = """
-create table start_burst (
+create table if not exists start_burst (
     namespace_id integer not null,
     key text not null,
     execution_id uuid not null,
@@ -22,16 +22,16 @@ create table start_burst (
     primary key (namespace_id, key)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)
 """
-START_BURST_FIRST = "create index start_burst_first on start_burst (first_at)"
+START_BURST_FIRST = "create index if not exists start_burst_first on start_burst (first_at)"
 # A start that joined the execution of another start. A client that lost the answer sends the start again with the same id.
 JOINED_START = """
-create table joined_start (
+create table if not exists joined_start (
     id uuid primary key,
     execution_id uuid not null,
     at timestamptz not null default clock_timestamp()
 )
 """
-JOINED_START_AT = "create index joined_start_at on joined_start (at)"
+JOINED_START_AT = "create index if not exists joined_start_at on joined_start (at)"
 
 
 def upgrade() -> None:
