@@ -234,7 +234,7 @@ class CeleryProject:
                     limit = (
                         None if literal(value, self._constants) is None else seconds(value, self._constants)
                     )
-                    action["timeout"] = limit
+                    _bound(action, limit)
                 elif option == "queue":
                     queue = literal(value, self._constants)
                     if not isinstance(queue, str):
@@ -342,7 +342,7 @@ class CeleryProject:
             return
         for name, action in self.project.actions.items():
             if setting == "task_time_limit" and f"{name}.time_limit" not in self._named:
-                action["timeout"] = seconds(value, self._constants)
+                _bound(action, seconds(value, self._constants))
             elif setting == "task_default_queue" and f"{name}.queue" not in self._named:
                 if not isinstance(told_reasons, str):
                     raise NotLiteral(ast.unparse(value))
@@ -616,6 +616,14 @@ class CeleryProject:
             text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ...",
             by_hand,
         )
+
+
+def _bound(action: dict[str, Any], limit: float | None) -> None:
+    """Give an action a time limit in seconds, and an executor that ends its process then, as Celery does."""
+    action["timeout"] = limit
+    action.pop("executor", None)
+    if limit is not None:
+        action["executor"] = "process"
 
 
 def _is_package(folder: Path) -> bool:

@@ -21,7 +21,7 @@ from penstock_import.orquesta import KnownAction, Orquesta
 from penstock_import.orquesta_names import OF_CONFIGURATION, OF_WORKFLOW, PLAIN, UNKNOWN, Surroundings
 from penstock_import.parameters import Tell, parameter
 from penstock_import.project import Project, bounded, stub
-from penstock_import.report import Report
+from penstock_import.report import Gap, Report
 from penstock_import.shell_actions import (
     FUNCTIONS,
     RUNNER_PARAMETERS,
@@ -128,7 +128,16 @@ class StackStormPack:
             except InvalidInput as error:
                 self._unread(kind, name, str(error).removeprefix(f"{file}: "))
                 continue
-            if node.is_mapping and node.children:
+            pack = _peek(node, "pack")
+            if pack and pack != self._theirs:
+                self.report.found[kind] += 1
+                self.report.gap(
+                    name,
+                    node.line_of("pack"),
+                    f"the pack {pack} of {_peek(node, 'name') or name}, which lies in the pack {self._theirs}",
+                    "StackStorm registers no such definition: correct `pack`, and import again, if it is meant.",
+                )
+            elif node.is_mapping and node.children:
                 yield name, node
             elif node.peek():
                 self._unread(kind, name, "it is no mapping")
@@ -380,7 +389,8 @@ class StackStormPack:
         own = {key: about for key, about in schema.items() if key not in runner_parameters("python-script")}
         filled_in = own if runner == "python-script" else schema
         body = self._function(name, source, filled_in) | {"parameters": schema, "on_worker_loss": "fail"}
-        return body | {"timeout": timeout}
+        # A function in a thread goes on after its time limit; StackStorm ends the process.
+        return body | {"timeout": timeout} | ({"executor": "process"} if timeout is not None else {})
 
     def _tell_environment(self, file: str) -> None:
         """Name the first variable of a file that StackStorm sets for commands, and Penstock does not."""
@@ -749,11 +759,13 @@ class StackStormPack:
         limit = limit_of(kind, supplied)
         if body is not None and limit is not None:
             body.setdefault("limits", []).append(limit)
+            self._depends(file, node, name, "workflows" if is_workflow else "actions", _name(theirs))
         elif (
             target is not None
             and (retry := retry_of(kind, supplied, self._runner_of(_name(theirs)))) is not None
         ):
             target["retry"] = retry
+            self._depends(file, node, name, "actions", _name(theirs))
             self._leave_out_of_workflows(ref)
         else:
             self.report.gap(
@@ -762,6 +774,16 @@ class StackStormPack:
                 f"a policy: {name}, {kind} of {ref}",
                 "Write it as `limits` or `retry` of the action.",
             )
+
+    def _depends(self, file: str, node: Node, policy: str, section: str, target: str) -> None:
+        """Note a policy that is lost with its action."""
+        gap = Gap(
+            file,
+            node.line,
+            f"the policy {policy} of {target}, which is refused here",
+            "Write it as `limits` or `retry`, together with what is refused.",
+        )
+        self.report.dependents.setdefault((section, target), []).append(("policies", _name(policy), gap))
 
     def _leave_out_of_workflows(self, theirs: str) -> None:
         """Have an action tried once as a task: StackStorm's policy for retries leaves out what a workflow runs."""

@@ -10,7 +10,7 @@ _SHELL_PARAMETERS: dict[str, Any] = {
     "cwd": {"type": ["string", "null"]},
     "env": {"type": ["object", "null"]},
 }
-_SHELL_NEEDS = ("ActionFailed", "run_shell", "_options")
+_SHELL_NEEDS = ("ActionFailed", "end_session", "run_shell", "_options")
 SHELLS = frozenset({"local-shell-cmd", "local-shell-script"})
 """Runners of shells. Their functions end a command after its `timeout`."""
 
