@@ -132,3 +132,115 @@ def test_policy_of_what_is_refused_is_named(tmp_path: Path) -> None:
     assert "flow" not in project.workflows
     assert named(report, "policies/alone.yaml:1 the policy alone of flow, which is refused here")
     assert (report.found["policies"], report.mapped["policies"]) == (1, 0)
+
+
+CHAIN = {"name": "flow", "runner_type": "action-chain", "entry_point": "workflows/flow.yaml"}
+
+
+def test_result_of_action_chain_is_named(tmp_path: Path) -> None:
+    head = {"name": "outer", "runner_type": "orquesta", "entry_point": "workflows/outer.yaml"}
+    read = {"publish": [{"url": "<% result().published.url %>"}], "do": "noop"}
+    files = {
+        "actions/flow.yaml": CHAIN,
+        "actions/workflows/flow.yaml": {"chain": [{"name": "one", "ref": "core.noop"}]},
+        "actions/outer.yaml": head,
+        "actions/workflows/outer.yaml": {"tasks": {"one": {"action": "depot.flow", "next": [read]}}},
+    }
+    _, report = of_pack(tmp_path, files)
+    assert named(report, "actions/workflows/flow.yaml:1 the result of the action chain flow")
+    assert any(
+        "the result of one, an action chain, which has no result here" in text for text in texts(report)
+    )
+
+
+def test_parameter_of_unknown_type_is_named(tmp_path: Path) -> None:
+    rule = {
+        "name": "seen",
+        "trigger": {"type": "depot.seen"},
+        "action": {"ref": "other.thing", "parameters": {"id": "{{ trigger.id }}", "fixed": "a"}},
+    }
+    told = rule | {
+        "name": "told",
+        "action": {"ref": "core.echo", "parameters": {"message": "{{ trigger.id }}"}},
+    }
+    chain = {"chain": [{"name": "one", "ref": "other.thing", "parameters": {"id": "{{ crate }}"}}]}
+    files = {
+        "triggers/seen.yaml": {"name": "seen"},
+        "rules/seen.yaml": rule,
+        "rules/told.yaml": told,
+        "actions/flow.yaml": CHAIN | {"parameters": {"crate": {"type": "integer"}}},
+        "actions/workflows/flow.yaml": chain,
+    }
+    project, report = of_pack(tmp_path, files)
+    unknown = [text for text in texts(report) if "whose type is not known" in text]
+    assert sorted(text.partition(",")[0] for text in unknown) == [
+        "actions/workflows/flow.yaml:5 the parameter id",
+        "rules/seen.yaml:7 the parameter id",
+    ]
+    assert project.rules["told"]["params"] == {"message": "{{ payload.id | string }}"}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_foreign"),
+    [
+        ("from elsewhere.celery import *", True),
+        ("from elsewhere.more import CELERY_TASK_ACKS_LATE", True),
+        ("from elsewhere.more import os", False),
+        ("from .base import *", False),
+        ("from depot.settings.base import *", False),
+    ],
+)
+def test_settings_of_another_package_are_named(tmp_path: Path, line: str, is_foreign: bool) -> None:
+    files = {
+        "celery.py": APP + "app.config_from_object('django.conf:settings', namespace='CELERY')\n",
+        "tasks.py": "from .celery import app\n@app.task\ndef weigh(): ...\n",
+        "__init__.py": "",
+        "settings/__init__.py": "",
+        "settings/base.py": "DEBUG = False\n",
+        "settings/live.py": f"{line}\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert named(report, "settings/live.py:1 the settings that") == is_foreign, texts(report)
+
+
+def test_null_takes_the_default_of_a_required_parameter(tmp_path: Path) -> None:
+    page = {"type": "integer", "required": True, "default": 1}
+    python = {"name": "act", "runner_type": "python-script", "entry_point": "act.py"}
+    project, _ = of_pack(tmp_path, {"actions/act.yaml": python | {"parameters": {"page": page}}})
+    assert project.actions["act"]["parameters"]["page"] == {"type": ["integer", "null"], "default": 1}
+
+
+def test_soft_time_limit_is_told_as_it_is_here(tmp_path: Path) -> None:
+    task = "@app.task(soft_time_limit=9, autoretry_for=(SoftTimeLimitExceeded,))\ndef weigh(): ...\n"
+    _, report = of_application(tmp_path, {"tasks.py": APP + task})
+    assert named(report, "tasks.py:3 autoretry_for with SoftTimeLimitExceeded, which nothing raises here")
+    assert any("SIGTERM" in text for text in texts(report))
+    assert report.mapped["tasks"] == 0
+
+
+def test_missing_action_is_told_by_where_it_should_be(tmp_path: Path) -> None:
+    refs = ["depot.nowhere", "core.inject_trigger", "other.thing"]
+    files: dict[str, Any] = {"triggers/seen.yaml": {"name": "seen"}}
+    for number, ref in enumerate(refs):
+        files[f"rules/r{number}.yaml"] = {
+            "name": f"r{number}",
+            "trigger": {"type": "depot.seen"},
+            "action": {"ref": ref},
+        }
+    _, report = of_pack(tmp_path, files)
+    told = {gap.what: gap.by_hand for gap in report.gaps}
+    assert "Import that pack" not in told["the action depot.nowhere, which no file of the pack defines"]
+    assert "sync.publish" in told["the action core.inject_trigger of StackStorm itself"]
+    assert "Import that pack" in told["the action other.thing of another pack"]
+
+
+def test_file_that_is_not_read_is_named_and_not_its_folder(tmp_path: Path) -> None:
+    files = {
+        "actions/flow.yaml": CHAIN,
+        "actions/workflows/flow.yaml": {"chain": [{"name": "one", "ref": "core.noop"}]},
+        "actions/workflows/lost.yaml": "chain: []\n",
+    }
+    _, report = of_pack(tmp_path, files)
+    assert [text.partition(" |")[0] for text in texts(report) if "is not read" in text] == [
+        "actions/workflows/lost.yaml:1 actions/workflows/lost.yaml is not read"
+    ]
