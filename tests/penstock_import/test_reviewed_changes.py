@@ -60,7 +60,7 @@ def named(report: Report, start: str) -> bool:
 
 @pytest.mark.parametrize("command", ["sleep 3000", "trap '' TERM; sleep 3000 & wait; sleep 3000"])
 def test_command_ends_with_its_attempt(tmp_path: Path, command: str) -> None:
-    """A thread cannot be killed, so the function looks whether its attempt has ended."""
+    """A thread cannot be killed, so the function itself has to end the command."""
     project, _ = of_pack(tmp_path, {"actions/act.yaml": SHELL})
     module: dict[str, Any] = {}
     exec(project.python(), module)
@@ -113,7 +113,7 @@ def test_definition_of_another_pack_is_refused(tmp_path: Path, kind: str, body: 
     assert (report.found[kind], report.mapped[kind]) == (1, 0)
 
 
-def test_policy_of_what_is_refused_is_named(tmp_path: Path) -> None:
+def test_policy_of_refused_workflow_is_named(tmp_path: Path) -> None:
     head = {"name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml"}
     flow = {"tasks": {"one": {"action": "depot.act"}}}  # without the parameter that it requires
     policy = {

@@ -104,8 +104,8 @@ class CeleryProject:
         self._constants = _shared_constants(trees.values())
         self._config = _config_files(trees)
         self._relevant |= {name: trees[name] for name in self._config}
-        for name, node in _foreign_settings(trees, self._config, self._package):
-            self._gap(name, node, f"the settings that {ast.unparse(node)} takes from a package that is not in the sources",
+        for name, statement in _foreign_settings(trees, self._config, self._package):
+            self._gap(name, statement, f"the settings that {ast.unparse(statement)} takes from a package outside of the sources",
                       "Any setting for all tasks may be among them (acks_late, time_limit, queue, rate_limit, timezone): "
                       "look there, and write them of the actions.")  # fmt: skip
         self._applications = Applications(trees)

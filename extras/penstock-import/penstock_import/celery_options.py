@@ -170,8 +170,8 @@ TASK_BY_HAND: Mapping[str, str] = {
     "routing_key": "Write `route` of the action.",
     "run_every": "Write it as a schedule.",
     "serializer": "Parameters and results are JSON.",
-    "soft_time_limit": "Write `timeout` and `executor: process` of the action: the process gets SIGTERM, which raises in the function, and has the "
-    "grace to clean up. Where it is to be tried again, name TimeoutError in `retry_on`.",
+    "soft_time_limit": "Write `timeout` and `executor: process` of the action: the process gets SIGTERM, which raises in the "
+    "function, and has the grace to clean up. If an overrun has to be tried again, name TimeoutError in `retry_on`.",
     "throws": "Only the level of a log line there: raise NonRetryable where it should not be tried again.",
 }
 ROUTE_BY_HAND: Mapping[str, str] = {

@@ -572,7 +572,7 @@ class StackStormPack:
         return {name: about.get("type", "string") for name, about in schema.items()}
 
     def _tell_type(self, file: str, line: int, name: str, value: Any) -> None:
-        """Name an expression for a parameter whose type is not known."""
+        """Name an expression for a parameter of an unknown type."""
         self._tell_apart(
             "parameters without a known type",
             file,
