@@ -27,7 +27,9 @@ class ActionChain:
         action_of: Callable[[str, int], KnownAction],
         types_of: Callable[[str], Mapping[str, Any]],
         surroundings: Surroundings = NOWHERE,
+        tell_type: Callable[[int, str, Any], None] | None = None,
     ) -> None:
+        self._tell_type = tell_type
         self._tell, self._action_of, self._types_of = tell, action_of, types_of
         self._surroundings = surroundings
 
@@ -109,6 +111,8 @@ class ActionChain:
             if value is None and key in target_action.defaults:
                 continue
             inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
+            if self._tell_type is not None and key not in types and "{{" in str(value):
+                self._tell_type(child.line, key, value)
         if "timeout" in inputs and "timeout" not in types and isinstance(inputs["timeout"], int):
             task["timeout"] = inputs.pop("timeout")
         if inputs:

@@ -34,6 +34,9 @@ def keep_applicable(project: Project, report: Report) -> None:
             file, line = report.places.get((section, name), ("IMPORT", 1))
             report.gap(file, line, f"{section[:-1]} {name} is refused here: {message}", "Write it by hand.")
             report.unmap("tasks" if section == "actions" and "tasks" in report.found else section, name)
+            for kind, dependent, gap in report.dependents.get((section, name), ()):
+                report.gap(gap.file, gap.line, gap.what, gap.by_hand)
+                report.unmap(kind, dependent)
     for message in whole:
         report.gap(
             "IMPORT", 1, f"the project is refused here: {message}", "Correct it: nothing applies before."

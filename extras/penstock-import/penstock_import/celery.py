@@ -104,6 +104,10 @@ class CeleryProject:
         self._constants = _shared_constants(trees.values())
         self._config = _config_files(trees)
         self._relevant |= {name: trees[name] for name in self._config}
+        for name, statement in _foreign_settings(trees, self._config, self._package):
+            self._gap(name, statement, f"the settings that {ast.unparse(statement)} takes from a package outside of the sources",
+                      "Any setting for all tasks may be among them (acks_late, time_limit, queue, rate_limit, timezone): "
+                      "look there, and write them of the actions.")  # fmt: skip
         self._applications = Applications(trees)
         for name, tree in self._relevant.items():
             for method in self._applications.own_decorators(tree):
@@ -234,7 +238,7 @@ class CeleryProject:
                     limit = (
                         None if literal(value, self._constants) is None else seconds(value, self._constants)
                     )
-                    action["timeout"] = limit
+                    _bound(action, limit)
                 elif option == "queue":
                     queue = literal(value, self._constants)
                     if not isinstance(queue, str):
@@ -342,7 +346,7 @@ class CeleryProject:
             return
         for name, action in self.project.actions.items():
             if setting == "task_time_limit" and f"{name}.time_limit" not in self._named:
-                action["timeout"] = seconds(value, self._constants)
+                _bound(action, seconds(value, self._constants))
             elif setting == "task_default_queue" and f"{name}.queue" not in self._named:
                 if not isinstance(told_reasons, str):
                     raise NotLiteral(ast.unparse(value))
@@ -618,6 +622,14 @@ class CeleryProject:
         )
 
 
+def _bound(action: dict[str, Any], limit: float | None) -> None:
+    """Give an action a time limit in seconds, and an executor that ends its process then, as Celery does."""
+    action["timeout"] = limit
+    action.pop("executor", None)
+    if limit is not None:
+        action["executor"] = "process"
+
+
 def _is_package(folder: Path) -> bool:
     """Return whether a folder is a package, and not that of a whole repository, from which its packages are imported."""
     if not folder.name.isidentifier() or not (folder / "__init__.py").exists():
@@ -730,6 +742,31 @@ def _config_files(trees: Mapping[str, ast.Module]) -> set[str]:
         if not further:
             return files
         files |= further
+
+
+def _foreign_settings(
+    trees: Mapping[str, ast.Module], config: set[str], package: str
+) -> Iterator[tuple[str, ast.ImportFrom]]:
+    """Yield each statement of a module of settings that takes all names, or settings, of a module that is in no file."""
+    own = {file.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for file in trees}
+    own |= {f"{package}{stem}" for stem in own}
+    for file, tree in trees.items():
+        stem = file.removesuffix(".py")
+        has_settings = file in config or "settings" in stem or "config" in stem
+        has_settings = has_settings or any(name.startswith("CELERY") for name in _assigned_names(tree))
+        for node in walk(tree):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            path = absolute_path(file, node)
+            takes_all = any(alias.name == "*" for alias in node.names) and (
+                has_settings or "celery" in path.lower()
+            )
+            takes_settings = any(alias.name.startswith(("CELERY_", "BROKER_")) for alias in node.names)
+            is_own = path in own or any(
+                stem.endswith(f".{path}") or (path.endswith(f".{package}{stem}") and package) for stem in own
+            )
+            if (takes_all or takes_settings) and not is_own:
+                yield file, node
 
 
 def _config_paths(file: str, tree: ast.Module) -> Iterator[str]:

@@ -63,6 +63,9 @@ def retry_of(options: Mapping[str, ast.expr], retries_by_hand: bool, tell: Tell)
     never = _error_names(options, "dont_autoretry_for", tell)
     if never:
         policy["never_on"] = never
+    if "SoftTimeLimitExceeded" in errors:
+        tell(options["autoretry_for"], "autoretry_for with SoftTimeLimitExceeded, which nothing raises here",
+             "An attempt over its `timeout` is a TimeoutError: name that in `retry_on`.")  # fmt: skip
     if errors and retries_by_hand and backoff:
         tell(options["autoretry_for"], "autoretry_for beside self.retry, which waits otherwise",
              "Give `after` where Retry is raised.")  # fmt: skip
@@ -167,7 +170,8 @@ TASK_BY_HAND: Mapping[str, str] = {
     "routing_key": "Write `route` of the action.",
     "run_every": "Write it as a schedule.",
     "serializer": "Parameters and results are JSON.",
-    "soft_time_limit": "The function meets CancelledError at its `timeout`, and has the grace to clean up.",
+    "soft_time_limit": "Write `timeout` and `executor: process` of the action: the process gets SIGTERM, which raises in the "
+    "function, and has the grace to clean up. If an overrun has to be tried again, name TimeoutError in `retry_on`.",
     "throws": "Only the level of a log line there: raise NonRetryable where it should not be tried again.",
 }
 ROUTE_BY_HAND: Mapping[str, str] = {

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
 PLAIN, OF_WORKFLOW, OF_INQUIRY, UNKNOWN = "plain", "workflow", "inquiry", "unknown"
+OF_CHAIN = "chain"
 """The form of a task's result: the value itself; a workflow's output, which StackStorm wraps as `output`; an answer,
 which StackStorm wraps as `response`; unknown."""
 
@@ -166,6 +167,8 @@ class OrquestaNames:
         shape = self.shapes.get(task, UNKNOWN)
         if shape == UNKNOWN:
             raise NotMapped(f"the result of {task}, whose action is not known")
+        if shape == OF_CHAIN:
+            raise NotMapped(f"the result of {task}, an action chain, which has no result here")
         if task in self.failure_keepers:
             value = Ours(f"{value.text}.result")
         if shape == PLAIN:

@@ -78,7 +78,7 @@ def parameter(
         is_required = is_required or (is_of_workflow and not is_mapped)
     if is_required and "default" not in schema:
         schema["required"] = True
-    elif not is_required:
+    elif not is_required or not (is_of_workflow or is_payload):
         allow_null(schema)
     if needed := required_fields(source.peek()):
         list_required(schema, needed)

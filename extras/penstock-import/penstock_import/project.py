@@ -17,7 +17,7 @@ _MODULE = '"""The actions of this pack."""\n'
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _MAX_NAME = 64
 """The length of each part of a ref."""
-_MODULES = ("json", "os", "pathlib", "shlex", "signal", "subprocess", "traceback")
+_MODULES = ("json", "math", "os", "pathlib", "shlex", "signal", "subprocess", "time", "traceback")
 """Modules of Python that the functions of a pack may use."""
 GITIGNORE = ".penstock/\n.venv/\n__pycache__/\n.pytest_cache/\n"
 
@@ -80,12 +80,18 @@ class Project:
         """Return the module of the functions."""
         parts = [function.strip() for function in (*self.helpers.values(), *self.functions.values())]
         whole = "\n\n\n".join(parts)
-        needed = [f"import {module}" for module in _MODULES if f"{module}." in whole]
+        needed = [f"import {module}" for module in _MODULES if re.search(rf"\b{module}\.", whole)]
         if "jinja2." in whole:
             needed += ["", "import jinja2"]
-        steering = [name for name in ("NonRetryable", "Retry") if re.search(rf"\b{name}\b", whole)]
+        steering = [
+            name
+            for name in ("NonRetryable", "Retry", "current")
+            if re.search(rf"\b{name}\b" + (r"\(\)" if name == "current" else ""), whole)
+        ]
         if steering:
             needed += ["", f"from penstock import {', '.join(steering)}"]
+        if "OutsideRun" in whole:
+            needed += ["from penstock.errors import OutsideRun"]
         return "\n".join([_MODULE, *needed]).rstrip() + "\n\n\n" + whole + "\n"
 
 

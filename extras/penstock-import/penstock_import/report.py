@@ -32,6 +32,8 @@ class Report:
     """The names of the mapped parts, by kind."""
     places: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     """By section and name of a definition: the file and the line that it was made of."""
+    dependents: dict[tuple[str, str], list[tuple[str, str, Gap]]] = field(default_factory=dict)
+    """By section and name of a definition: kind and name of each part that is lost with it, and the gap of that part."""
 
     def gap(self, file: str, line: int, subject: str, by_hand: str) -> None:
         """Add a gap, once."""

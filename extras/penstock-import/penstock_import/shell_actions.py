@@ -24,20 +24,26 @@ _JINJA = Environment()
 RUN_SHELL = '''
 def run_shell(command, *, cwd=None, env=None, sudo=False, timeout=None):
     """Run a command line as StackStorm's local runner does, in bash, and return what it returns. A command that fails
-    raises."""
+    raises. The processes of a command end with its time limit, or with the attempt that runs it."""
+    try:
+        attempt = current()
+    except OutsideRun:
+        attempt = None
+    ends_at = math.inf if timeout is None else time.monotonic() + timeout
     ran = subprocess.Popen(
         [*(("sudo", "-n", "-E", "-H", "--") if sudo else ()), "bash", "-c", command],
         cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, **{name: str(value) for name, value in (env or {}).items()}},
-        start_new_session=timeout is not None,
+        start_new_session=True,
     )
-    error = None
-    try:
-        stdout, stderr = ran.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        os.killpg(ran.pid, signal.SIGKILL)
-        stdout, stderr = ran.communicate()
-        error = f"Action failed to complete in {timeout} seconds"
+    error = stdout = None
+    while stdout is None:
+        try:
+            stdout, stderr = ran.communicate(timeout=0.1)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= ends_at or (attempt is not None and attempt.cancelled):
+                stdout, stderr = end_session(ran, sudo)
+                error = f"Action failed to complete in {timeout} seconds" if timeout else "The attempt has ended"
     succeeded = error is None and ran.returncode == 0
     result = {"failed": not succeeded, "succeeded": succeeded, "return_code": -9 if error else ran.returncode}
     for name, text in (("stdout", stdout), ("stderr", stderr)):
@@ -51,6 +57,19 @@ def run_shell(command, *, cwd=None, env=None, sudo=False, timeout=None):
     if not succeeded:
         raise ActionFailed(result, f"exit code {ran.returncode}: {stderr[-2000:]}")
     return result
+'''
+
+END_SESSION = '''
+def end_session(ran, sudo):
+    """End the processes of a command, by force after two seconds, and return what it has written."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        command = [*(("sudo", "-n") if sudo else ()), "kill", f"-{number.name[3:]}", "--", f"-{ran.pid}"]
+        subprocess.run(command, stderr=subprocess.DEVNULL)
+        try:
+            return ran.communicate(timeout=2)
+        except subprocess.TimeoutExpired:
+            pass
+    return "", ""  # a process in a session of its own holds the output
 '''
 
 ACTION_FAILED = '''
@@ -141,7 +160,7 @@ def command_function(
 ) -> tuple[str, list[str]]:
     """Return the source of a function for a `cmd`, and the functions that it calls. Without a template, or where that is not
     fixed, the command is a parameter itself. Raises NotMapped for a template that reads more than the action's parameters."""
-    needed = ["ActionFailed", "run_shell", "_options"]
+    needed = ["ActionFailed", "end_session", "run_shell", "_options"]
     body = ["    options = _options(parameters)"]
     if template is not None and any(mark in template for mark in ("{{", "{%", "{#")):
         _refuse_unknown_names(template, parameters)
@@ -173,7 +192,13 @@ def script_function(name: str, script: str, source: Node, operator: str) -> tupl
         f"    arguments = script_arguments(parameters, {positional!r}, {operator!r})",
         '    return run_shell(f"{shlex.quote(script)} {arguments}".strip(), **options)',
     ]
-    return "\n".join(lines) + "\n", ["ActionFailed", "run_shell", "script_arguments", "_options"]
+    return "\n".join(lines) + "\n", [
+        "ActionFailed",
+        "end_session",
+        "run_shell",
+        "script_arguments",
+        "_options",
+    ]
 
 
 def filled(source: str, defaults: dict[str, Any]) -> str:
@@ -214,6 +239,7 @@ FUNCTIONS = {
     "kept": KEPT,
     "kept_python": KEPT_PYTHON,
     "python_result": PYTHON_RESULT,
+    "end_session": END_SESSION,
     "run_shell": RUN_SHELL,
     "rendered": RENDERED,
     "with_defaults": WITH_DEFAULTS,

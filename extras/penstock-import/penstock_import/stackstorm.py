@@ -18,10 +18,10 @@ from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
 from penstock_import.orquesta import KnownAction, Orquesta
-from penstock_import.orquesta_names import OF_CONFIGURATION, OF_WORKFLOW, PLAIN, UNKNOWN, Surroundings
+from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFLOW, PLAIN, Surroundings
 from penstock_import.parameters import Tell, parameter
 from penstock_import.project import Project, bounded, stub
-from penstock_import.report import Report
+from penstock_import.report import Gap, Report
 from penstock_import.shell_actions import (
     FUNCTIONS,
     RUNNER_PARAMETERS,
@@ -32,6 +32,7 @@ from penstock_import.shell_actions import (
 from penstock_import.stackstorm_policies import limit_of, retry_of
 from penstock_import.stackstorm_runners import (
     BUILT_IN,
+    OF_CORE,
     RUNNER_TIMEOUTS,
     SHELLS,
     UNBOUNDED,
@@ -128,7 +129,16 @@ class StackStormPack:
             except InvalidInput as error:
                 self._unread(kind, name, str(error).removeprefix(f"{file}: "))
                 continue
-            if node.is_mapping and node.children:
+            pack = _peek(node, "pack")
+            if pack and pack != self._theirs:
+                self.report.found[kind] += 1
+                self.report.gap(
+                    name,
+                    node.line_of("pack"),
+                    f"the pack {pack} of {_peek(node, 'name') or name}, which lies in the pack {self._theirs}",
+                    "StackStorm registers no such definition: correct `pack`, and import again, if it is meant.",
+                )
+            elif node.is_mapping and node.children:
                 yield name, node
             elif node.peek():
                 self._unread(kind, name, "it is no mapping")
@@ -207,6 +217,12 @@ class StackStormPack:
             if path.suffix not in (".yaml", ".yml")
             and path.name not in ("__init__.py", "__pycache__")
             and any(file.is_file() and file not in entries for file in (path, *path.rglob("*")))
+        ]
+        beside = [
+            file
+            for path in beside
+            for file in (sorted(path.rglob("*")) if entries & set(path.rglob("*")) else [path])
+            if file not in entries and (file == path or file.is_file())
         ]
         for path in (*sorted(self._folder.iterdir()), *beside):
             if path.parent == self._folder and (path.name in _READ or _NOTHING_TO_RUN.fullmatch(path.name)):
@@ -380,7 +396,8 @@ class StackStormPack:
         own = {key: about for key, about in schema.items() if key not in runner_parameters("python-script")}
         filled_in = own if runner == "python-script" else schema
         body = self._function(name, source, filled_in) | {"parameters": schema, "on_worker_loss": "fail"}
-        return body | {"timeout": timeout}
+        # A function in a thread goes on after its time limit; StackStorm ends the process.
+        return body | {"timeout": timeout} | ({"executor": "process"} if timeout is not None else {})
 
     def _tell_environment(self, file: str) -> None:
         """Name the first variable of a file that StackStorm sets for commands, and Penstock does not."""
@@ -456,7 +473,16 @@ class StackStormPack:
         if runner == "orquesta":
             body = Orquesta(tell, action_of, self._keep, surroundings).workflow(root, schema)
         else:
-            body = ActionChain(tell, action_of, self._types_of, surroundings).workflow(root, schema)
+            body = ActionChain(
+                tell, action_of, self._types_of, surroundings, partial(self._tell_type, entry)
+            ).workflow(root, schema)
+            self._tell_apart(
+                "results of action chains",
+                entry,
+                1,
+                f"the result of the action chain {name}, of `tasks` and `published`",
+                "Nothing here returns it: write what is read of it as `output` of the workflow.",
+            )
         self._leftovers(entry, root, "workflow", name)
         description = str(_peek(node, "description") or "")
         if description:
@@ -541,7 +567,20 @@ class StackStormPack:
 
     def _types_of(self, ref: str) -> Mapping[str, Any]:
         """Return the types of an action's parameters, into which StackStorm turns rendered texts; none stays text."""
-        return {name: about.get("type", "string") for name, about in self._schemas.get(ref, {}).items()}
+        built_in = {f"{self.project.name}.{_name(theirs)}": BUILT_IN[theirs][2] for theirs in BUILT_IN}
+        schema = self._schemas.get(ref) or built_in.get(ref, {}).get("parameters", {})
+        return {name: about.get("type", "string") for name, about in schema.items()}
+
+    def _tell_type(self, file: str, line: int, name: str, value: Any) -> None:
+        """Name an expression for a parameter of an unknown type."""
+        self._tell_apart(
+            "parameters without a known type",
+            file,
+            line,
+            f"the parameter {name}, {value}, whose type is not known",
+            "StackStorm renders it as text and turns that into the type that the action declares. Here the value keeps its own "
+            "type: write `| string` where the parameter is a text.",
+        )
 
     def _known(self, ref: str, file: str, line: int) -> KnownAction:
         """Return the action here for one of theirs; where it is in no file of the pack, a function to be written."""
@@ -549,7 +588,7 @@ class StackStormPack:
         if pack == self._theirs:
             for name, (_, _, runner) in self._sources.items():
                 if name == theirs:
-                    shape = {"orquesta": OF_WORKFLOW, "action-chain": UNKNOWN}.get(runner, PLAIN)
+                    shape = {"orquesta": OF_WORKFLOW, "action-chain": OF_CHAIN}.get(runner, PLAIN)
                     ours = f"{self.project.name}.{_name(name)}"
                     enabled = _peek(self._sources[name][1], "enabled") is not False
                     defaults = {
@@ -567,14 +606,19 @@ class StackStormPack:
                 self.project.actions[name] = self.project.function(name, source) | options
             else:
                 self.project.actions[name] = self.project.function(name, stub(name, ref)) | UNBOUNDED
-                self._tell_apart(
-                    "actions of other packs",
-                    file,
-                    line,
-                    f"the action {ref} of another pack",
-                    f"Import that pack too, or write the function {name}_ of {self.project.module}.py; it returns what "
-                    "`result()` was there.",
-                )
+                write = f"rite the function {name}_ of {self.project.module}.py; it returns what `result()` was there."
+                subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
+                if pack == self._theirs:
+                    subject, advice = (
+                        f"the action {ref}, which no file of the pack defines",
+                        f"Correct the name, or w{write}",
+                    )
+                elif pack == "core":
+                    subject, advice = (
+                        f"the action {ref} of StackStorm itself",
+                        OF_CORE.get(theirs, f"W{write}"),
+                    )
+                self._tell_apart("actions of other packs", file, line, subject, advice)
         runner = "local-shell-cmd" if ref in BUILT_IN else ""
         return KnownAction(f"{self.project.name}.{name}", runner=runner)
 
@@ -723,6 +767,8 @@ class StackStormPack:
                     raise NotMapped("a timer has no payload")
                 surroundings = Surroundings(note_key=partial(self._key, file))
                 params[name] = stackstorm_rules.parameters(value, types.get(name), root, surroundings)
+                if name not in types and "{{" in str(value):
+                    self._tell_type(file, child.line, name, value)
             except NotMapped as reason:
                 params[name] = "{{ none.to_do }}"
                 self.report.gap(
@@ -749,11 +795,13 @@ class StackStormPack:
         limit = limit_of(kind, supplied)
         if body is not None and limit is not None:
             body.setdefault("limits", []).append(limit)
+            self._depends(file, node, name, "workflows" if is_workflow else "actions", _name(theirs))
         elif (
             target is not None
             and (retry := retry_of(kind, supplied, self._runner_of(_name(theirs)))) is not None
         ):
             target["retry"] = retry
+            self._depends(file, node, name, "actions", _name(theirs))
             self._leave_out_of_workflows(ref)
         else:
             self.report.gap(
@@ -762,6 +810,16 @@ class StackStormPack:
                 f"a policy: {name}, {kind} of {ref}",
                 "Write it as `limits` or `retry` of the action.",
             )
+
+    def _depends(self, file: str, node: Node, policy: str, section: str, target: str) -> None:
+        """Note a policy that is lost with its action."""
+        gap = Gap(
+            file,
+            node.line,
+            f"the policy {policy} of {target}, which is refused here",
+            "Write it as `limits` or `retry`, together with what is refused.",
+        )
+        self.report.dependents.setdefault((section, target), []).append(("policies", _name(policy), gap))
 
     def _leave_out_of_workflows(self, theirs: str) -> None:
         """Have an action tried once as a task: StackStorm's policy for retries leaves out what a workflow runs."""

@@ -10,7 +10,7 @@ _SHELL_PARAMETERS: dict[str, Any] = {
     "cwd": {"type": ["string", "null"]},
     "env": {"type": ["object", "null"]},
 }
-_SHELL_NEEDS = ("ActionFailed", "run_shell", "_options")
+_SHELL_NEEDS = ("ActionFailed", "end_session", "run_shell", "_options")
 SHELLS = frozenset({"local-shell-cmd", "local-shell-script"})
 """Runners of shells. Their functions end a command after its `timeout`."""
 
@@ -41,6 +41,14 @@ BUILT_IN: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
 }
 """Actions that every installation of StackStorm has: the source of a function, the functions it calls, and the options of
 the action."""
+OF_CORE = {
+    "inject_trigger": "Call `current().sync.publish(trigger, payload)` in the function.",
+    "pause": "Write `delay` of the task after it, or call `sleep(seconds)` of penstock.run.steering in the function.",
+    "remote": "A worker runs on the machine, or the function calls `ssh`.",
+    "remote_sudo": "A worker runs on the machine, or the function calls `ssh`.",
+    "http": "Write an action of the executor `http` with `request` (docs/how-to/call-an-api.md).",
+}
+"""By the name of an action of StackStorm itself that is not mapped: what to do by hand."""
 RUNNER_TIMEOUTS = {
     "local-shell-cmd": 60,
     "local-shell-script": 60,

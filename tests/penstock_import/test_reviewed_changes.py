@@ -1,0 +1,246 @@
+"""Changes of meaning that no line named, each with the smallest source that shows it."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from penstock.run.context import CURRENT
+from penstock_import.applied import keep_applicable
+from penstock_import.celery import CeleryProject
+from penstock_import.project import Project
+from penstock_import.report import Report
+from penstock_import.stackstorm import StackStormPack
+
+APP = "from celery import Celery\napp = Celery('depot')\n"
+SHELL = {
+    "name": "act",
+    "runner_type": "local-shell-cmd",
+    "parameters": {"cmd": {"type": "string", "required": True}},
+}
+
+
+def of_pack(folder: Path, files: dict[str, Any]) -> tuple[Project, Report]:
+    """Return what is made of the pack `depot` with these files, and the report."""
+    for name, content in {"pack.yaml": {"ref": "depot"}, **files}.items():
+        (folder / "depot" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "depot" / name).write_text(
+            content if isinstance(content, str) else yaml.safe_dump(content, sort_keys=False)
+        )
+    source = StackStormPack(folder / "depot")
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    return project, source.report
+
+
+def of_application(folder: Path, files: dict[str, str]) -> tuple[Project, Report]:
+    """Return what is made of the application `depot` with these files, and the report."""
+    for name, text in files.items():
+        (folder / "depot" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "depot" / name).write_text(text)
+    source = CeleryProject(folder / "depot")
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    return project, source.report
+
+
+def texts(report: Report) -> list[str]:
+    return [f"{gap.file}:{gap.line} {gap.what} | {gap.by_hand}" for gap in report.gaps]
+
+
+def named(report: Report, start: str) -> bool:
+    return any(text.startswith(start) for text in texts(report))
+
+
+@pytest.mark.parametrize("command", ["sleep 3000", "trap '' TERM; sleep 3000 & wait; sleep 3000"])
+def test_command_ends_with_its_attempt(tmp_path: Path, command: str) -> None:
+    """A thread cannot be killed, so the function itself has to end the command."""
+    project, _ = of_pack(tmp_path, {"actions/act.yaml": SHELL})
+    module: dict[str, Any] = {}
+    exec(project.python(), module)
+    run = SimpleNamespace(cancelled=False, items=None)
+    begun = tmp_path / "begun"
+    errors: list[BaseException] = []
+
+    def act() -> None:
+        CURRENT.set(run)  # type: ignore[arg-type]  # only these two are read
+        try:
+            module["act_"](cmd=f"echo begun; touch {begun}; {command}")
+        except module["ActionTimedOut"] as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(act,), daemon=True)
+    thread.start()
+    while thread.is_alive() and not begun.exists():
+        thread.join(0.01)
+    run.cancelled = True
+    thread.join(60)
+    assert [error.result["stdout"] for error in errors] == ["begun"]  # type: ignore[attr-defined]
+
+
+def test_time_limit_without_command_ends_a_process(tmp_path: Path) -> None:
+    python = {"name": "act", "runner_type": "python-script", "entry_point": "act.py"}
+    project, _ = of_pack(tmp_path, {"actions/act.yaml": python})
+    assert (project.actions["act"]["timeout"], project.actions["act"]["executor"]) == (600, "process")
+    task = "@app.task(time_limit=9)\ndef weigh(): ...\n@app.task\ndef bill(): ...\n"
+    project, _ = of_application(tmp_path, {"tasks.py": APP + task})
+    assert (project.actions["weigh"]["timeout"], project.actions["weigh"]["executor"]) == (9, "process")
+    assert "executor" not in project.actions["bill"]
+    project, _ = of_application(tmp_path, {"tasks.py": APP + task + "app.conf.task_time_limit = 5\n"})
+    assert (project.actions["bill"]["timeout"], project.actions["bill"]["executor"]) == (5, "process")
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("actions", SHELL),
+        ("rules", {"name": "act", "trigger": {"type": "depot.seen"}, "action": {"ref": "core.noop"}}),
+        ("triggers", {"name": "act"}),
+        ("policies", {"name": "act", "policy_type": "action.retry", "resource_ref": "depot.act"}),
+        ("aliases", {"name": "act"}),
+    ],
+)
+def test_definition_of_another_pack_is_refused(tmp_path: Path, kind: str, body: dict[str, Any]) -> None:
+    project, report = of_pack(tmp_path, {f"{kind}/act.yaml": {"pack": "else", **body}})
+    assert named(report, f"{kind}/act.yaml:1 the pack else of act, which lies in the pack depot")
+    assert (project.actions, project.rules, project.triggers) == ({}, {}, {})
+    assert (report.found[kind], report.mapped[kind]) == (1, 0)
+
+
+def test_policy_of_refused_workflow_is_named(tmp_path: Path) -> None:
+    head = {"name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml"}
+    flow = {"tasks": {"one": {"action": "depot.act"}}}  # without the parameter that it requires
+    policy = {
+        "name": "alone",
+        "resource_ref": "depot.flow",
+        "policy_type": "action.concurrency",
+        "parameters": {"threshold": 1},
+    }
+    files = {
+        "actions/act.yaml": SHELL,
+        "actions/flow.yaml": head,
+        "actions/workflows/flow.yaml": flow,
+        "policies/alone.yaml": policy,
+    }
+    project, report = of_pack(tmp_path, files)
+    assert "flow" not in project.workflows
+    assert named(report, "policies/alone.yaml:1 the policy alone of flow, which is refused here")
+    assert (report.found["policies"], report.mapped["policies"]) == (1, 0)
+
+
+CHAIN = {"name": "flow", "runner_type": "action-chain", "entry_point": "workflows/flow.yaml"}
+
+
+def test_result_of_action_chain_is_named(tmp_path: Path) -> None:
+    head = {"name": "outer", "runner_type": "orquesta", "entry_point": "workflows/outer.yaml"}
+    read = {"publish": [{"url": "<% result().published.url %>"}], "do": "noop"}
+    files = {
+        "actions/flow.yaml": CHAIN,
+        "actions/workflows/flow.yaml": {"chain": [{"name": "one", "ref": "core.noop"}]},
+        "actions/outer.yaml": head,
+        "actions/workflows/outer.yaml": {"tasks": {"one": {"action": "depot.flow", "next": [read]}}},
+    }
+    _, report = of_pack(tmp_path, files)
+    assert named(report, "actions/workflows/flow.yaml:1 the result of the action chain flow")
+    assert any(
+        "the result of one, an action chain, which has no result here" in text for text in texts(report)
+    )
+
+
+def test_parameter_of_unknown_type_is_named(tmp_path: Path) -> None:
+    rule = {
+        "name": "seen",
+        "trigger": {"type": "depot.seen"},
+        "action": {"ref": "other.thing", "parameters": {"id": "{{ trigger.id }}", "fixed": "a"}},
+    }
+    told = rule | {
+        "name": "told",
+        "action": {"ref": "core.echo", "parameters": {"message": "{{ trigger.id }}"}},
+    }
+    chain = {"chain": [{"name": "one", "ref": "other.thing", "parameters": {"id": "{{ crate }}"}}]}
+    files = {
+        "triggers/seen.yaml": {"name": "seen"},
+        "rules/seen.yaml": rule,
+        "rules/told.yaml": told,
+        "actions/flow.yaml": CHAIN | {"parameters": {"crate": {"type": "integer"}}},
+        "actions/workflows/flow.yaml": chain,
+    }
+    project, report = of_pack(tmp_path, files)
+    unknown = [text for text in texts(report) if "whose type is not known" in text]
+    assert sorted(text.partition(",")[0] for text in unknown) == [
+        "actions/workflows/flow.yaml:5 the parameter id",
+        "rules/seen.yaml:7 the parameter id",
+    ]
+    assert project.rules["told"]["params"] == {"message": "{{ payload.id | string }}"}
+
+
+@pytest.mark.parametrize(
+    ("line", "is_foreign"),
+    [
+        ("from elsewhere.celery import *", True),
+        ("from elsewhere.more import CELERY_TASK_ACKS_LATE", True),
+        ("from elsewhere.more import os", False),
+        ("from .base import *", False),
+        ("from depot.settings.base import *", False),
+    ],
+)
+def test_settings_of_another_package_are_named(tmp_path: Path, line: str, is_foreign: bool) -> None:
+    files = {
+        "celery.py": APP + "app.config_from_object('django.conf:settings', namespace='CELERY')\n",
+        "tasks.py": "from .celery import app\n@app.task\ndef weigh(): ...\n",
+        "__init__.py": "",
+        "settings/__init__.py": "",
+        "settings/base.py": "DEBUG = False\n",
+        "settings/live.py": f"{line}\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert named(report, "settings/live.py:1 the settings that") == is_foreign, texts(report)
+
+
+def test_null_takes_the_default_of_a_required_parameter(tmp_path: Path) -> None:
+    page = {"type": "integer", "required": True, "default": 1}
+    python = {"name": "act", "runner_type": "python-script", "entry_point": "act.py"}
+    project, _ = of_pack(tmp_path, {"actions/act.yaml": python | {"parameters": {"page": page}}})
+    assert project.actions["act"]["parameters"]["page"] == {"type": ["integer", "null"], "default": 1}
+
+
+def test_soft_time_limit_is_told_as_it_is_here(tmp_path: Path) -> None:
+    task = "@app.task(soft_time_limit=9, autoretry_for=(SoftTimeLimitExceeded,))\ndef weigh(): ...\n"
+    _, report = of_application(tmp_path, {"tasks.py": APP + task})
+    assert named(report, "tasks.py:3 autoretry_for with SoftTimeLimitExceeded, which nothing raises here")
+    assert any("SIGTERM" in text for text in texts(report))
+    assert report.mapped["tasks"] == 0
+
+
+def test_missing_action_is_told_by_where_it_should_be(tmp_path: Path) -> None:
+    refs = ["depot.nowhere", "core.inject_trigger", "other.thing"]
+    files: dict[str, Any] = {"triggers/seen.yaml": {"name": "seen"}}
+    for number, ref in enumerate(refs):
+        files[f"rules/r{number}.yaml"] = {
+            "name": f"r{number}",
+            "trigger": {"type": "depot.seen"},
+            "action": {"ref": ref},
+        }
+    _, report = of_pack(tmp_path, files)
+    told = {gap.what: gap.by_hand for gap in report.gaps}
+    assert "Import that pack" not in told["the action depot.nowhere, which no file of the pack defines"]
+    assert "sync.publish" in told["the action core.inject_trigger of StackStorm itself"]
+    assert "Import that pack" in told["the action other.thing of another pack"]
+
+
+def test_file_that_is_not_read_is_named_and_not_its_folder(tmp_path: Path) -> None:
+    files = {
+        "actions/flow.yaml": CHAIN,
+        "actions/workflows/flow.yaml": {"chain": [{"name": "one", "ref": "core.noop"}]},
+        "actions/workflows/lost.yaml": "chain: []\n",
+    }
+    _, report = of_pack(tmp_path, files)
+    assert [text.partition(" |")[0] for text in texts(report) if "is not read" in text] == [
+        "actions/workflows/lost.yaml:1 actions/workflows/lost.yaml is not read"
+    ]
