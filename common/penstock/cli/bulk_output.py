@@ -18,9 +18,8 @@ SHOWN = 10
 
 
 def show(outcomes: Iterable[Outcome], done: str, *, each: bool, json: bool) -> None:
-    """With `json`, print each outcome; otherwise the number of successful ones with the word `done`. Exit
-    code 1 if items were left
-    unchanged."""
+    """Print each outcome, or else the number of successful ones with the word `done`, and the reasons of the others. Exit with
+    code 1 if items were left unchanged."""
     counted = Tally()
     for outcome in outcomes:
         counted.add(outcome)

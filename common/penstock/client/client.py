@@ -337,9 +337,9 @@ class Client(StartAndWatch):
         return instant
 
     async def raise_budget(self, id: UUID, unit: str, amount: Amount) -> None:
-        """Raise a budget of an execution's tree to `amount`. Executions that wait for the budget start as
-        far as it has room for them. Raises NotFound if the
-        tree has no budget of the unit, Conflict for an amount that is not higher, and InvalidInput."""
+        """Raise a budget of an execution's tree to `amount`. Executions that wait for the budget start as far as
+        it has room for them. Raises NotFound if the tree has no budget of the unit, Conflict for an amount that is not
+        higher, and InvalidInput."""
         from penstock.client.budgets import raise_budget
         from penstock.store.session.database import retried
 
