@@ -46,8 +46,7 @@ Secret = Annotated[
 async def _worker(secret: Secret, backend: Here, caller: Asked) -> RemoteWorker:
     gateway = backend.gateway
     gateway.begin()
-    async with gateway.pool.session() as session:
-        return await gateway.sessions.find(session, caller, secret)
+    return await gateway.sessions.find(gateway.pool, caller, secret)
 
 
 async def _of_worker(call: Call) -> Mapping[str, Any] | None:

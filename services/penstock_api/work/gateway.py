@@ -113,7 +113,7 @@ class Gateway:
         older = max(every, patience(self._settings) / 3)  # two may fail before the worker counts as lost
         while True:
             await asyncio.sleep(min(every, CACHED_S) * random.uniform(0.8, 1.0))
-            workers = {take.worker.id for take in self.takes.waiting}
+            workers = {take.worker.id: take.worker for take in self.takes.waiting}
             if not workers:
                 continue
             try:
@@ -122,9 +122,12 @@ class Gateway:
                     states = await remote_workers.beat_waiting(
                         session, sorted(workers), self._settings.silence, older
                     )
-                self.sessions.refresh(states, began)
-                lost_workers = workers - states.keys()
-                self.sessions.forget(lost_workers)
-                self.takes.close_of(lost_workers)
+                lost = {id for id, state in states.items() if state is None}
+                self.sessions.refresh(
+                    [worker for id, worker in workers.items() if id not in lost], states.keys() - lost, began
+                )
+                if lost:
+                    self.sessions.forget(lost)
+                    self.takes.close_of(lost)
             except Exception as error:
                 log.warning("gateway.heartbeats_failed", reason=str(error), exc_info=not is_transient(error))

@@ -20,6 +20,7 @@ from penstock.service.heartbeat import Identity
 from penstock.settings import Settings
 from penstock.store.processes import heartbeats, remote_workers
 from penstock.store.session.database import Session
+from penstock_api.session_pool import SessionPool
 from penstock_api.work.definitions import Definitions, OfferedAction, SchemaDifference
 from penstock_api.work.remote_worker import RemoteWorker
 
@@ -123,14 +124,15 @@ class Sessions:
         ]
         return differences[:MOST_DIFFERENCES]
 
-    async def find(self, session: Session, caller: Caller, secret: str) -> RemoteWorker:
+    async def find(self, pool: SessionPool, caller: Caller, secret: str) -> RemoteWorker:
         """Return the worker of a session that this caller has begun. Raises UnknownSession, NotAllowed."""
         digest, now = _digest(secret), asyncio.get_running_loop().time()
         cached = self._cached.get(digest)
         if cached is not None and now - cached[1] < CACHED_S:
             worker = cached[0]
         else:
-            worker = await self._read(session, secret, None if cached is None else cached[0])
+            async with pool.session() as session:
+                worker = await self._read(session, secret, None if cached is None else cached[0])
             self._cached[digest] = worker, now
             self._digests[worker.id] = digest
             while len(self._cached) > MOST_CACHED:
@@ -142,14 +144,14 @@ class Sessions:
         _refuse_others("pack", "packs", _packs(worker.identity.actions), caller.packs)
         return worker
 
-    def refresh(self, states: Mapping[UUID, str], at: float) -> None:
+    def refresh(self, workers: Iterable[RemoteWorker], cordoned: Collection[UUID], at: float) -> None:
         """Cache sessions for CACHED_S from `at`, when the states of their workers were read. None of the workers is dead."""
-        for id, state in states.items():
-            digest = self._digests.get(id)
+        for worker in workers:
+            digest = self._digests.get(worker.id)
             if digest is not None:
-                worker, read_at = self._cached[digest]
-                worker.cordoned = state == "cordoned"
-                self._cached[digest] = worker, max(read_at, at)
+                cached, read_at = self._cached[digest]
+                cached.cordoned = worker.id in cordoned
+                self._cached[digest] = cached, max(read_at, at)
 
     def forget(self, workers: Iterable[UUID]) -> None:
         """Read the sessions of these workers again before their next calls."""

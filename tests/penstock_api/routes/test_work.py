@@ -496,20 +496,21 @@ async def test_sessions_of_waiting_workers_are_read_together(
             "update process set beat_at = clock_timestamp() - interval '20 seconds' where id = $1", id
         )
         async with gateway.pool.session() as session:
-            states = await remote_workers.beat_waiting(session, [id, uuid4()], 30.0, 10.0)
-        assert states == {id: "active"}
+            states = await remote_workers.beat_waiting(session, [id, unknown := uuid4()], 30.0, 10.0)
+        assert states == {unknown: None}
         [beat] = await api.house.rows(
             "select clock_timestamp() - beat_at < interval '9 seconds' as fresh from process where id = $1",
             id,
         )
         assert beat["fresh"]
         await asyncio.sleep(1.1)
-        gateway.sessions.refresh({id: "cordoned", uuid4(): "active"}, asyncio.get_running_loop().time())
+        [remote_worker] = [cached for cached, _ in gateway.sessions._cached.values() if cached.id == id]
+        gateway.sessions.refresh([remote_worker], {id}, asyncio.get_running_loop().time())
         await api.house.rows("delete from process where id = $1", id)
         answer = await worker.ok("take", {"request": str(uuid4()), "slots": 1, "wait": 0.0})
         assert answer == {"attempts": [], "drain": True, "lost": []}  # from the cache
         async with gateway.pool.session() as session:
-            assert await remote_workers.beat_waiting(session, [id], 30.0, 10.0) == {}
+            assert await remote_workers.beat_waiting(session, [id], 30.0, 10.0) == {id: None}
         await asyncio.sleep(1.1)
         refused = await worker.post("take", {"request": str(uuid4()), "slots": 1, "wait": 0.0})
         assert refused.json()["type"].endswith("UnknownSession")

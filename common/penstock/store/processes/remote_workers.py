@@ -93,15 +93,17 @@ with noted as (select note_silence(make_interval(secs => $2))), beaten as (
     update process set beat_at = clock_timestamp() from noted
     where id = any($1::uuid[]) and state <> 'dead' and not exists (select from claim c where c.worker = process.id)
         and beat_at < clock_timestamp() - make_interval(secs => $3))
-select id, state from process where id = any($1::uuid[]) and state <> 'dead'
+select w.id, p.state from unnest($1::uuid[]) w (id) left join process p on p.id = w.id and p.state <> 'dead'
+where p.state is distinct from 'active'
 """
 
 
 async def beat_waiting(
     session: Session, workers: Sequence[UUID], silence: float, older: float
-) -> dict[UUID, str]:
+) -> dict[UUID, str | None]:
     """Write heartbeats of workers that wait for work at a gateway. A worker with a heartbeat in the last `older` seconds
-    needs none. A worker with attempts has to send its own. Return the states of those workers that live."""
+    needs none. A worker with attempts has to send its own. Return the states of those workers that are not active, which are
+    few; None is that of a lost worker."""
     rows = await session.fetch(BEAT_WAITING, list(workers), silence, older)
     return {row["id"]: row["state"] for row in rows}
 
