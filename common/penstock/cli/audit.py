@@ -78,7 +78,7 @@ def _matching(
 ) -> AuditFilter:
     outcomes = (audited_change.DONE, audited_change.REFUSED, audited_change.UNCHANGED)
     if outcome is not None and outcome not in outcomes:
-        raise InvalidInput(f"there is no outcome {outcome!r}", hint=f"There are: {', '.join(outcomes)}.")
+        raise InvalidInput(f"there is no outcome {outcome!r}", hint=f"Available: {', '.join(outcomes)}.")
     return AuditFilter(
         by,
         operation,

@@ -60,7 +60,7 @@ def executions(
     """Return the filter that the options describe. Raises InvalidInput."""
     for value in status or ():
         if value not in STATUSES:
-            raise InvalidInput(f"unknown status {value!r}", hint=f"There are: {', '.join(STATUSES)}.")
+            raise InvalidInput(f"unknown status {value!r}", hint=f"Available: {', '.join(STATUSES)}.")
     return ExecutionFilter(
         status=status or None,
         action=action,

@@ -29,9 +29,9 @@ def set_(
     ] = None,
     tenant: Annotated[str | None, typer.Option(help="Only executions of this tenant.")] = None,
     action: Annotated[
-        str | None, typer.Option(help="Only executions of this action, such as 'shop.*'.")
+        str | None, typer.Option(help="Only executions of these actions, such as 'shop.*'.")
     ] = None,
-    workflow: Annotated[str | None, typer.Option(help="Only runs of this workflow.")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Only executions of this workflow.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="Include the tasks of workflows.")] = False,
     secret: Annotated[
         str | None,

@@ -11,5 +11,5 @@ def check_command(kind: str) -> None:
     """Raise InvalidInput for an unknown kind of command."""
     if kind not in COMMANDS:
         raise InvalidInput(
-            f"{kind[:60]!r} is not a command to a workflow", hint=f"There is: {', '.join(COMMANDS)}."
+            f"{kind[:60]!r} is not a command to a workflow", hint=f"Available: {', '.join(COMMANDS)}."
         )

@@ -51,7 +51,9 @@ async def found(tx: Transaction, id: UUID) -> Execution:
     """Return an execution. Raises NotFound."""
     rows = await executions.find(tx, [id])
     if not rows:
-        raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+        raise NotFound(
+            f"no execution {id}", hint="Ended executions are deleted when their retention is over."
+        )
     return rows[0]
 
 
@@ -110,7 +112,7 @@ async def rerun(
         await durable_commands.keep(tx, new, old, from_task)
     if not is_there:
         raise NotFound(
-            f"execution {old} is gone", hint="It may have come to the end of the archive's retention."
+            f"execution {old} is gone", hint="Ended executions are deleted when their retention is over."
         )
 
 

@@ -14,7 +14,11 @@ from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction, retried
 
 REFUSALS = {
-    "missing": (NotFound, "there is no execution {id}", "It may be older than the archive's retention."),
+    "missing": (
+        NotFound,
+        "there is no execution {id}",
+        "Ended executions are deleted when their retention is over.",
+    ),
     "ended": (Conflict, "{id} has ended", "Run it again with: penstock rerun {id}"),
     "begun": (
         Conflict,

@@ -214,7 +214,7 @@ def _digest(secret: str) -> bytes:
 def _scopes(words: Collection[str]) -> list[str]:
     if not words:
         raise InvalidInput(
-            "a token needs scopes", hint=f"There are: {', '.join((*SCOPES, *NARROW, WORK, *ROLES))}."
+            "a token needs scopes", hint=f"Available: {', '.join((*SCOPES, *NARROW, WORK, *ROLES))}."
         )
     scopes: set[str] = set()
     for word in words:

@@ -56,7 +56,7 @@ async def described_with_rules(session: Session, id: UUID) -> dict[str, Any]:
     """Return an event with its payload masked, and with the verdicts of `tried` as `rules`. Raises NotFound."""
     event = await described(session, id)
     if event is None:
-        raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
+        raise NotFound(f"no event {id}", hint="Events are deleted when their retention is over.")
     return {**event, "rules": await tried(session, id)}
 
 
@@ -65,7 +65,7 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
     matched. Raises NotFound."""
     rows = await events.read(session, [id], days=KEPT_DAYS)
     if not rows:
-        raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
+        raise NotFound(f"no event {id}", hint="Events are deleted when their retention is over.")
     enforced = {enforcement.rule: enforcement for enforcement in await events.enforcements(session, id)}
     verdicts = await _verdicts(session, rows[0], orjson.loads(rows[0].payload), enforced)
     in_bursts = await bursts.of_event(session, id)
@@ -108,8 +108,9 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
         return "its window has just closed"
     ends_at = progress.ends_at + compiled.window.lateness
     return (
-        f"it is in an open window with {_several(len(waiting))}. The window "
-        f"{compiled.window.state(progress.filled, compiled.triggers)}. It closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC or later"
+        f"the event waits in a window with {_several(len(waiting))}, itself included. The window "
+        f"{compiled.window.state(progress.filled, compiled.triggers)}. "
+        f"It closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC at the earliest"
     )
 
 
@@ -122,9 +123,11 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
     """Return what a verdict says of an event in a burst, or in a match of a window."""
     if burst.closed_at is None:
         closing = (
-            "" if burst.due_at is None else f", which closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC or later"
+            ""
+            if burst.due_at is None
+            else f", which closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC at the earliest"
         )
-        return {"why": f"it is in an open burst of {_several(burst.events)}{closing}"}
+        return {"why": f"the event waits in an open burst of {_several(burst.events)}{closing}"}
     noun = "burst" if burst.fits is None else "match"
     source = "this event" if burst.event_id == event else f"event {burst.event_id}"
     return {

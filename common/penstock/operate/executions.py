@@ -45,7 +45,7 @@ async def one(session: Session, id: UUID) -> Execution:
     if not rows:
         raise NotFound(
             f"no execution {id}",
-            hint="`penstock executions` lists the newest. It may be older than the archive's retention.",
+            hint="`penstock executions` lists the newest. Ended executions are deleted when their retention is over.",
         )
     return rows[0]
 
@@ -163,7 +163,9 @@ async def described_execution(session: Session, id: UUID) -> dict[str, Any]:
     """Return the execution as `described` does. Raises NotFound."""
     document = await described(session, id)
     if document is None:
-        raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+        raise NotFound(
+            f"no execution {id}", hint="Ended executions are deleted when their retention is over."
+        )
     return document
 
 
@@ -171,7 +173,7 @@ async def drawing(session: Session, id: UUID, notation: str) -> str:
     """Return the state of a workflow's tasks in Mermaid or Graphviz (`notation`: `mermaid`, `dot`). Raises NotFound and
     InvalidInput."""
     if notation not in DRAWINGS:
-        raise InvalidInput(f"there is no notation {notation!r}", hint=f"There is: {', '.join(DRAWINGS)}.")
+        raise InvalidInput(f"there is no notation {notation!r}", hint=f"Available: {', '.join(DRAWINGS)}.")
     document = await described_execution(session, id)
     if document["graph"] is None:
         raise InvalidInput(

@@ -84,7 +84,9 @@ async def report(tx: Transaction, cap: int, execution: UUID, attempt: int, outco
     runs, or `same` if it was settled with this outcome before. Raises Conflict if it is over, NotFound, InvalidInput."""
     rows = await outside_waits.attempts(tx, [execution])
     if not rows:
-        raise NotFound(f"no execution {execution}", hint="It may be older than the archive.")
+        raise NotFound(
+            f"no execution {execution}", hint="Ended executions are deleted when their retention is over."
+        )
     answer = await outside_waits.settle(
         tx, execution, attempt, _outcome(rows[0], outcome, cap), "its callback"
     )

@@ -335,7 +335,7 @@ def _roles_of(person: Person | None) -> list[str]:
 def _pairs(roles: Sequence[str], tenants: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return each role combined with each tenant, as two lists of equal length."""
     if not roles:
-        raise InvalidInput("a user needs a role", hint=f"There are: {', '.join(ROLES)}.")
+        raise InvalidInput("a user needs a role", hint=f"Available: {', '.join(ROLES)}.")
     for role in roles:
         if role not in ROLES:
             raise InvalidInput(f"there is no role {role!r}", hint=did_you_mean(role, ROLES))

@@ -110,7 +110,7 @@ def _check_secret(secret: str | None, signature: str) -> None:
             base64.b64decode(secret.removeprefix("whsec_"), validate=True)
         except binascii.Error:
             raise InvalidInput(
-                "this secret is not valid: that of a standard webhook is whsec_ and then base64",
+                "this secret is not valid: that of a standard webhook is whsec_ followed by base64",
                 hint="Copy it as the sender shows it.",
             ) from None
 

@@ -41,14 +41,16 @@ class NewToken(Given):
         min_length=1,
         description="read, operate, define, admin; start, answer, start:PACK.NAME; work; or roles.",
     )
-    tenants: list[Tenant] = Field(default_factory=list, description="The tenants; without any, all tenants.")
+    tenants: list[Tenant] = Field(
+        default_factory=list, description="The tenants that the token may use. Empty: all."
+    )
     routes: list[Text] = Field(
         default_factory=list,
         description="The routes (work queues) that workers with this token may serve. Empty: all.",
     )
     packs: list[Text] = Field(
         default_factory=list,
-        description="The packs with the actions that its workers may run; without any, all packs.",
+        description="The packs (groups of actions) that workers with this token may run. Empty: all.",
     )
     seconds: float | None = Field(
         default=LIFETIME_S,

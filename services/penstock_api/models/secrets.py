@@ -9,7 +9,7 @@ from penstock_api.models.model import Given, Tenant, Text
 
 class SetSecret(Given):
     value: SecretStr = Field(
-        max_length=65_536, description="At least 4 characters. The value can never be read again."
+        max_length=65_536, description="At least 4 characters. The value is never shown again."
     )
     tenant: Tenant = "public"
-    reason: Text | None = Field(default=None, description="The reason, stored with the author.")
+    reason: Text | None = Field(default=None, description="The reason for the change, stored with your name.")

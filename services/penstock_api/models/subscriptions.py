@@ -19,12 +19,15 @@ class PutSubscription(Given):
         description="The statuses to report. Empty: all final statuses.",
     )
     tenant: Tenant | None = None
-    action: Text | None = Field(default=None, description="Only executions of this action, such as `shop.*`.")
-    workflow: Text | None = Field(default=None, description="Only runs of this workflow.")
+    action: Text | None = Field(
+        default=None, description="Only executions of these actions, such as `shop.*`."
+    )
+    workflow: Text | None = Field(default=None, description="Only executions of this workflow.")
     tasks: bool = Field(default=False, description="Include the tasks of workflows.")
     secret: Text | None = Field(
         default=None,
-        description="The key that signs requests: `whsec_` and then base64. Empty: the present key stays, or a key is created.",
+        description="The key that signs requests: `whsec_` followed by base64. Empty: an existing subscription keeps its key, "
+        "a new one gets a new key.",
     )
 
 

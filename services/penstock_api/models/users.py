@@ -23,7 +23,7 @@ class Roles(Given):
     tenants: list[Tenant] = Field(
         default_factory=list,
         max_length=100,
-        description="The tenants in which the roles count. Empty: all tenants.",
+        description="The tenants in which the roles apply. Empty: all.",
     )
 
 

@@ -20,11 +20,11 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="Only if signature is `secret`: the header that carries the secret. Default: X-Webhook-Secret.",
+        description="The header that carries the secret, if the signature is of the kind `secret`. Default: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
         default=None,
-        description="The header whose value is equal in repeated calls, so that each call counts once.",
+        description="The header that identifies a call. A repeated call with the same value is ignored.",
     )
     payload: Any = Field(
         default=None,
@@ -32,9 +32,11 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="Template for an id. A call completes the executions that wait for this id. Empty: it completes none.",
+        description="Template for a callback id. Each call completes the executions that wait for this id. "
+        "Empty: calls complete no execution.",
     )
     fails: str | None = Field(
         default=None,
-        description="Condition. If it is true, the waiting executions fail instead. Variables: `body`, `headers`, `query`.",
+        description="Condition. If it is true, the executions that wait for the id fail instead of completing. "
+        "Variables: `body`, `headers`, `query`.",
     )

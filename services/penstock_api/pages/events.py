@@ -58,7 +58,7 @@ async def show(id: UUID, request: Request, session: Db, caller: Asked) -> Respon
     """Show an event, with the outcomes of its trigger's rules."""
     event = await event_rules.described(session, id)
     if event is None or not caller.sees(event["tenant"]):
-        raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
+        raise NotFound(f"no event {id}", hint="Events are deleted when their retention is over.")
     return page(request, "event.html", event=event, verdicts=await event_rules.tried(session, id), every=3)
 
 

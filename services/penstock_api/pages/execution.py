@@ -56,7 +56,9 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
     """Show the whole page of an execution."""
     document = await described(session, id)
     if document is None:
-        raise NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+        raise NotFound(
+            f"no execution {id}", hint="Ended executions are deleted when their retention is over."
+        )
     inquiry = await inquiries.find(session, id)
     is_answered = inquiry is not None and inquiry.answered_at is not None
     is_open = inquiry is not None and not is_answered and document["status"] == WAITING

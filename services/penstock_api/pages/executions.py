@@ -79,7 +79,7 @@ def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
     status = [value for value in filters.get("status", "").split(",") if value]
     if unknown := sorted(set(status) - set(STATUSES)):
         raise InvalidInput(
-            f"unknown status {', '.join(map(repr, unknown))}", hint=f"There are: {', '.join(STATUSES)}."
+            f"unknown status {', '.join(map(repr, unknown))}", hint=f"Available: {', '.join(STATUSES)}."
         )
     tenant = filters.get("tenant")
     if tenant is not None:

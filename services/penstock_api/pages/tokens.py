@@ -33,7 +33,7 @@ SCOPES = Field(
     at='["scopes"]',
     kind="words",
     required=False,
-    says="Such as start:shop.charge, publish, answer or work.",
+    says="Narrower rights, such as start:shop.charge, publish, answer or work (for workers).",
 )
 
 

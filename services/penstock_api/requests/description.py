@@ -51,7 +51,7 @@ def describe(app: FastAPI) -> None:
     def schema(name: str) -> Response:
         kind = KIND_BY_FILE.get(name)
         if kind is None:
-            raise NotFound(f"no schema {name}", hint=f"There are {' and '.join(KIND_BY_FILE)}.")
+            raise NotFound(f"no schema {name}", hint=f"Available: {' and '.join(KIND_BY_FILE)}.")
         return Response(shipped(kind), media_type="application/schema+json")
 
 

@@ -72,7 +72,7 @@ def _chosen(selection: models.ChosenExecutions, caller: Caller) -> ExecutionFilt
     """Return the filter, narrowed to the caller's tenants."""
     if unknown := sorted(set(selection.status or ()) - set(STATUSES)):
         raise InvalidInput(
-            f"unknown status {', '.join(map(repr, unknown))}", hint=f"There are: {', '.join(STATUSES)}."
+            f"unknown status {', '.join(map(repr, unknown))}", hint=f"Available: {', '.join(STATUSES)}."
         )
     tenants = caller.tenants if selection.tenant is None else frozenset((own(caller, selection.tenant),))
     return ExecutionFilter(**selection.model_dump(exclude={"tenant"}), tenants=tenants)

@@ -76,7 +76,7 @@ async def show(id: UUID, session: Db, caller: Asked) -> models.Event:
     """Show an event, with the rules that matched, and why others did not."""
     event = await event_rules.described(session, id)
     if event is None or not caller.sees(event["tenant"]):
-        raise NotFound(f"no event {id}", hint="It may be older than the events' retention.")
+        raise NotFound(f"no event {id}", hint="Events are deleted when their retention is over.")
     return models.Event.model_validate({**event, "rules": await event_rules.tried(session, id)})
 
 

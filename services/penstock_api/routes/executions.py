@@ -107,7 +107,7 @@ async def list_executions(
     """List the newest executions, unfinished and ended, including archived ones."""
     if unknown := sorted(set(status or ()) - set(STATUSES)):
         raise InvalidInput(
-            f"unknown status {', '.join(map(repr, unknown))}", hint=f"There are: {', '.join(STATUSES)}."
+            f"unknown status {', '.join(map(repr, unknown))}", hint=f"Available: {', '.join(STATUSES)}."
         )
     execution_filter = ExecutionFilter(
         status=status,

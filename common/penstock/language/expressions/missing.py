@@ -43,11 +43,11 @@ class MissingName(UndefinedError):
                 "Pass it on whole: an action may look into it.",
             )
         if str(name) not in source:
-            return "something in it has no such key as is looked for", None
+            return "a field that it reads does not exist", None
         if isinstance(inside, Mapping):
-            return f"there is no `{name}` in it", _suggest(name, list(inside))
+            return f"no field `{name}`", _suggest(name, list(inside))
         if isinstance(name, int) and isinstance(inside, (list, tuple, str)):
-            return f"there is no item {name}, it has {len(inside)}", None
+            return f"no item {name}: the value has {len(inside)} items, from 0", None
         return f"a {_kind(inside)} has no `{name}` that an expression may use", None
 
 
@@ -84,7 +84,7 @@ def _suggest(name: object, keys: list[Any], also: Iterable[str] = ()) -> str:
     near = get_close_matches(str(name), [*names, *also], n=1)
     listed = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     meant = f"Did you mean `{near[0]}`? " if near else ""
-    return f"{meant}There is: {listed or 'nothing'}."
+    return f"{meant}Available: {listed or 'nothing'}."
 
 
 def _kind(value: object) -> str:

@@ -76,7 +76,7 @@ def _check_known(kind: str, name: str, names: dict[str, Any], node: nodes.Node) 
         near = get_close_matches(name, names, n=1)
         meant = f"Did you mean `{near[0]}`? " if near else ""
         listed = ", ".join(sorted(name for name in names if name.isalpha()))
-        raise NotAllowed(f"there is no {kind} `{name}`", node, f"{meant}There is: {listed}.")
+        raise NotAllowed(f"there is no {kind} `{name}`", node, f"{meant}Available: {listed}.")
 
 
 class Guards(NodeTransformer):

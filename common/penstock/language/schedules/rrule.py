@@ -106,7 +106,7 @@ def _parts(text: str, rule: str) -> dict[str, str]:
     for part in rule.split(";"):
         name, equals, value = part.partition("=")
         if name not in _PARTS or not equals or not value:
-            raise _wrong(text, f"there is no {part!r} in a rule", f"There is: {', '.join(sorted(_PARTS))}.")
+            raise _wrong(text, f"there is no {part!r} in a rule", f"Available: {', '.join(sorted(_PARTS))}.")
         if name in parts:
             raise _wrong(text, f"{name} is given twice")
         parts[name] = value

@@ -18,7 +18,7 @@ def check_searchable(names: Sequence[str], schema: Mapping[str, Any]) -> None:
         if not isinstance(properties, Mapping):
             continue
         if name not in properties:
-            raise Wrong(f"names no parameter: {name}", f"There are: {', '.join(sorted(properties))}.")
+            raise Wrong(f"names no parameter: {name}", f"Available: {', '.join(sorted(properties))}.")
         field = properties[name]
         if not isinstance(field, Mapping):
             continue

@@ -179,7 +179,7 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     listed = ", ".join(candidate[:LONGEST_WORD] for candidate in words[:20]) + (
         ", ..." if len(words) > 20 else ""
     )
-    return f"There is: {listed}." if words else "There are none."
+    return f"Available: {listed}." if words else "None is available."
 
 
 def problems(error: ValidationError) -> list[Problem]:

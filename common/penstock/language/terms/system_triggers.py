@@ -215,7 +215,7 @@ def is_system(ref: object) -> bool:
 
 def hint() -> str:
     """Return a hint that lists all system triggers."""
-    return f"There are {', '.join(SYSTEM_TRIGGERS)}."
+    return f"Available: {', '.join(SYSTEM_TRIGGERS)}."
 
 
 def schemas() -> Iterator[tuple[str, dict[str, Any]]]:

@@ -148,4 +148,4 @@ def _instead(root: str, roots: frozenset[str]) -> str:
         return "It is there in `publish` and `next`, about the task's own end. Of others say `tasks.<name>.result`."
     near = _COMMON.get(root) or next(iter(get_close_matches(root, roots, n=1)), None)
     meant = f"Did you mean `{near}`? " if near in roots else ""
-    return f"{meant}There is: {', '.join(sorted(roots))}."
+    return f"{meant}Available: {', '.join(sorted(roots))}."

@@ -63,7 +63,8 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     if inquiry is None:
         return why_of(row, "inquiry", "has just received its answer, and is about to continue")
     assignee = f" ({inquiry.assignee})" if inquiry.assignee else ""
-    clause = f"waits for a human{assignee}, asked {span(inquiry.asked)} ago{_until(inquiry.remaining)}: {inquiry.prompt}"
+    asked = f"asked {span(inquiry.asked)} ago{_until(inquiry.remaining)}"
+    clause = f"waits for a human's answer{assignee}, {asked}: {inquiry.prompt}"
     answer = f"Answer with: penstock answer {row.id} ANSWER --by NAME"
     return why_of(
         row,
@@ -136,7 +137,7 @@ async def _timed_step(session: Session, row: Execution, remaining: str) -> str:
     name = first.name.rpartition("/")[2]
     key = name if first.ordinal == 1 else f"{name}:{first.ordinal}"
     if first.kind == SLEEP:
-        return f"the end of its sleep in {remaining} (step {key})"
+        return f"the end of the sleep `{key}`, in {remaining}"
     error = orjson.loads(first.error) if first.error else {}
     failed = f" (it failed: {error.get('type')}: {error.get('message')})" if error else ""
     return f"try {first.tries + 1} of step {key} in {remaining}{failed}"

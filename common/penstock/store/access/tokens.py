@@ -22,14 +22,14 @@ class Token:
 
     name: str
     scopes: list[str]
-    tenants: Annotated[list[str], Field(description="The tenants; without any, all tenants.")]
+    tenants: Annotated[list[str], Field(description="The tenants that the token may use. Empty: all.")]
     routes: Annotated[
         list[str],
         Field(description="The routes (work queues) that workers with this token may serve. Empty: all."),
     ]
     packs: Annotated[
         list[str],
-        Field(description="The packs with the actions that its workers may run; without any, all packs."),
+        Field(description="The packs (groups of actions) that workers with this token may run. Empty: all."),
     ]
     created_by: str
     created_at: datetime

@@ -218,7 +218,9 @@ class ResultWatch:
         for id in list(self._waiting):
             row = rows.get(id)
             if row is None:
-                missing = NotFound(f"no execution {id}", hint="It may be older than the archive's retention.")
+                missing = NotFound(
+                    f"no execution {id}", hint="Ended executions are deleted when their retention is over."
+                )
                 for future in self._waiting.pop(id, []):
                     if not future.done():
                         future.set_exception(missing)

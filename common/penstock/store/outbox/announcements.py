@@ -29,7 +29,7 @@ async def announce(session: Session, statuses: Sequence[str]) -> list[str]:
     names in the order of NAMES. Raises InvalidInput for an unknown name."""
     if unknown := sorted(set(statuses) - set(NAMES)):
         raise InvalidInput(
-            f"unknown status {', '.join(map(repr, unknown))}", hint=f"There are {', '.join(NAMES)}."
+            f"unknown status {', '.join(map(repr, unknown))}", hint=f"Available: {', '.join(NAMES)}."
         )
     ordered = [status for status in NAMES if status in statuses]
     await session.fetch(SET, ordered)

@@ -289,12 +289,13 @@ class Surroundings:
                 await asyncio.sleep(0.05)
 
     async def until_running(self, id: UUID, attempt: int = 1, seconds: float = 30) -> None:
-        """Wait until an attempt of an execution runs, and its worker has said so."""
+        """Wait until this attempt of an execution runs, or a later one, and its worker has said so. A worker without a free slot
+        hands an attempt back."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
                     lines = await log_lines.after_each(self.session, {id: (0, 0)})
-                    if any(line.attempt == attempt and line.line == "begun" for _, line in lines):
+                    if any(line.attempt >= attempt and line.line == "begun" for _, line in lines):
                         return
                     await asyncio.sleep(0.05)
         outcomes = await self.outcomes(id)

@@ -56,13 +56,13 @@ def test_a_malformed_expression_is_refused_when_it_is_defined(
 def test_a_missing_name_is_reported_with_the_known_ones() -> None:
     error = error_of("{{ parmeters.id }}", parameters={}, system={})
     assert error.message == "`{{ parmeters.id }}`: `parmeters` is not defined."
-    assert error.hint == "Did you mean `parameters`? There is: parameters, system."
+    assert error.hint == "Did you mean `parameters`? Available: parameters, system."
 
 
 def test_a_missing_key_is_told_with_its_neighbours() -> None:
     error = error_of("Hi {{ parameters.custmer.id }}", parameters={"customer": {}, "total": 1})
-    assert error.message == "`Hi {{ parameters.custmer.id }}`: there is no `custmer` in it."
-    assert error.hint == "Did you mean `customer`? There is: customer, total."
+    assert error.message == "`Hi {{ parameters.custmer.id }}`: no field `custmer`."
+    assert error.hint == "Did you mean `customer`? Available: customer, total."
 
 
 def test_a_long_list_of_neighbours_is_cut() -> None:
@@ -78,7 +78,7 @@ def test_a_misspelled_function_is_recognised() -> None:
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{{ [1, 2][5] }}", "there is no item 5, it has 2"),
+        ("{{ [1, 2][5] }}", "no item 5: the value has 2 items, from 0"),
         ("{{ 5 .x }}", "a int has no `x` that an expression may use"),
         ("{{ none.x }}", "a none has no `x`"),
         ("{{ 'a'.format() }}", "a str has no `format` that an expression may use"),
@@ -132,8 +132,8 @@ def test_a_misspelled_function_is_recognised() -> None:
         ("{{ x | join(nope) }}", "`nope` is not defined"),
         ("{{ x | default(1) | combine(nope) }}", "`nope` is not defined"),
         ("{{ nope | round }}", "`nope` is not defined"),
-        ("{{ rows | map(attribute='b') }}", "there is no `b` in it"),
-        ("{{ rows | sum(attribute='b') }}", "there is no `b` in it"),
+        ("{{ rows | map(attribute='b') }}", "no field `b`"),
+        ("{{ rows | sum(attribute='b') }}", "no field `b`"),
         ("{% for a in nope %}{% endfor %}", "`nope` is not defined"),
         ("{% if nope %}{% endif %}", "`nope` is not defined"),
     ],
@@ -186,7 +186,7 @@ def test_words_of_other_languages_are_recognised(name: str) -> None:
 
 def test_an_error_in_a_structure_says_where() -> None:
     error = error_of({"order": {"lines": [1, "{{ nope }}"]}})
-    assert error.message == "At order.lines.1: `{{ nope }}`: `nope` is not defined."
+    assert error.message == "in `order.lines.1`: `{{ nope }}`: `nope` is not defined."
     with pytest.raises(ExpressionError, match=r"^At a\.0: `{{ x y }}`, line 1, column 6"):
         compile_template({"a": ["{{ x y }}"]})
 

@@ -69,8 +69,8 @@ def test_fault_is_told_with_its_place_and_expectation(fault: Fault, text: str) -
         (("amonut",), ("amount", "customer"), "Did you mean 'amount'?"),
         (("zz", "amonut"), ("amount",), "Did you mean 'amount'?"),
         (("x" * 101,), ("x" * 100,), f"Did you mean '{'x' * 100}'?"),
-        (("q",), ("amount",), "There is: amount."),
-        (("q",), (), "There are none."),
+        (("q",), ("amount",), "Available: amount."),
+        (("q",), (), "None is available."),
     ],
 )
 def test_hint_of_an_unknown_name_is_the_nearest_one(names: tuple[str, ...], known: Any, hint: str) -> None:
