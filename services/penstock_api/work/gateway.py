@@ -122,12 +122,14 @@ class Gateway:
                     states = await remote_workers.beat_waiting(
                         session, sorted(workers), self._settings.silence, older
                     )
-                lost = {id for id, state in states.items() if state is None}
+                lost_workers = {id for id, state in states.items() if state is None}
                 self.sessions.refresh(
-                    [worker for id, worker in workers.items() if id not in lost], states.keys() - lost, began
+                    [worker for id, worker in workers.items() if id not in lost_workers],
+                    states.keys() - lost_workers,
+                    began,
                 )
-                if lost:
-                    self.sessions.forget(lost)
-                    self.takes.close_of(lost)
+                if lost_workers:
+                    self.sessions.forget(lost_workers)
+                    self.takes.close_of(lost_workers)
             except Exception as error:
                 log.warning("gateway.heartbeats_failed", reason=str(error), exc_info=not is_transient(error))

@@ -63,8 +63,8 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     if inquiry is None:
         return why_of(row, "inquiry", "has just received its answer, and is about to continue")
     assignee = f" ({inquiry.assignee})" if inquiry.assignee else ""
-    asked = f"asked {span(inquiry.asked)} ago{_until(inquiry.remaining)}"
-    clause = f"waits for a human's answer{assignee}, {asked}: {inquiry.prompt}"
+    age = f"asked {span(inquiry.asked)} ago{_until(inquiry.remaining)}"
+    clause = f"waits for a human's answer{assignee}, {age}: {inquiry.prompt}"
     answer = f"Answer with: penstock answer {row.id} ANSWER --by NAME"
     return why_of(
         row,
