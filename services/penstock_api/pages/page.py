@@ -174,6 +174,11 @@ def provider_of(request: Request) -> str | None:
     return urlsplit(backend_of(request).settings.oidc_issuer or "").hostname
 
 
+REFUSED = "This request failed"
+TITLES = {403: "Not allowed", 404: "Not found"}
+"""The titles of the pages of refusals, by status."""
+
+
 def refused(request: Request, error: PenstockError | RequestValidationError) -> Response:
     """Return the page of a refusal, with its reason and what to do next."""
     if isinstance(error, NotAuthenticated):
@@ -184,13 +189,15 @@ def refused(request: Request, error: PenstockError | RequestValidationError) -> 
             request,
             "error.html",
             422,
+            title=REFUSED,
             says=fault_sentence(faults_of(error, 5)),
             hint="Check this part of the URL, or open the list from the menu.",
         )
     status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), None)
     if status is None:
         raise error
-    return page(request, "error.html", status, says=error.message, hint=error.hint)
+    title = TITLES.get(status, REFUSED)
+    return page(request, "error.html", status, title=title, says=error.message, hint=error.hint)
 
 
 def first_tenant(caller: Caller) -> str:

@@ -28,9 +28,9 @@ async def ended(session: Session, row: Execution, settings: Settings) -> Why:
     duration = (row.finished_at - row.created_at).total_seconds()
     error = orjson.loads(row.error) if row.error else None
     failure = failure_of(row)
-    tries = f", with {count(row.attempt, 'attempt')}" if row.attempt else ""
+    attempts = f", in {count(row.attempt, 'attempt')}" if row.attempt else ""
     clause = f"{VERBS[row.status]} {span(age)} ago" + (f": {failure}" if failure else "")
-    details = [f"It ended {span(duration)} after it was requested{tries}."]
+    details = [f"It took {span(duration)} from its request to its end{attempts}."]
     if failure and row.status == FAILED:
         details.append(f"Run it again with: penstock rerun {row.id}")
     return why_of(
