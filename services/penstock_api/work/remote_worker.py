@@ -16,12 +16,14 @@ ACTOR = "gateway:"
 
 @dataclass(slots=True)
 class RemoteWorker:
-    """A live worker. `token` is the caller that began its session. It gets executions of `tenants`; None means all."""
+    """A live worker. `token` is the caller that began its session. It gets executions of `tenants`; None means all. `parkings`:
+    by queue, the number of the last parking of work after which it was asked."""
 
     identity: Identity
     token: str
     tenants: frozenset[str] | None
     cordoned: bool = False
+    parkings: dict[str, int] = field(default_factory=dict, repr=False)
     _ability: tuple[int, Ability] | None = field(default=None, repr=False)
 
     @property

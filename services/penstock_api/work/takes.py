@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import math
 import random
 import time
@@ -55,6 +56,9 @@ TOGETHER_S = 1.0
 """Seconds between the ends of long waits."""
 LONG_S = 30.0
 """The least seconds of a long wait."""
+
+_parkings = itertools.count()
+"""The numbers of the parkings that this process has noted."""
 
 Claiming = Callable[[Session, UUID, int], Awaitable[ClaimAnswer]]
 """A function that claims at most so many executions under a claim id."""
@@ -150,13 +154,13 @@ class Claims:
 
 class RouteTakes:
     """The takes that wait for work of one queue, and its consumer. `parked` says that work may be parked there that one of
-    them can take."""
+    them can take: so it is at first, until it was looked for."""
 
     def __init__(
         self, queue: str, claims: Claims, permits: TakePermits, publisher: Publisher, pool: SessionPool
     ) -> None:
         self.queue = queue
-        self.parked = False
+        self.has_parked()
         self._claims = claims
         self._permits = permits
         self._publisher = publisher
@@ -172,6 +176,12 @@ class RouteTakes:
         self._last: RemoteWorker | None = None
         self._size = 1.0
         """The average number of executions that a delivery names."""
+
+    def has_parked(self) -> None:
+        """Note that some process has parked work of this queue."""
+        self.parked = True
+        self.parking = next(_parkings)
+        """The number of the last parking."""
 
     def add(self, take: Take) -> None:
         self._takes[take] = None
@@ -330,18 +340,25 @@ class RouteTakes:
         await self._settle(subscription, *await self._decoded(subscription, deliveries))
 
     async def take_parked(self) -> None:
-        """Give parked work to takes that wait. Each of them is asked for once."""
+        """Give parked work to takes that wait. Each of them is asked for once. Without a take, the next one is asked for."""
+        if not any(take.waits for take in self._takes):
+            return
         self.parked = False
         for take in list(self._takes):
             if take.waits and not take.turn.locked():
-                async with take.turn:
-                    if take.waits:
-                        await self._permits.settle(take)
-                    if take.waits and not take.attempts and await self._claims.claim_parked(take, self.queue):
-                        self.parked = True
-                    if take.attempts:
-                        take.close()
-                        self.remove(take)
+                await self.give_parked(take)
+
+    async def give_parked(self, take: Take) -> None:
+        """Give a take parked work, if it waits."""
+        async with take.turn:
+            take.worker.parkings[self.queue] = self.parking
+            if take.waits:
+                await self._permits.settle(take)
+            if take.waits and not take.attempts and await self._claims.claim_parked(take, self.queue):
+                self.parked = True
+            if take.attempts:
+                take.close()
+                self.remove(take)
 
 
 class Takes:
@@ -395,11 +412,13 @@ class Takes:
             return await self._given(take)
         self._latest[take.claim] = take
         self.waiting[take] = None
-        for queue in worker.queues:
-            route = self._route(queue)
+        routes = [self._route(queue) for queue in worker.queues]
+        for route in routes:
             route.add(take)
-            if route.parked:
-                self.look.set()
+        if any(route.parked for route in routes):
+            self.look.set()
+        elif unasked := [route for route in routes if worker.parkings.get(route.queue) != route.parking]:
+            self._start(self._look_for(take, unasked), "look for parked work")
         timer = None
         try:
             try:
@@ -430,7 +449,7 @@ class Takes:
         """Note that some process has parked work of this queue."""
         route = self._routes.get(queue)
         if route is not None:
-            route.parked = True
+            route.has_parked()
             self.look.set()
 
     async def look_for_parked(self, every: float) -> None:
@@ -447,7 +466,8 @@ class Takes:
                     async with self._pool.session() as session:
                         queues = await remote_attempts.parked_queues(session, list(self._routes))
                     for route in routes:
-                        route.parked = route.parked or route.queue in queues
+                        if route.queue in queues:
+                            route.has_parked()
                 for route in routes:
                     if route.parked:
                         await route.take_parked()
@@ -455,6 +475,20 @@ class Takes:
                 log.warning(
                     "gateway.parked_work_not_taken", reason=str(error), exc_info=not is_transient(error)
                 )
+
+    async def _look_for(self, take: Take, routes: Sequence[RouteTakes]) -> None:
+        """Give a take what is parked on routes. Its worker is new, or had no take when it was parked, and those that were asked
+        may lack the action."""
+        try:
+            async with self._pool.session() as session:
+                queues = await remote_attempts.parked_queues(session, [route.queue for route in routes])
+            for route in routes:
+                if route.queue in queues:
+                    await route.give_parked(take)
+                else:
+                    take.worker.parkings[route.queue] = route.parking
+        except Exception as error:  # look_for_parked looks again
+            log.warning("gateway.parked_work_not_taken", reason=str(error), exc_info=not is_transient(error))
 
     def close_of(self, workers: Collection[UUID]) -> None:
         """Answer the takes of workers that count as lost. Such a worker learns from its next call that its session has ended."""
@@ -474,7 +508,6 @@ class Takes:
             route = self._routes[queue] = RouteTakes(
                 queue, self._claims, self._permits, self._publisher, self._pool
             )
-            route.parked = True  # until it was looked for
             self._start(self._serve(route), f"takes of {queue}")
         return route
 

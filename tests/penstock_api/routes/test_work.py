@@ -20,11 +20,13 @@ from penstock.language.terms.sources import Source
 from penstock.operate import secrets
 from penstock.operate.access import find_work_caller
 from penstock.service.assembly import assembled
+from penstock.store.outbox.queues import WORK
 from penstock.store.processes import remote_workers
 from penstock_api import fast_path
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from penstock_api.work import sessions
+from penstock_api.work.gateway import Gateway
 from tests.flows.installation import AS_USED
 from tests.penstock_api.conftest import Api
 from tests.servers import databases
@@ -473,6 +475,48 @@ async def test_another_gateway_continues_a_session(api: Api) -> None:
         [row] = await api.house.rows("select line from log_line where execution_id = $1", id)
         assert "SECRETPIN" not in row["line"]
     await backend.close()
+
+
+@asynccontextmanager
+async def patient_gateway(api: Api) -> AsyncIterator[tuple[httpx.AsyncClient, Gateway]]:
+    """Make a gateway that does not look for parked work now and then, and a client of it."""
+    backend = Backend.of(api.house.client)
+    look = backend.gateway.takes.look_for_parked
+    backend.gateway.takes.look_for_parked = lambda every: look(1000.0)  # type: ignore[method-assign]
+    headers = {"authorization": f"Bearer {api.secrets['worker']}"}
+    transport = httpx.ASGITransport(make_app(backend))
+    async with httpx.AsyncClient(transport=transport, base_url="http://penstock", headers=headers) as caller:
+        yield caller, backend.gateway
+    await backend.close()
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+async def test_work_parked_elsewhere_is_given_to_the_next_take(api: Api, *, is_new: bool) -> None:
+    """A gateway hears of parked work while no take waits. It asks for the next one, of a worker that it knows or not."""
+    other = await remote(api)
+    route = other.replace(".", "-")
+    ref = await remote(api, route=route)
+    async with (
+        working(api, other) as lacks,
+        working(api, other) as earlier,
+        working(api, ref, routes=[route]) as able,
+        patient_gateway(api) as (caller, gateway),
+    ):
+        callers = earlier.caller, able.caller
+        earlier.caller = able.caller = caller
+        assert await (earlier if is_new else able).take(wait=0.1) == []
+        taking = asyncio.create_task(lacks.take(wait=60))
+        id = await api.house.client.start(ref)
+        await api.house.until("select from parked where execution_id = $1", id)
+        gateway.takes.parked_on(
+            WORK + route
+        )  # as by the broadcast, which comes to one gateway of this process alone
+        await asyncio.sleep(0.5)
+        [attempt] = await able.take(wait=30)
+        assert attempt["execution"] == str(id)
+        await able.finish(attempt)
+        taking.cancel()
+        earlier.caller, able.caller = callers
 
 
 async def test_unknown_fields_are_ignored(api: Api) -> None:

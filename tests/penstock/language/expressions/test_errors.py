@@ -187,7 +187,7 @@ def test_words_of_other_languages_are_recognised(name: str) -> None:
 def test_an_error_in_a_structure_says_where() -> None:
     error = error_of({"order": {"lines": [1, "{{ nope }}"]}})
     assert error.message == "in `order.lines.1`: `{{ nope }}`: `nope` is not defined."
-    with pytest.raises(ExpressionError, match=r"^At a\.0: `{{ x y }}`, line 1, column 6"):
+    with pytest.raises(ExpressionError, match=r"^in `a\.0`: `{{ x y }}`, line 1, column 6"):
         compile_template({"a": ["{{ x y }}"]})
 
 
