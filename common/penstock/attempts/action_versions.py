@@ -13,6 +13,7 @@ from penstock.language.definitions.batch import Batch
 from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT, Recovery, RetryPolicy
 from penstock.language.schemas import Schema
 from penstock.language.terms import labels
+from penstock.language.terms.executor_names import REMOTE
 from penstock.run.task_executors import RunnableAction
 from penstock.service.heartbeat import Identity
 from penstock.store.definitions import catalog
@@ -85,7 +86,10 @@ class ActionVersions:
             action = self._actions(body["ref"]) if body and self._has_labels(body) else None
             if body is None or action is None:
                 self._lacking.add(definition)
-                log.warning("worker.lacks_action", definition_id=definition, action=body and body.get("ref"))
+                if body is None or body.get("executor") != REMOTE:  # programs elsewhere have the code
+                    log.warning(
+                        "worker.lacks_action", definition_id=definition, action=body and body.get("ref")
+                    )
             else:
                 self._found[definition] = version_of(action, body)
         self.known = sorted(self._found)

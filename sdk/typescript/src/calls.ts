@@ -31,7 +31,7 @@ export class Calls {
       .split(",")
       .map((server) => server.trim().replace(/\/+$/, ""))
       .filter(Boolean);
-    if (this.servers.length === 0) throw new TypeError("no server is named, such as https://penstock.example.org");
+    if (this.servers.length === 0) throw new TypeError("no server is named. Set PENSTOCK_SERVER, for example https://penstock.example.org");
   }
 
   /** Sends a request until it is answered. Throws Refused, NoAnswer, and the reason of an aborted signal. */

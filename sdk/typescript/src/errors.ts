@@ -8,7 +8,7 @@ export class Refused extends Error {
     readonly status: number,
     problem: { type?: string; detail?: string; hint?: string },
   ) {
-    super([`${status}`, problem.detail, problem.hint].filter(Boolean).join(" "));
+    super(`${status} ${[problem.detail, problem.hint].filter(Boolean).join(". ")}`);
     this.name = "Refused";
     this.kind = (problem.type ?? "").split(":").pop() ?? "";
   }

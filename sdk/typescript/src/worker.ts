@@ -58,8 +58,14 @@ export interface WorkerOptions {
   slots?: number;
   /** Seconds that running attempts may go on after a request to stop. Default: 30. */
   grace?: number;
-  /** Called with what goes wrong between the worker and its gateways. Default: console.error. */
+  /** Called with what goes wrong between the worker and its gateways. Default: its name and message on console.error. */
   onError?: (error: unknown) => void;
+  /** Called with a line of text when a session has begun. Default: console.error. */
+  onBegin?: (text: string) => void;
+}
+
+function printed(error: unknown): void {
+  console.error(error instanceof Error ? `${error.name}: ${error.message}` : error);
 }
 
 type Reason = "cancelled" | "timed_out" | "lost" | "given_up";
@@ -125,7 +131,7 @@ export class Worker {
   }
 
   private readonly report = (error: unknown): void => {
-    (this.options.onError ?? console.error)(error);
+    (this.options.onError ?? printed)(error);
   };
 
   private send<T>(name: string, message: unknown, options: CallOptions = {}): Promise<T> {
@@ -163,10 +169,12 @@ export class Worker {
     }
     this.answeredAt = performance.now();
     this.isSilent = false;
+    const actions = message.actions.map((action) => action.ref).join(", ");
+    (this.options.onBegin ?? console.error)(`worker ${message.name} serves ${message.routes.join(", ")}: ${actions}`);
   }
 
   /** Returns the actions of the hello. Schemas are left out once they would make it too large for a gateway. */
-  private offered(): object[] {
+  private offered(): { ref: string }[] {
     let left = SCHEMAS_BYTES;
     return [...this.actions.values()].map(({ ref, parameters, result }) => {
       const schemas = { ...(parameters && { parameters }), ...(result && { result }) };

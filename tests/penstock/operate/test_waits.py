@@ -112,7 +112,7 @@ async def message_given_up(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Has been ready for 60 min, but its message is missing\.")
+@kind(r"Has been ready for 60 min, but no message of it is in its queue\.")
 async def message_lost(scene: Scene) -> UUID:
     id = await requested(scene)
     await scene.executor()

@@ -43,7 +43,7 @@ async def queued(session: Session, row: Execution, settings: Settings) -> Why:
         if workers.able:
             return why_of(row, "worker", "is about to be admitted: a worker for it is online now", **facts)
         passed = "It keeps its place in line. Other executions may start before it."
-        return why_of(row, "worker", *presence.missing(row, workers), passed, **facts)
+        return why_of(row, "worker", *await presence.missing(session, row, workers), passed, **facts)
     return await _before(session, row, settings, place, limits, facts)
 
 

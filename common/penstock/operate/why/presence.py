@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from penstock.language.terms.executor_names import REMOTE
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
+from penstock.store.definitions import catalog
 from penstock.store.executions.executions import Execution
 from penstock.store.outbox.queues import WORK
 from penstock.store.processes import presence
@@ -25,8 +27,9 @@ async def workers(session: Session, row: Execution, settings: Settings) -> Worke
     return await presence.workers(session, settings.stale_threshold, route, row.action)
 
 
-def missing(row: Execution, workers: Workers) -> tuple[str, str]:
+async def missing(session: Session, row: Execution, workers: Workers) -> tuple[str, str]:
     """Return a clause that says which worker is missing, and a sentence that says what to start."""
+    body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
     route = row.open_queue.removeprefix(WORK)
     if workers.leaving:
         near = f"{count(workers.leaving, 'worker')} could, but will take no new work"
@@ -36,7 +39,11 @@ def missing(row: Execution, workers: Workers) -> tuple[str, str]:
         near = f"{count(workers.with_action, 'worker')} with the action on other routes"
     else:
         near = f"{count(workers.live, 'other worker')} online" if workers.live else "no worker is online"
+    if body.get("executor") == REMOTE:
+        start = f"a program that offers {row.action} on the route {route} (docs/workers-in-any-language.md)"
+    else:
+        start = f"penstock worker --module FILE --routes {route}"
     return (
         f"waits for a worker that serves the route {route} and has {row.action}: there is none ({near})",
-        f"Start one: penstock worker --module FILE --routes {route}",
+        f"Start one: {start}",
     )

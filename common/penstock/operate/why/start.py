@@ -151,7 +151,7 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
         "seconds": age,
     }
     if not workers.able:
-        return why_of(row, "worker", *presence.missing(row, workers), **facts)
+        return why_of(row, "worker", *await presence.missing(session, row, workers), **facts)
     if message is not None and settings.broker_url is not None and (trouble := _trouble(message, settings)):
         return why_of(row, "outage", trouble, BROKER_TROUBLE, **facts)
     ahead = await waiting_for.ahead_on_route(session, row.open_queue, row.id)
