@@ -31,16 +31,13 @@ async def later_index(doc: str, n: int, more: str = "") -> int:
 @action(pack="docs")
 async def edit(doc: str, n: int, transactional: bool = False) -> str:
     """Start `docs.index` in a burst twice."""
-    ids = [
-        await current().start(
-            index.call(doc=doc, n=n + more),
-            debounce="700ms",
-            debounce_key=doc,
-            at_most=timedelta(minutes=1),
-            transactional=transactional,
-        )
-        for more in range(2)
-    ]
+    options: dict[str, Any] = {
+        "debounce": "700ms",
+        "debounce_key": doc,
+        "at_most": timedelta(minutes=1),
+        "transactional": transactional,
+    }
+    ids = [await current().start(index.call(doc=doc, n=n + more), **options) for more in range(2)]
     return str(ids[-1])
 
 
@@ -53,7 +50,8 @@ def edit_in_process(doc: str, n: int) -> str:
 async def again(n: int) -> None:
     """Start this action in a burst that it shares with its own execution."""
     if n:
-        await current().start(again.call(n=n - 1), debounce="100ms", transactional=n % 2 == 0)
+        options: dict[str, Any] = {"debounce": "100ms", "transactional": n % 2 == 0}
+        await current().start(again.call(n=n - 1), **options)
 
 
 EXECUTIONS = """
@@ -113,9 +111,10 @@ async def test_start_within_an_action_is_refused_as_by_a_client(house: Installat
     @action(pack="docs")
     async def refused() -> list[str]:
         found = []
-        for options in ({"debounce": "1h", "delay": 5}, {"at_most": "5s"}, {"debounce": "2d"}):
+        wrong: list[dict[str, Any]] = [{"debounce": "1h", "delay": 5}, {"at_most": "5s"}, {"debounce": "2d"}]
+        for options in wrong:
             try:
-                await current().start("docs.index", {"doc": "a", "n": 1}, **options)  # type: ignore[arg-type]
+                await current().start("docs.index", {"doc": "a", "n": 1}, **options)
             except InvalidInput as error:
                 found.append(str(error))
         return found
