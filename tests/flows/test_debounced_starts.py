@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 import pytest
 
-from penstock import Limit, action
+from penstock import Limit, action, current
 from penstock.errors import Conflict, InvalidInput
 from penstock.operate.why import why
 from tests.flows.installation import Installation
@@ -26,6 +26,32 @@ async def index(doc: str, n: int) -> int:
 @action(ref="docs.index", limits=[Limit(1, by="doc")])
 async def later_index(doc: str, n: int, more: str = "") -> int:
     return n
+
+
+@action(pack="docs")
+async def edit(doc: str, n: int, transactional: bool = False) -> str:
+    """Start `docs.index` in a burst twice."""
+    options: dict[str, Any] = {
+        "debounce": "700ms",
+        "debounce_key": doc,
+        "at_most": timedelta(minutes=1),
+        "transactional": transactional,
+    }
+    ids = [await current().start(index.call(doc=doc, n=n + more), **options) for more in range(2)]
+    return str(ids[-1])
+
+
+@action(pack="docs", executor="process")
+def edit_in_process(doc: str, n: int) -> str:
+    return str(current().sync.start("docs.index", {"doc": doc, "n": n}, debounce="700ms", debounce_key=doc))
+
+
+@action(pack="docs")
+async def again(n: int) -> None:
+    """Start this action in a burst that it shares with its own execution."""
+    if n:
+        options: dict[str, Any] = {"debounce": "100ms", "transactional": n % 2 == 0}
+        await current().start(again.call(n=n - 1), **options)
 
 
 EXECUTIONS = """
@@ -55,6 +81,87 @@ async def test_starts_of_a_burst_have_one_execution(house: Installation) -> None
     assert {await house.client.result(id) for id in set(ids)} == {9}
     assert await ended(house) == [["a", 9], ["b", 9]]
     assert await start(house, "a", 10) not in ids
+    await house.sound()
+
+
+async def test_starts_within_actions_join_bursts(house: Installation) -> None:
+    await house.start(index, edit, edit_in_process)
+    first = await start(house, "a", 0)
+    edits = [
+        await house.client.start(edit, {"doc": "a", "n": 1}),
+        await house.client.start(edit_in_process, {"doc": "a", "n": 2}),
+        await house.client.start(edit, {"doc": "a", "n": 3, "transactional": True}),
+    ]
+    results = [await house.client.result(id, timeout=20) for id in edits]
+    assert results[2] == "None"
+    await house.quiet()
+    joined = await house.rows("select execution_id::text as id from joined_start order by at")
+    assert len(joined) == 5 or len(await house.rows("select from start_burst")) == 1
+    effects = await house.rows("select parent, id from effect")
+    assert {row["parent"] for row in effects} == set(edits)
+    started = await house.rows(
+        "select e.id from execution e join definition d on d.id = e.definition_id where d.ref = 'docs.index'"
+    )
+    assert {row["id"] for row in effects} | {first} == {row["id"] for row in started}
+    assert len(started) < 4
+    await house.sound()
+
+
+async def test_start_within_an_action_is_refused_as_by_a_client(house: Installation) -> None:
+    @action(pack="docs")
+    async def refused() -> list[str]:
+        found = []
+        wrong: list[dict[str, Any]] = [{"debounce": "1h", "delay": 5}, {"at_most": "5s"}, {"debounce": "2d"}]
+        for options in wrong:
+            try:
+                await current().start("docs.index", {"doc": "a", "n": 1}, **options)
+            except InvalidInput as error:
+                found.append(str(error))
+        return found
+
+    await house.start(index, refused)
+    assert await house.client.run(refused, timeout=20) == [
+        "debounce and delay are both given",
+        "debounce_key, at_most or keep is given without debounce",
+        "debounce is longer than a day",
+    ]
+
+
+async def test_action_may_start_itself_in_a_burst(house: Installation) -> None:
+    await house.start(again)
+    await house.client.start(again, {"n": 4}, debounce="100ms")
+    await house.quiet(seconds=30)
+    rows = await house.rows("select (params ->> 'n')::integer as n from payload")
+    assert sorted(row["n"] for row in rows) == [0, 1, 2, 3, 4]
+    await house.sound()
+
+
+async def test_start_waits_for_no_execution_that_has_begun(house: Installation) -> None:
+    """The end of an attempt locks its execution, and then the burst that it starts. A start that locked them in the other
+    order would deadlock."""
+    await house.executor()
+    await house.apply(index)
+    first = await start(house, "a", 1, debounce=0.1)
+    await house.until("select 1 from execution where status = 'scheduled'")
+    async with house.session.transaction() as tx:
+        await tx.fetch("select from execution where id = $1 for no key update", first)
+        async with asyncio.timeout(5):
+            assert await start(house, "a", 2, debounce="1h") != first
+
+
+async def test_history_of_a_burst_has_its_first_and_last_place(house: Installation) -> None:
+    await house.apply(index)
+    for n in range(20):
+        first = await start(house, "a", n, debounce=0.5)
+    [requested] = await house.rows("select ready_at from history")
+    await house.sound()
+    await house.executor()
+    await house.until("select 1 from execution where status = 'scheduled'")
+    _, scheduled = await house.rows("select old, new, ready_at from history order by at")
+    [row] = await house.rows("select ready_at from execution")
+    assert (scheduled["old"], scheduled["new"]) == ("requested", "scheduled")
+    assert requested["ready_at"] < scheduled["ready_at"] == row["ready_at"]
+    assert [move.new for move in await house.client.history(first)] == ["requested", "scheduled"]
     await house.sound()
 
 

@@ -172,6 +172,10 @@ class RunContext:
         priority: int = 0,
         delay: float | timedelta | None = None,
         at: datetime | None = None,
+        debounce: float | timedelta | str | None = None,
+        debounce_key: str | None = None,
+        at_most: float | timedelta | str | None = None,
+        keep: str = "last",
         transactional: Literal[False] = False,
     ) -> UUID: ...
     @overload
@@ -184,6 +188,10 @@ class RunContext:
         priority: int = 0,
         delay: float | timedelta | None = None,
         at: datetime | None = None,
+        debounce: float | timedelta | str | None = None,
+        debounce_key: str | None = None,
+        at_most: float | timedelta | str | None = None,
+        keep: str = "last",
         transactional: Literal[True],
     ) -> None: ...
     async def start(
@@ -195,18 +203,25 @@ class RunContext:
         priority: int = 0,
         delay: float | timedelta | None = None,
         at: datetime | None = None,
+        debounce: float | timedelta | str | None = None,
+        debounce_key: str | None = None,
+        at_most: float | timedelta | str | None = None,
+        keep: str = "last",
         transactional: bool = False,
     ) -> UUID | None:
         """Start an action or workflow in this execution's tenant, and return its id once it is durably stored. It runs
         on by itself, whatever becomes of this execution, which `penstock show` names as its starter.
 
         A second start with the same `key` returns the same execution. Pass a key in an action that may be retried.
-        `delay` (seconds) or `at` put off the start. `transactional` as in `publish`.
+        `delay` (seconds) or `at` put off the start. `transactional` as in `publish`. `debounce`, `debounce_key`, `at_most`
+        and `keep` as in `Client.start`: all starts of a burst have one execution.
 
         Raises NotFound for an unknown action, InvalidInput for wrong parameters, Conflict if the parameters of the key
         differ, and ClaimLost and OutsideRun as `publish` does.
         """
-        request = _start(target, params, key, priority, delay, at, transactional)
+        request = _start(
+            target, params, key, priority, delay, at, transactional, debounce, debounce_key, at_most, keep
+        )
         answer: UUID | None = await _outgoing(self._run).send(request)
         return answer
 
@@ -328,10 +343,17 @@ class SyncRunContext:
         priority: int = 0,
         delay: float | timedelta | None = None,
         at: datetime | None = None,
+        debounce: float | timedelta | str | None = None,
+        debounce_key: str | None = None,
+        at_most: float | timedelta | str | None = None,
+        keep: str = "last",
         transactional: bool = False,
     ) -> UUID | None:
         """Start an action or workflow, as `RunContext.start` does."""
-        answer: UUID | None = self._send(_start(target, params, key, priority, delay, at, transactional))
+        request = _start(
+            target, params, key, priority, delay, at, transactional, debounce, debounce_key, at_most, keep
+        )
+        answer: UUID | None = self._send(request)
         return answer
 
     def run(
@@ -356,6 +378,10 @@ def _start(
     delay: float | timedelta | None = None,
     at: datetime | None = None,
     transactional: bool = False,
+    debounce: float | timedelta | str | None = None,
+    debounce_key: str | None = None,
+    at_most: float | timedelta | str | None = None,
+    keep: str = "last",
 ) -> Start:
     if isinstance(target, ActionCall):
         ref, params = target.ref, {**target.parameters, **(params or {})}
@@ -363,7 +389,13 @@ def _start(
         ref = target if isinstance(target, str) else target.ref
     if isinstance(delay, timedelta):
         delay = delay.total_seconds()
-    return Start(ref, params or {}, key, priority, delay, at, transactional)
+    if isinstance(debounce, timedelta):
+        debounce = debounce.total_seconds()
+    if isinstance(at_most, timedelta):
+        at_most = at_most.total_seconds()
+    return Start(
+        ref, params or {}, key, priority, delay, at, transactional, debounce, debounce_key, at_most, keep
+    )
 
 
 def _outgoing(run: Run) -> Outgoing:

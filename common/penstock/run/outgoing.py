@@ -31,7 +31,8 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A request to start an execution. `delay` is in seconds. `transactional` as in Publish."""
+    """A request to start an execution. `delay` is in seconds. `transactional` as in Publish. `debounce` and `at_most` are in
+    seconds, or texts such as "5s"."""
 
     ref: str
     params: Mapping[str, Any]
@@ -40,6 +41,10 @@ class Start:
     delay: float | None = None
     at: datetime | None = None
     transactional: bool = False
+    debounce: float | str | None = None
+    debounce_key: str | None = None
+    at_most: float | str | None = None
+    keep: str = "last"
 
 
 @dataclass(frozen=True, slots=True)

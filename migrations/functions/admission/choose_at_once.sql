@@ -15,15 +15,15 @@ language plpgsql
 as $$
 declare
     v_most constant integer := 1000;
-    v_few integer := 4;
+    v_few integer := 16;
     v_weighted boolean;
     v_away boolean;
     v_locked uuid[];
     v_stuck limit_key[] := '{}';
 begin
+    p_rooms := key_room(p_gates);
+    v_weighted := (select bool_or(m.weighted) from unnest(p_rooms) m);
     loop
-        p_rooms := key_room(p_gates);
-        v_weighted := (select bool_or(m.weighted) from unnest(p_rooms) m);
         select coalesce(array_agg(x.c), '{}'), bool_or((x.c).away) into p_chosen, v_away from (
             select (w.execution_id, l.namespace_id, s.kind, s.queue, s.envelope, s.away_since is not null, null, w.rank, w.ready_at,
                 l.keys, l.id, l.fair_limit, null, null, w.turn, greatest(w.since, l.moved_at), l.gate_limit, w.costs)::candidate as c,

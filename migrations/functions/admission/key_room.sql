@@ -21,7 +21,7 @@ begin
             -- A limit with only a rate may have very many holders: they are not counted.
             where l.max < 2147483647 and s.limit_id = k.limit_id and s.group_value = k.group_value
         ) s);
-    if exists (select from unnest(v_rooms) m where m.weighted) then
+    if exists (select from unnest(v_rooms) m where m.weighted and (m.rated or m.allowed = 'Infinity')) then
         v_rooms := array(
             select case when m.weighted then (m.limit_id, m.group_value, m.allowed - w.free, m.allowed, m.rated, w.free, true)::room
                 else m end

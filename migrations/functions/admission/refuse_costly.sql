@@ -12,5 +12,6 @@ begin
         messages := messages || (end_executions(r.ids, array['requested'], 'cancelled', r.reason, null)).messages;
         v_ids := v_ids || r.ids;
     end loop;
-    affordable := array(select c from unnest(p_candidates) c where c.id <> all (v_ids));
+    affordable := case when v_ids = '{}' then p_candidates
+        else array(select c from unnest(p_candidates) c where c.id <> all (v_ids)) end;
 end $$;

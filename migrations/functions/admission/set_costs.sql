@@ -15,19 +15,18 @@ begin
     end if;
     return array(
         select (c.id, c.namespace_id, c.kind, c.queue, c.envelope, c.away, c.attempt, c.rank, c.ready_at, c.keys, c.lane,
-            c.fair_limit, c.fair_key, c.fair_group, c.turn, c.since, c.gate_limit,
-            case when exists (
-                select from unnest(c.keys) k join concurrency_limit l on l.id = k.limit_id and l.cost is not null)
-            then array(
-                select case when l.budget is not null then (
-                        select sum(cost_of(b.cost, x.params)) from namespace n
-                        join concurrency_limit b on b.id = any (n.limits) and b.budget = l.id where n.id = c.namespace_id)
-                    when l.cost is not null then cost_of(l.cost, x.params) end
-                from unnest(c.keys) with ordinality k (limit_id, group_value, place)
-                left join concurrency_limit l on l.id = k.limit_id order by k.place) end)::candidate
+            c.fair_limit, c.fair_key, c.fair_group, c.turn, c.since, c.gate_limit, case when x.weighted then x.costs end)::candidate
         from unnest(p_candidates) with ordinality c
         cross join lateral (
             select case when p_ids is null then (select p.params from payload p where p.execution_id = c.id)
-                else p_params[array_position(p_ids, c.id)]::jsonb end as params) x
+                else p_params[array_position(p_ids, c.id)]::jsonb end as params offset 0) p
+        cross join lateral (
+            select bool_or(l.cost is not null) as weighted,
+                array_agg(case when l.budget is not null then (
+                        select sum(cost_of(b.cost, p.params)) from namespace n
+                        join concurrency_limit b on b.id = any (n.limits) and b.budget = l.id where n.id = c.namespace_id)
+                    when l.cost is not null then cost_of(l.cost, p.params) end order by k.place) as costs
+            from unnest(c.keys) with ordinality k (limit_id, group_value, place)
+            left join concurrency_limit l on l.id = k.limit_id) x
         order by c.ordinality);
 end $$;

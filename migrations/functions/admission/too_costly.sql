@@ -1,9 +1,23 @@
 -- Return the new executions among the candidates that cost more than one of their limits allows at all, with the reason for each.
 -- A retry is not among them: it starts when it has the whole limit for itself.
+-- The dearest candidate of each limit tells whether there can be one.
 -- planner: lookups
 create or replace function too_costly(p_candidates candidate[]) returns table (id uuid, reason text)
-language sql stable
+language plpgsql stable
 as $$
+#variable_conflict use_column
+begin
+    if not exists (
+        select from (
+            select k.limit_id, max(k.cost) as dearest
+            from unnest(p_candidates) c cross join lateral unnest(c.keys, c.costs) k (limit_id, group_value, cost)
+            where c.attempt = 0 and k.cost is not null group by k.limit_id) x
+        join concurrency_limit l on l.id = x.limit_id and l.cost is not null
+        where l.budget is not null or x.dearest > least(l.max, coalesce(l.rate_count, l.max)))
+    then
+        return;
+    end if;
+    return query
     select distinct on (c.id) c.id, case when k.cost = 'NaN'
         then format('refused: its cost under the limit %s is not a number of zero or more%s', l.ref, ': ' || (l.cost ->> 'text'))
         when l.budget is not null
@@ -17,5 +31,5 @@ as $$
     left join budget b on l.budget = l.id and b.owner::text = k.group_value and b.unit = l.unit
     where c.attempt = 0 and k.cost > case when l.budget is null then least(l.max, coalesce(l.rate_count, l.max))
         when b.when_spent = 'refuse' then b.amount else 'Infinity' end
-    order by c.id, l.id
-$$;
+    order by c.id, l.id;
+end $$;

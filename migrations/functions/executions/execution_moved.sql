@@ -1,6 +1,8 @@
 -- Raise PN001 for moves of executions that `legal_move` does not have; write the history of the others, announce them, and
--- record them for subscriptions. The history also has a requested execution with a change of its place in line. One join of the transition tables finds the moves. The trigger does nothing for a statement
--- that writes its moves itself, as execution_inserted does. The function has the owner's rights for the same reason.
+-- record them for subscriptions. The history also has a requested execution with a change of its place in line, and the place
+-- of one that leaves `requested` after an instant: the starts of a burst put that off without an entry. One join of the transition
+-- tables finds the moves. The trigger does nothing for a statement that writes its moves itself, as execution_inserted does. The
+-- function has the owner's rights for the same reason.
 -- planner: moves
 create or replace function execution_moved() returns trigger
 language plpgsql security definer
@@ -12,7 +14,7 @@ declare
 begin
     with moved as materialized (
         select n.id, o.status as was, n.status as becomes, n.attempt, n.reason,
-            case n.status when 'requested' then n.ready_at end as ready_at
+            case when n.status = 'requested' or o.status = 'requested' and n.not_before is not null then n.ready_at end as ready_at
         from old_rows o join new_rows n using (id)
         where o.status <> n.status or n.status = 'requested' and o.ready_at <> n.ready_at
     ), written as (

@@ -47,9 +47,10 @@ begin
         end if;
         continue when exists (select from execution where id = r.id);
 
-        select * into v_row from execution where id = v_burst.execution_id for no key update;
+        -- An execution that has begun is not locked: the end of its own attempt may wait for this row of a burst.
+        select * into v_row from execution where id = v_burst.execution_id and status = 'requested' for no key update;
         v_now := clock_timestamp();
-        if v_row.status = 'requested' and v_row.attempt = 0 and v_row.definition_id = r.definition_id
+        if v_row.attempt = 0 and v_row.definition_id = r.definition_id
             and v_row.not_before = v_burst.closes_at and v_burst.closes_at > v_now
         then
             select options into v_options from payload where execution_id = v_row.id;
@@ -68,9 +69,12 @@ begin
                 perform label_executions(array[v_row.id], array[v_row.id], array[r.namespace_id], array[r.definition_id],
                     array[r.params], array[r.options], null);
             end if;
+            -- The history has the first place in line, and the last one when the execution leaves `requested`.
+            perform set_config('penstock.moves', 'written', true);
             update execution set not_before = v_closes_at, ready_at = v_closes_at,
                 priority = case r.keep when 'last' then coalesce(r.priority, 0) else priority end
             where id = v_row.id;
+            perform set_config('penstock.moves', '', true);
             -- A timer that the loop is about to fire is locked, and stays. It finds the instant changed, and has no effect.
             delete from timer where ctid = any (array(
                 select ctid from timer where execution_id = v_row.id and kind in ('ready', 'start') for update skip locked));

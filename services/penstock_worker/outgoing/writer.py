@@ -62,6 +62,10 @@ class EffectWriter:
             request.priority,
             request.delay,
             request.at,
+            debounce=request.debounce,
+            debounce_key=request.debounce_key,
+            at_most=request.at_most,
+            keep=request.keep,
             started_by=event.execution_id,
         )
         [row] = await self._starts.prepare(start, [request.params])

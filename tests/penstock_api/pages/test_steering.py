@@ -71,11 +71,29 @@ async def test_an_action_is_started_with_its_form_and_followed_to_its_end(page: 
 
 async def test_a_refusal_of_the_api_is_shown_in_the_form(page: Page) -> None:
     await page.goto("/actions/depot.truck")
-    await page.get_by_text("Tenant, delay, priority").click()
+    await page.get_by_text("Tenant, delay, priority, debounce").click()
     await page.get_by_label("order").fill("1")
     await page.get_by_label("Tenant").fill("no::tenant")
     await page.get_by_role("button", name="Start").click()
     await expect(page.locator("form.start .problem")).to_contain_text("body.tenant")
+
+
+async def test_starts_of_the_form_join_a_burst(page: Page, site: Site) -> None:
+    ids = set()
+    for order in ("21", "22"):
+        await page.goto("/actions/depot.truck")
+        await page.get_by_text("Tenant, delay, priority, debounce").click()
+        await page.get_by_label("order").fill(order)
+        await page.get_by_label("Debounce", exact=True).fill("1h")
+        await page.get_by_label("Debounce key").fill("trucks")
+        await page.get_by_label("Longest time of the burst").fill("2h")
+        await page.get_by_role("button", name="Start").click()
+        await page.wait_for_url("**/executions/*-*")
+        ids.add(shown(page))
+    [id] = ids
+    await expect(page.locator("#why")).to_contain_text("the end of a burst of 2 starts so far")
+    assert '"order": 22' in str((await site.house.client.get(id)).params)
+    await site.house.client.cancel(id)
 
 
 async def test_an_inquiry_is_answered_with_its_form(page: Page, site: Site) -> None:

@@ -112,7 +112,8 @@ INVARIANTS = (
         "order: a place in line is the instant at which the execution, or its retry, became ready; nothing else moves it",
         # The history has the place of each request of an execution. The place may change only if the attempt before
         # failed, was deferred or waited for an answer, or if a user rescheduled it, or a start joined its burst. Until the
-        # next request it stays the same, for waiting and for admitted executions.
+        # next request it stays the same, for waiting and for admitted executions. The history has the last place in a burst
+        # once its execution has left `requested`.
         """with place as (
                select h.execution_id, h.attempt, h.at, h.ready_at, lag(h.ready_at) over w as before, lag(h.at) over w as since,
                    lead(h.at) over w as until
@@ -129,9 +130,13 @@ INVARIANTS = (
                    select from payload y where y.execution_id = p.execution_id and y.options ? 'debounce'))
            union select e.id::text from place p join execution e on e.id = p.execution_id
            where p.until is null and e.status in ('requested', 'queued', 'scheduled') and e.ready_at <> p.ready_at
+               and not (e.status = 'requested' and e.attempt = 0 and exists (
+                   select from payload y where y.execution_id = e.id and y.options ? 'debounce'))
            union select a.execution_id::text from place p join admission a on a.execution_id = p.execution_id
                and a.admitted_at > p.at and (a.admitted_at < p.until or p.until is null)
-           where a.ready_at <> p.ready_at""",
+           where a.ready_at <> p.ready_at and not exists (
+               select from place q join payload y on y.execution_id = q.execution_id and y.options ? 'debounce'
+               where q.execution_id = p.execution_id and q.attempt = 0 and q.ready_at = a.ready_at)""",
     ),
     Invariant(
         "I5",
