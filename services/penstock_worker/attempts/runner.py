@@ -15,7 +15,7 @@ import structlog
 from penstock.attempts.owned_attempt import OwnedAttempt, share_secrets
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
-from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
+from penstock.language.policies.after_attempt import NOT_BEGUN, End, Ending, Unfinished
 from penstock.messaging.metrics import Metrics
 from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
@@ -24,7 +24,7 @@ from penstock.service.explain_errors import explained
 from penstock.settings import Settings
 from penstock_worker.attempts.batch_call import BatchCall
 from penstock_worker.executors import chosen
-from penstock_worker.records.backend import Backend, End, Unfinished
+from penstock_worker.records.backend import Backend
 from penstock_worker.records.batches import ItemBatch
 from penstock_worker.records.running import Running
 from penstock_worker.records.worker_state import WorkerState

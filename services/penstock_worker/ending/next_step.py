@@ -78,7 +78,7 @@ async def finish(
     `go_on`: if possible, also advance the workflows of these tasks, and claim the tasks that follow or the admitted
     executions.
     """
-    costs = any(end.costs for end in ends)
+    costs = any(end.ending.costs for end in ends)
     if go_on is not None and not costs:
         try:
             finished = await _going_on(session, worker, ends, claims, go_on)
@@ -95,7 +95,9 @@ async def finish(
             await attempts.settle_costs(tx, worker, ends)
         if effects:
             moved = await attempts.finish(tx, worker, ends, claims)
-            await store_with_ends(tx, effects, moved, {e.execution_id for e in ends if e.status == WAITING})
+            await store_with_ends(
+                tx, effects, moved, {e.execution_id for e in ends if e.ending.status == WAITING}
+            )
         elif costs:
             moved = await attempts.finish(tx, worker, ends, claims)
         elif plain_executions.all_completed(ends):

@@ -6,28 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
 from penstock.attempts.owned_attempt import OwnedAttempt
-from penstock.language.policies.after_attempt import Ending
+from penstock.language.policies.after_attempt import End
 from penstock.run.outcomes import Outcome
 from penstock.run.outgoing import Outgoing
 
 Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
 """A function that runs a durable function with these arguments, and returns its outcome."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """The end of an attempt that its worker has begun and gives up. `why`: the reason, or None if the worker stops."""
-
-    why: str | None = None
-
-
-End = Outcome | Ending | Unfinished
-"""The end of an attempt: its outcome, an ending that is not an outcome, or its being given up."""
 
 
 class Requests(Protocol):

@@ -148,7 +148,7 @@ def _as_ended(
         claimant.worker,
         [end.execution_id for end in ends],
         [end.attempt for end in ends],
-        [end.result for end in ends],
+        [end.ending.result for end in ends],
         claims,
     ]
 
