@@ -23,8 +23,7 @@ from penstock_worker.claiming.claims import Claims
 from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.permits import Permits
-from penstock_worker.ending.next_step import finish
-from penstock_worker.ending.next_work import NextWork, Taking
+from penstock_worker.ending.next_work import NextWork, Taking, finish
 from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.inbox import Inbox

@@ -19,12 +19,11 @@ from penstock.language.moves import COMPLETED, FAILED, REQUESTED, WAITING
 from penstock.language.policies.after_attempt import Ending
 from penstock.messaging.broadcast import CoalescedBroadcast
 from penstock.store.executions import attempts
-from penstock.store.executions.attempts import AttemptEnd
+from penstock.store.executions.attempts import AttemptEnd, Finished
 from penstock.store.session.database import Session, retried
 from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
-from penstock_worker.ending.next_step import Finished, finish
-from penstock_worker.ending.next_work import NextWork, Taking
+from penstock_worker.ending.next_work import NextWork, Taking, finish
 from penstock_worker.outgoing.writer import RENEWALS, EffectWriter, with_new_ids
 from penstock_worker.records.slots import Slots
 
@@ -133,14 +132,13 @@ class Reports:
                 return await finish(self._session, self._worker, ends, claims, go_on)
             # The previous try may have been committed although its answer was lost. After this try it is known.
             finished = await finish(self._session, self._worker, ends, claims, None)
-            await self._next.find(taking)
-            finished.went_on = taking.claimed is not None
+            await taking.find()
             return finished
 
         try:
             finished = await retried(write)
         except Exception as error:
-            self._next.over(taking)
+            taking.over()
             await self._split(batch, claims, error)
             return
         if any(end.ending.status in (REQUESTED, WAITING) for end in ends):
@@ -150,10 +148,9 @@ class Reports:
             await self._count_lost(unmoved, first_try=tries == 1)
         for attempt, _ in batch:
             self._settled(attempt)
-        if finished.went_on:
-            self._next.begin(taking)
-        self._next.over(taking)
-        self._next.pass_on(finished.staged, len(batch), went_on=finished.went_on)
+        taking.begin()
+        taking.over()
+        self._next.pass_on(finished.staged, len(batch), went_on=taking.went_on)
 
     async def _finish_with_effects(self, batch: Sequence[Report], claims: Sequence[UUID]) -> Finished:
         """Record these ends together with the transactional requests of their attempts. A try that was committed

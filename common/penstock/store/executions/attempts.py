@@ -176,6 +176,17 @@ class AttemptEnd:
     task: str | None = None
 
 
+@dataclass(slots=True)
+class Finished:
+    """The answer to ends of attempts. `moved` are the executions with a stored end; the worker no longer owned the others.
+    `staged`: messages to publish. Executions on `queue` (None: on none) were claimed with it, as `claimed` says."""
+
+    moved: set[UUID]
+    staged: list[StagedMessage]
+    queue: str | None = None
+    claimed: ClaimAnswer = field(default_factory=ClaimAnswer)
+
+
 FINISH_PARAMETERS = (
     "$1, $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::float8[], $8::timestamptz[], $9::text[], "
     "$10::uuid[], $11::uuid[]"
@@ -214,6 +225,34 @@ def finish_arguments(worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[
         [end.execution_id for end in ends if end.followed],
         claims,
     )
+
+
+FINISH_AND_CLAIM = f"""
+select moved, messages, queue, claimed, parked
+from finish_and_claim({FINISH_PARAMETERS}, $12, $13::text[], $14::integer[], $15::integer[], $16::executor_room[])
+"""
+
+
+async def finish_and_claim(
+    session: Session,
+    claimant: Claimant,
+    queues: Sequence[str],
+    ends: Sequence[AttemptEnd],
+    claims: Sequence[UUID],
+) -> Finished:
+    """Record these ends (see `finish`), and claim executions that the ends admit on one of `queues`: at most as many as
+    end. The call is the whole transaction, in one round trip."""
+    [row] = await session.fetch(
+        FINISH_AND_CLAIM,
+        *finish_arguments(claimant.worker, ends, claims),
+        claimant.claim,
+        queues,
+        claimant.known,
+        claimant.lacking,
+        claimant.limited,
+    )
+    claimed = claim_answer(row["claimed"], [], (), row["parked"])
+    return Finished(set(row["moved"]), staged_in(row["messages"]), row["queue"], claimed)
 
 
 SETTLE = "select settle_costs($1, $2::uuid[], $3::integer[], $4::text[], $5::numeric[])"

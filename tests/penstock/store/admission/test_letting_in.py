@@ -9,8 +9,7 @@ from uuid import UUID
 from penstock import Limit
 from penstock.language.policies.after_attempt import Ending
 from penstock.language.terms.ids import new_id
-from penstock.store.executions.attempts import AttemptEnd, Claimant
-from penstock.store.executions.letting_in import LetIn, finish_and_claim
+from penstock.store.executions.attempts import AttemptEnd, Claimant, Finished, finish_and_claim
 from tests.penstock.store.admission.desk import Desk
 
 ONE = Limit(1, ref="shop.one", scope="shop")
@@ -20,7 +19,7 @@ HERE = "work.default"
 
 async def end(
     desk: Desk, ids: Sequence[UUID], queues: Sequence[str] = (HERE,), attempt: int = 1, **who: Any
-) -> LetIn:
+) -> Finished:
     known = list(desk._definitions.values())
     given = {"known": known, "lacking": [], "limited": [], **who}
     ends = [AttemptEnd(id, attempt, Ending("completed")) for id in sorted(ids)]
