@@ -36,12 +36,11 @@ from penstock_worker.ending.reports import Reports
 from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.outgoing.attempt_requests import AttemptRequests
 from penstock_worker.outgoing.writer import EffectWriter
-from penstock_worker.records.backend import Durable, Requests
+from penstock_worker.records.backend import NO_COSTS, Durable, Requests
 from penstock_worker.records.worker_state import WorkerState
 
 ENVELOPE = 20
 """The number of executions in a full envelope, and so in one delivery."""
-NO_COSTS: Mapping[str, Decimal] = {}
 
 Sink = Callable[[OwnedAttempt, str, str], None]
 """A function that takes an attempt, a stream, and a line that the attempt wrote to the stream."""

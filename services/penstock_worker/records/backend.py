@@ -17,6 +17,8 @@ from penstock.run.outgoing import Outgoing
 Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
 """A function that runs a durable function with these arguments, and returns its outcome."""
 
+NO_COSTS: Mapping[str, Decimal] = {}
+
 
 class Requests(Protocol):
     """The events and executions that the code of one attempt asks its worker for."""
@@ -59,7 +61,7 @@ class Backend(Protocol):
     def took(self, owned: OwnedAttempt, seconds: float) -> None:
         """Note the duration of an attempt that ended by itself."""
 
-    def end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal]) -> None:
+    def end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal] = NO_COSTS) -> None:
         """Report the end of an attempt, as soon as possible. `costs`: the true costs that it has reported."""
 
     def discard(self, owned: OwnedAttempt, *, known_to_be_lost: bool) -> None:
