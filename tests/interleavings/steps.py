@@ -26,8 +26,8 @@ from penstock_worker.claiming.permits import Permits
 from penstock_worker.ending.next_work import NextWork, Taking, finish
 from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
-from penstock_worker.records.inbox import Inbox
 from penstock_worker.records.slots import Slots
+from penstock_worker.records.worker_state import Inbox
 from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Work
 

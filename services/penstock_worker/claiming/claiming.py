@@ -17,8 +17,8 @@ from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.permits import Permits
 from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
-from penstock_worker.records.inbox import Inbox
 from penstock_worker.records.slots import Slots
+from penstock_worker.records.worker_state import Inbox
 
 
 class Claiming:
