@@ -23,7 +23,7 @@ from bench.servers import Postgres
 from penstock import Limit, Rule, Schedule, Trigger
 from penstock.store.events import events
 from penstock.store.session.database import Database
-from penstock_executor import rule_matching
+from penstock_executor.handlers import event_created
 from tests.penstock.store.admission.desk import Desk, send
 
 EVENTS, BATCH = 500, 25
@@ -99,7 +99,7 @@ class Bench:
             ]
             async with self.desk.session.transaction() as tx:
                 answer = await events.store(tx, new_events, matched=True)
-                await rule_matching.match(tx, await events.read(tx, answer.stored))
+                await event_created.match(tx, await events.read(tx, answer.stored))
             ids = [id for message in tx.staged if message.queue.startswith("work.") for id in message.ids]
             assert len(ids) == BATCH, tx.staged
             await self.desk.claim(ids)

@@ -16,6 +16,7 @@ from penstock.language.terms.ids import new_id
 from penstock.messaging import dead_letters
 from penstock.store.definitions import catalog
 from penstock.store.events import events, polls
+from penstock.store.executions.executions import ExecutionEnd
 from penstock.store.outbox import queues
 from penstock.store.outbox.dead_letters import APP, TRIGGER
 from penstock.store.session.database import Transaction
@@ -46,7 +47,7 @@ async def settle(tx: Transaction, ended_call: polls.EndedCall) -> Found:
     return result
 
 
-async def _read(tx: Transaction, trigger: str, end: polls.CallEnd | None) -> Found:
+async def _read(tx: Transaction, trigger: str, end: ExecutionEnd | None) -> Found:
     if end is None:
         return Found(error="its call was lost: no execution of it is there any more")
     if end.status != COMPLETED:

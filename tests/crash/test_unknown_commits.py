@@ -181,7 +181,7 @@ async def test_a_run_from_the_line_runs_once_despite_unknown_commit(house: Insta
 @pytest.mark.parametrize(
     "site",
     [
-        "services/penstock_worker/ending/next_step.py:_at_once#1 (commit)",  # its first step
+        "services/penstock_worker/ending/next_work.py:_at_once#1 (commit)",  # its first step
         "common/penstock/store/workflows/steps.py:take_steps#1 (commit)",  # the next one, which the worker remembers
     ],
 )

@@ -13,7 +13,7 @@ from penstock import Limit, RetryPolicy, Workflow, action
 from penstock.language.workflows import from_body, from_yaml
 from penstock.messaging.outbox import Publisher
 from penstock.run.steering import Defer
-from penstock.store.executions import letting_in
+from penstock.store.executions import attempts
 from penstock.store.session.staged_messages import StagedMessage
 from penstock_worker.claiming.claims import Claimed, Claims
 from penstock_worker.claiming.permits import Permits
@@ -270,16 +270,16 @@ async def test_ends_are_not_lost_with_the_claim_of_admitted_work(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = 0
-    finish_and_claim = letting_in.finish_and_claim
+    finish_and_claim = attempts.finish_and_claim
 
-    async def fails(*args: Any) -> letting_in.LetIn:
+    async def fails(*args: Any) -> attempts.Finished:
         nonlocal failed
         if failed < 3:
             failed += 1
             raise RuntimeError("as planned")
         return await finish_and_claim(*args)
 
-    monkeypatch.setattr(letting_in, "finish_and_claim", fails)
+    monkeypatch.setattr(attempts, "finish_and_claim", fails)
     await house.start(*ACTIONS)
     ids = await house.client.start_many("mill.grind", [{"n": n} for n in range(30)])
     assert [await house.client.result(id, timeout=20) for id in ids] == list(range(30))

@@ -11,23 +11,22 @@ from penstock.advance.open_workflows import open_workflows
 from penstock.advance.remembered import RememberedWorkflows, all_tasks
 from penstock.engine import Plan
 from penstock.engine.serialization import load_task_state
+from penstock.language.policies.after_attempt import Ending
 from penstock.language.workflows.model import Workflow
 from penstock.service.heartbeat import Identity
 from penstock.store.admission import namespaces
 from penstock.store.definitions import catalog
 from penstock.store.executions.attempts import AttemptEnd
 from penstock.store.session.database import Session
-from penstock_worker.claiming.claiming import Claiming
+from penstock_worker.claiming.claiming import Claiming, OpenClaims
 from penstock_worker.claiming.claims import Claims
-from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.permits import Permits
-from penstock_worker.ending.next_step import finish
-from penstock_worker.ending.next_work import NextWork, Taking
+from penstock_worker.ending.next_work import NextWork, Taking, finish
 from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
-from penstock_worker.records.inbox import Inbox
 from penstock_worker.records.slots import Slots
+from penstock_worker.records.worker_state import Inbox
 from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Work
 
@@ -36,13 +35,13 @@ REMEMBERED = "select * from remembered_tasks($1, 64)"
 
 def takes_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
     """The ends of these tasks, and what follows them."""
-    ends = [AttemptEnd(id, 1, "completed", None, None, 0.0, None, None, False) for id in sorted(ids)]
+    ends = [AttemptEnd(id, 1, Ending("completed")) for id in sorted(ids)]
     return _takes(scene, ends, RememberedWorkflows())
 
 
 def takes_who_waits(scene: Scene, ids: Sequence[UUID]) -> Work:
     """The ends of these, and claims of what they let in."""
-    ends = [AttemptEnd(id, 1, "completed", None, None, 0.0, None, None, False) for id in sorted(ids)]
+    ends = [AttemptEnd(id, 1, Ending("completed")) for id in sorted(ids)]
     return _takes(scene, ends, RememberedWorkflows(), let_in=True)
 
 
@@ -60,7 +59,7 @@ async def takes_remembered_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
             all_tasks(workflow, {task: load_task_state(record) for task, record in tasks})
             remembered.keep(workflow, stored["version"])
     ends = [
-        AttemptEnd(row["id"], 1, "completed", None, None, 0.0, None, None, False, row["parent"], row["task"])
+        AttemptEnd(row["id"], 1, Ending("completed"), workflow=row["parent"], task=row["task"])
         for row in rows
     ]
     return _takes(scene, ends, remembered)

@@ -112,10 +112,10 @@ def _takes(workflow: OpenWorkflow, end: AttemptEnd) -> bool:
     assert end.task is not None
     task = workflow.plan.index(end.task)
     state = workflow.facts.tasks.get(task)
-    if end.status != COMPLETED or state is None or state.fan is not None:
+    if end.ending.status != COMPLETED or state is None or state.fan is not None:
         return False
-    workflow.ends.append(ChildEnded(task, end.status))
-    result = None if end.result is None else orjson.loads(end.result)
+    workflow.ends.append(ChildEnded(task, end.ending.status))
+    result = None if end.ending.result is None else orjson.loads(end.ending.result)
     workflow.facts.results[task] = TaskResult(result)
     return True
 

@@ -106,11 +106,7 @@ async def _find_cancelled(tx: Transaction, turns: Turns) -> list[UUID]:
 
 def ended_workflows(turns: Turns) -> list[EndedWorkflow]:
     """Return the workflows that end with their turn."""
-    return [
-        EndedWorkflow(workflow.id, final.status, final.output, final.error, workflow.stored.stop_reason)
-        for workflow, turn in turns
-        if (final := turn.final) is not None
-    ]
+    return [(workflow.stored, turn.final) for workflow, turn in turns if turn.final is not None]
 
 
 async def _finish(tx: Transaction, turns: Turns) -> None:

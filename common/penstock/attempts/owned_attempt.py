@@ -12,12 +12,13 @@ import orjson
 from penstock.attempts.action_versions import ActionVersion
 from penstock.attempts.new_effect import NewEffect
 from penstock.attempts.traced_attempt import TracedAttempt, traced
+from penstock.language.policies.after_attempt import Ending
 from penstock.language.rules.secret_references import KEY
 from penstock.language.terms import stored_references
 from penstock.language.terms.redaction import LIVE, hidden_forms, worth_hiding
 from penstock.run.task_executors import TaskReadyEvent
 from penstock.service.heartbeat import Identity
-from penstock.store.executions.attempts import ClaimedAttempt
+from penstock.store.executions.attempts import AttemptEnd, ClaimedAttempt
 from penstock.store.session import sealed_marks
 
 if TYPE_CHECKING:
@@ -56,6 +57,13 @@ class OwnedAttempt:
     """The attempt's token for the API, or None."""
     effects: list[NewEffect] = field(default_factory=list)
     """The transactional requests of the attempt in order."""
+
+    def ended(self, ending: Ending) -> AttemptEnd:
+        """Return the end of the attempt as it is stored."""
+        event = self.event
+        return AttemptEnd(
+            event.execution_id, event.attempt, ending, self.version.followed, event.workflow, event.task
+        )
 
 
 def owned_attempt(

@@ -13,7 +13,7 @@ import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import REQUESTED
-from penstock.language.policies.after_attempt import ending_of
+from penstock.language.policies.after_attempt import Ending, ending_of
 from penstock.language.policies.policies import RetryPolicy
 from penstock.operate.execution_tokens import packed, unpacked
 from penstock.run.outcomes import Outcome, TaskError
@@ -126,7 +126,7 @@ async def report_by_id(
     return settled
 
 
-def _outcome(row: WaitingAttempt | None, outcome: Report, cap: int) -> outside_waits.Outcome:
+def _outcome(row: WaitingAttempt | None, outcome: Report, cap: int) -> Ending:
     """Return an outcome in its stored form. An error leads to another attempt if the retry policy of the attempt allows
     one. Raises InvalidInput for a value that is too large or cannot be stored."""
     if outcome.kind == "result":
@@ -135,7 +135,7 @@ def _outcome(row: WaitingAttempt | None, outcome: Report, cap: int) -> outside_w
             raise InvalidInput(
                 f"the result cannot be stored: {encoded.error.message}", hint="Send a smaller one, as JSON."
             )
-        return outside_waits.Outcome(result=(encoded.result_json or b"null").decode())
+        return ending_of(encoded, RetryPolicy(max_attempts=1), 0)
     error = _error(outcome.value)
     if row is None:
         policy, failures = RetryPolicy(max_attempts=1), 0
@@ -144,8 +144,9 @@ def _outcome(row: WaitingAttempt | None, outcome: Report, cap: int) -> outside_w
         retry = options.get("retry") or orjson.loads(row.definition).get("retry") or {}
         policy, failures = RetryPolicy.model_validate(retry), row.failures
     ending = ending_of(Outcome.failed(error), policy, failures)
-    delay = policy.delay_before(failures + 2, 0.0) if ending.status == REQUESTED else None
-    return outside_waits.Outcome(error=ending.error, reason=ending.reason, delay=delay)
+    if ending.status == REQUESTED:
+        ending.delay = policy.delay_before(failures + 2, 0.0)
+    return ending
 
 
 def _error(value: Any) -> TaskError:

@@ -12,7 +12,7 @@ from fastapi import Depends, Header, Request, Response
 from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.errors import ClaimLost, DefinitionError, InvalidInput
 from penstock.language.moves import CANCELLED
-from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
+from penstock.language.policies.after_attempt import NOT_BEGUN, End, Ending, Unfinished
 from penstock.language.terms import labels
 from penstock.language.terms.routing import RoutingRule
 from penstock.run.outcomes import Outcome, TaskError
@@ -25,7 +25,7 @@ from penstock_api.fast_path import Call, quickly
 from penstock_api.models import work as models
 from penstock_api.routes.router import Router
 from penstock_api.work.definitions import OfferedAction, SchemaPart
-from penstock_api.work.held_attempts import GIVEN_UP, GivenUp, ReportedEnd
+from penstock_api.work.held_attempts import Key
 from penstock_api.work.remote_worker import RemoteWorker
 from penstock_api.work.sessions import NewWorker, patience
 
@@ -115,7 +115,7 @@ async def take(body: models.Taking, worker: Calling, backend: Here, request: Req
     return models.Taken(
         attempts=[_taken(attempt) for attempt in owned or ()],
         drain=worker.cordoned,
-        lost_attempts=[end.execution for end in ends if end.execution not in settled],
+        lost_attempts=[execution for execution, _ in ends if execution not in settled],
     )
 
 
@@ -165,7 +165,7 @@ async def finish(body: models.Ends, worker: Calling, backend: Here) -> models.Lo
     """End attempts of this worker. An end that is sent twice is stored once."""
     ends = _ends(body.ends, backend)
     settled = await backend.gateway.held.finish(worker, ends)
-    return _lost([end.execution for end in ends if end.execution not in settled], len(ends))
+    return _lost([execution for execution, _ in ends if execution not in settled], len(ends))
 
 
 @router.post("/work/bye", status_code=204, dependencies=[WORK])
@@ -182,11 +182,11 @@ async def _stored(backend: Here, worker: RemoteWorker, lines: Sequence[NewLine])
     return _lost(stale, len({line.execution_id for line in lines}))
 
 
-def _ends(ends: Sequence[models.End], backend: Here) -> list[ReportedEnd]:
+def _ends(ends: Sequence[models.End], backend: Here) -> dict[Key, End]:
     """Return the ends of a message. Raises InvalidInput."""
     limit = backend.gateway.held.references.limit
-    reported = [ReportedEnd(end.execution, end.attempt, _outcome(end, limit)) for end in ends]
-    if len({end.execution for end in reported}) < len(reported):
+    reported: dict[Key, End] = {(end.execution, end.attempt): _end(end, limit) for end in ends}
+    if len({end.execution for end in ends}) < len(ends):
         raise InvalidInput("two ends name the same execution", hint="Report the end of each attempt once.")
     return reported
 
@@ -247,7 +247,7 @@ def _taken(owned: OwnedAttempt) -> models.TakenAttempt:
     )
 
 
-def _outcome(end: models.End, limit: int) -> Outcome | Ending | GivenUp:
+def _end(end: models.End, limit: int) -> End:
     match end.outcome:
         case "completed":
             return Outcome.returned(end.result, limit)
@@ -268,7 +268,7 @@ def _outcome(end: models.End, limit: int) -> Outcome | Ending | GivenUp:
         case "cancelled":
             return Ending(CANCELLED)
         case "handed_back":
-            return GIVEN_UP if end.started else NOT_BEGUN
+            return Unfinished() if end.started else NOT_BEGUN
 
 
 def _error(error: models.ActionError | None) -> TaskError:

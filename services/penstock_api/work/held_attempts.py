@@ -16,12 +16,7 @@ from penstock.attempts.owned_attempt import OwnedAttempt, owned_attempt
 from penstock.attempts.references import References
 from penstock.errors import NotFound
 from penstock.language.moves import REQUESTED
-from penstock.language.policies.after_attempt import (
-    NOT_BEGUN,
-    Ending,
-    ending_after,
-    ending_of_unfinished,
-)
+from penstock.language.policies.after_attempt import NOT_BEGUN, End, ending_after
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
 from penstock.messaging.outbox import Publisher
 from penstock.run.outcomes import Outcome
@@ -44,23 +39,8 @@ PATIENCE_S = 10.0
 """Seconds for which a call retries transient errors of the database. Afterwards the worker sends it again."""
 
 
-class GivenUp:
-    """The end of an attempt that its worker has begun and gives up."""
-
-
-GIVEN_UP = GivenUp()
-
 Key = tuple[UUID, int]
 """An execution and the number of an attempt."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedEnd:
-    """The end of an attempt as a worker reports it: an outcome, an ending that is no outcome, or GIVEN_UP."""
-
-    execution: UUID
-    attempt: int
-    outcome: Outcome | Ending | GivenUp
 
 
 @dataclass(slots=True)
@@ -105,14 +85,15 @@ class HeldAttempts:
     async def complete(self, worker: RemoteWorker, owned: Sequence[OwnedAttempt]) -> list[OwnedAttempt]:
         """Resolve the references in the parameters of these attempts. Return those that may begin. The others end as
         failed."""
-        ready, failed = [], []
+        ready: list[OwnedAttempt] = []
+        failed: dict[Key, End] = {}
         for entry in owned:
             try:
                 await self._follow(worker, entry)
                 ready.append(entry)
             except Exception as error:
                 outcome = self.references.concealed(entry, Outcome.failed(explained(error)))
-                failed.append(ReportedEnd(entry.event.execution_id, entry.event.attempt, outcome))
+                failed[entry.event.execution_id, entry.event.attempt] = outcome
         if failed:
             await self.finish(worker, failed)
         return ready
@@ -122,23 +103,21 @@ class HeldAttempts:
     ) -> None:
         """Return attempts to their routes that never reached their worker; with `of`, unless that take was sent again: then the
         later call may have been given them."""
-        ends = [ReportedEnd(entry.event.execution_id, entry.event.attempt, NOT_BEGUN) for entry in owned]
+        ends = {(entry.event.execution_id, entry.event.attempt): NOT_BEGUN for entry in owned}
         await self.finish(worker, ends, of=of)
 
     async def finish(
-        self, worker: RemoteWorker, ends: Sequence[ReportedEnd], *, of: Take | None = None
+        self, worker: RemoteWorker, ends: Mapping[Key, End], *, of: Take | None = None
     ) -> set[UUID]:
         """Record the ends of attempts. Return the executions of which the worker owned the attempt, or had ended it before.
         It has lost the others. With `of`, nothing is recorded if a later call of that take has looked them up."""
-        by_id = {end.execution: end for end in ends}
-        held = await self._held(worker, {(end.execution, end.attempt) for end in by_id.values()})
+        held = await self._held(worker, set(ends))
         stored: list[AttemptEnd] = []
-        for end in by_id.values():
-            entry = held.get((end.execution, end.attempt))
-            if entry is None:  # the statement tells whether this worker had ended the attempt before
-                stored.append(AttemptEnd.of(end.execution, end.attempt, NOT_BEGUN, followed=False))
-                continue
-            stored.append(await self._end_of(entry.owned, end.outcome))
+        for key, end in ends.items():
+            if (entry := held.get(key)) is not None:
+                stored.append(await self._ended(entry.owned, end))
+            else:  # the statement tells whether this worker had ended the attempt before
+                stored.append(AttemptEnd(*key, NOT_BEGUN))
         stored.sort(key=lambda end: end.execution_id.int)  # the order in which all processes lock rows
 
         async def write() -> set[UUID]:
@@ -151,12 +130,12 @@ class HeldAttempts:
             return settled
 
         settled = await retried(write, deadline=PATIENCE_S)
-        if any(end.status == REQUESTED for end in stored):
+        if any(end.ending.status == REQUESTED for end in stored):
             self._timers.send()  # of the instants at which they are retried
         for attempt_end in stored:
             gone = self._remembered.pop((worker.id, attempt_end.execution_id, attempt_end.attempt), None)
             if gone is not None and gone.owned.traced is not None:
-                gone.owned.traced.end(attempt_end.status, attempt_end.error)
+                gone.owned.traced.end(attempt_end.ending.status, attempt_end.ending.error)
         return settled
 
     async def add_lines(self, worker: RemoteWorker, lines: Sequence[NewLine]) -> list[UUID]:
@@ -189,22 +168,11 @@ class HeldAttempts:
         for key in [key for key in self._remembered if key[0] == worker and key[1] in ids]:
             del self._remembered[key]
 
-    async def _end_of(self, owned: OwnedAttempt, outcome: Outcome | Ending | GivenUp) -> AttemptEnd:
-        if isinstance(outcome, GivenUp):
-            outcome = ending_of_unfinished(owned.version.recovery)
-        if isinstance(outcome, Outcome):
-            version = owned.version
-            stored = await self.references.put_away(owned, outcome)
-            outcome = ending_after(stored, version.recovery, version.retry, owned.failures)
-        event = owned.event
-        return AttemptEnd.of(
-            event.execution_id,
-            event.attempt,
-            outcome,
-            followed=owned.version.followed,
-            workflow=event.workflow,
-            task=event.task,
-        )
+    async def _ended(self, owned: OwnedAttempt, end: End) -> AttemptEnd:
+        if isinstance(end, Outcome):
+            end = await self.references.put_away(owned, end)
+        version = owned.version
+        return owned.ended(ending_after(end, version.recovery, version.retry, owned.failures))
 
     async def _held(self, worker: RemoteWorker, keys: set[Key]) -> Mapping[Key, _Remembered]:
         """Return those of these attempts that the worker held when they were last read."""

@@ -30,7 +30,7 @@ from penstock.store.definitions import catalog
 from penstock.store.events import events
 from penstock.store.session.database import Transaction
 from penstock.tracing.spans import event_span
-from penstock_executor import rule_matching
+from penstock_executor.handlers import event_created
 
 LONGEST_TURN_S = 0.1
 """CPU seconds after which the checks of a batch yield to the event loop. A costly check takes twice as long."""
@@ -63,7 +63,7 @@ async def handle(batch: Batch, tx: Transaction) -> None:
         )
         batch.refuse(new[id][0], conflict)
     if answer.stored:
-        await rule_matching.match(tx, await events.read(tx, answer.stored))
+        await event_created.match(tx, await events.read(tx, answer.stored))
 
 
 def _event(delivery: Delivery, triggers: Mapping[str, Schema], settings: Settings) -> events.NewEvent:

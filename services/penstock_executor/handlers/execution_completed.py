@@ -2,7 +2,7 @@
 once.
 
 Slots were released and the next waiters promoted in the transaction that ended the execution. If the worker that
-ended it has also done the rest (`penstock_worker.ending.next_step`), there is no message.
+ended it has also done the rest (`penstock_worker.ending.next_work`), there is no message.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def _end(overdue: OverdueAttempt) -> AttemptEnd:
     retry = RetryPolicy.model_validate(options.get("retry") or definition.get("retry") or {})
     ending = ending_of_overdue(overdue.timeout, retry, overdue.failures)
     followed = bool(definition.get("on_success") or definition.get("on_failure"))
-    return AttemptEnd.of(overdue.execution_id, overdue.attempt, ending, followed=followed)
+    return AttemptEnd(overdue.execution_id, overdue.attempt, ending, followed)
 
 
 def _tell(ends: Sequence[AttemptEnd], moved: set[UUID]) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from functools import cache
 from uuid import UUID
 
@@ -15,7 +14,7 @@ import structlog
 from penstock.attempts.owned_attempt import OwnedAttempt, share_secrets
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
-from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
+from penstock.language.policies.after_attempt import NOT_BEGUN, Ending, Unfinished
 from penstock.messaging.metrics import Metrics
 from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
@@ -24,14 +23,13 @@ from penstock.service.explain_errors import explained
 from penstock.settings import Settings
 from penstock_worker.attempts.batch_call import BatchCall
 from penstock_worker.executors import chosen
-from penstock_worker.records.backend import Backend, End, Unfinished
+from penstock_worker.records.backend import NO_COSTS, Backend
 from penstock_worker.records.batches import ItemBatch
 from penstock_worker.records.running import Running
 from penstock_worker.records.worker_state import WorkerState
 
 log = structlog.get_logger()
 
-NO_COSTS: Mapping[str, Decimal] = {}
 WRITTEN = 5.0
 """The seconds for writing the ends of stopped attempts, in addition to their grace."""
 
@@ -122,11 +120,7 @@ class Runner:
                 return
             began = time.monotonic()
             with owned.traced.begin() if owned.traced is not None else contextlib.nullcontext():
-                outcome = await (
-                    attempt(chosen(self._executors, version.action, owned.of_route), run)
-                    if call is None
-                    else call.outcome_of(run)
-                )
+                outcome = await (self._execute(run, owned.of_route) if call is None else call.outcome_of(run))
                 if outcome.costs:
                     run.costs.update(outcome.costs)
                 outcome = await self._backend.put_away(owned, outcome)
@@ -139,7 +133,7 @@ class Runner:
             return
         except NoCapacity as full:  # it had reported room before the claim
             self.running.pop(event.execution_id, None)
-            self._end(owned, Ending(REQUESTED, delay=1.0, reason=full.message))
+            self._backend.end(owned, Ending(REQUESTED, delay=1.0, reason=full.message))
             return
         finally:
             requests.close()
@@ -155,7 +149,7 @@ class Runner:
         if running is not None and running.claim_lost:
             self._backend.discard(owned, known_to_be_lost=running.known_to_be_lost)
         else:
-            self._end(owned, outcome, running.costs if running is not None else NO_COSTS)
+            self._backend.end(owned, outcome, running.costs if running is not None else NO_COSTS)
 
     async def _complete(self, owned: OwnedAttempt) -> bool:
         """Add to an attempt what it refers to. If that fails, end the attempt and return False."""
@@ -174,14 +168,11 @@ class Runner:
         if running.claim_lost:
             self._backend.discard(owned, known_to_be_lost=running.known_to_be_lost)
         elif running.cancelled:
-            self._end(owned, Ending(CANCELLED), running.costs)
+            self._backend.end(owned, Ending(CANCELLED), running.costs)
         elif running.is_executing:  # the worker drains, or gives the attempt up
-            self._end(owned, Unfinished(running.given_up), running.costs)
+            self._backend.end(owned, Unfinished(running.given_up), running.costs)
         else:
-            self._end(owned, NOT_BEGUN)
-
-    def _end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal] = NO_COSTS) -> None:
-        self._backend.end(owned, end, costs)
+            self._backend.end(owned, NOT_BEGUN)
 
     # -- batches -------------------------------------------------------------------------------------------------
 

@@ -12,13 +12,41 @@ from penstock.messaging.outbox import Publisher
 from penstock.run.run import executor_name
 from penstock.store.outbox.queues import WORK
 from penstock_worker.claiming.claims import Claimed, Claims
-from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.permits import Permits
 from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
-from penstock_worker.records.inbox import Inbox
 from penstock_worker.records.slots import Slots
+from penstock_worker.records.worker_state import Inbox
+
+
+class OpenClaims:
+    """The number of unreported attempts of each claim of a worker. The report of a claim's last attempt deletes the row
+    of the claim."""
+
+    def __init__(self) -> None:
+        self._left: dict[UUID, int] = {}
+        self._kept: set[UUID] = set()
+
+    def open(self, claim: UUID, size: int) -> None:
+        """Add a claim of `size` attempts."""
+        self._left[claim] = self._left.get(claim, 0) + size
+
+    def keep(self, claim: UUID) -> None:
+        """Keep the row of a claim: one of its attempts is found and taken back by that row."""
+        self._kept.add(claim)
+
+    def count_down(self, claim: UUID) -> UUID | None:
+        """Count an attempt as reported or dropped. Return the claim if its row is to be deleted now."""
+        remaining = self._left[claim] - 1
+        if remaining:
+            self._left[claim] = remaining
+            return None
+        del self._left[claim]
+        if claim in self._kept:
+            self._kept.remove(claim)
+            return None
+        return claim
 
 
 class Claiming:

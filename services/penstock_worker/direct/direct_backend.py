@@ -12,7 +12,7 @@ from functools import cache, partial
 from penstock.attempts import secret_values
 from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.attempts.references import References
-from penstock.language.policies.after_attempt import Ending, ending_after, ending_of_unfinished
+from penstock.language.policies.after_attempt import End, Ending, ending_after
 from penstock.messaging.broadcast import CoalescedBroadcast, due_sooner
 from penstock.messaging.relay import offer_again
 from penstock.run.outcomes import Outcome
@@ -22,9 +22,8 @@ from penstock.service.heartbeat import Identity
 from penstock.store.executions.result_watch import ResultWatch
 from penstock.store.outbox.queues import WORK
 from penstock_worker.claiming.assignments import FRESH_S, Assignments
-from penstock_worker.claiming.claiming import Claiming
+from penstock_worker.claiming.claiming import Claiming, OpenClaims
 from penstock_worker.claiming.claims import Claims
-from penstock_worker.claiming.open_claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.parked_work import ParkedWork
 from penstock_worker.claiming.permits import RENEWAL_S, Permits
@@ -36,12 +35,11 @@ from penstock_worker.ending.reports import Reports
 from penstock_worker.ending.slow_actions import ActionDurations
 from penstock_worker.outgoing.attempt_requests import AttemptRequests
 from penstock_worker.outgoing.writer import EffectWriter
-from penstock_worker.records.backend import Durable, End, Requests, Unfinished
+from penstock_worker.records.backend import NO_COSTS, Durable, Requests
 from penstock_worker.records.worker_state import WorkerState
 
 ENVELOPE = 20
 """The number of executions in a full envelope, and so in one delivery."""
-NO_COSTS: Mapping[str, Decimal] = {}
 
 Sink = Callable[[OwnedAttempt, str, str], None]
 """A function that takes an attempt, a stream, and a line that the attempt wrote to the stream."""
@@ -190,16 +188,9 @@ class DirectBackend:
 
     def end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal] = NO_COSTS) -> None:
         version = owned.version
-        if isinstance(end, Unfinished):
-            ending = ending_of_unfinished(version.recovery, end.why)
-        elif isinstance(end, Ending):
-            ending = end
-        else:
-            if "resume" in (
-                end.inquiry or ()
-            ):  # the action runs again from its start, and requests them again
-                owned.effects.clear()
-            ending = ending_after(end, version.recovery, version.retry, owned.failures)
+        if isinstance(end, Outcome) and "resume" in (end.inquiry or ()):
+            owned.effects.clear()  # the action runs again from its start, and requests them again
+        ending = ending_after(end, version.recovery, version.retry, owned.failures)
         self._report(owned, replace(ending, costs=dict(costs)) if costs else ending)
 
     def _report(self, owned: OwnedAttempt, ending: Ending) -> None:

@@ -1,5 +1,9 @@
-"""The messages that a worker's own endings have staged, which go to the broker or to the worker's own free slots. Work
-for the slots that the endings free is claimed in their transaction."""
+"""The end of attempts and the work that follows it, in one transaction. The worker that commits a step claims the next
+one with it, for the slots that the ends free.
+
+If that is not possible, an executor does the same on the message about the ends. This is so for more than a few ends
+or starts, or if a lock is needed.
+"""
 
 from __future__ import annotations
 
@@ -10,50 +14,29 @@ from uuid import UUID
 
 import structlog
 
+from penstock.advance import turn_spans
+from penstock.advance.ends import NotAtOnce, follow_ends_at_once
 from penstock.advance.remembered import RememberedWorkflows
+from penstock.attempts.new_effect import NewEffect
+from penstock.language.moves import WAITING
 from penstock.language.terms.ids import new_id
 from penstock.messaging.outbox import Publisher
-from penstock.store.executions.attempts import ClaimAnswer, Claimant
+from penstock.store.executions import attempts, plain_executions
+from penstock.store.executions.attempts import AttemptEnd, Claimant, Finished
 from penstock.store.outbox.queues import PLACED
-from penstock.store.session.database import Transaction
+from penstock.store.session.database import Session, Transaction, is_transient
 from penstock.store.session.staged_messages import StagedMessage
+from penstock.store.workflows import steps
 from penstock_worker.claiming.claiming import Claiming
 from penstock_worker.claiming.claims import Claimed
+from penstock_worker.outgoing.writer import store_with_ends
 from penstock_worker.records.slots import Slots
 
 log = structlog.get_logger()
 
-
-@dataclass(slots=True)
-class Taking:
-    """A claim in the transaction that stages the work: its `queue`, the `claimed` work, and the messages that need not
-    be published now."""
-
-    work: NextWork
-    id: UUID = field(default_factory=new_id)
-    queue: str | None = None
-    claimed: Claimed | None = None
-    offers: list[StagedMessage] = field(default_factory=list)
-
-    @property
-    def remembered(self) -> RememberedWorkflows:
-        return self.work.remembered
-
-    def asked(self, ends: int) -> tuple[Claimant, list[str]]:
-        """Return the claimant for the slots of `ends` attempts, and the queues from which it claims."""
-        return self.work.asked(self, ends)
-
-    @property
-    def let_in(self) -> bool:
-        return self.work.let_in
-
-    def got(self, queue: str | None, claimed: ClaimAnswer) -> None:
-        """Note what was claimed from a queue. `queue` is None if nothing was."""
-        self.work.got(self, queue, claimed)
-
-    async def take(self, tx: Transaction, ends: int) -> None:
-        """Claim an envelope that this transaction, which ends `ends` attempts, has staged."""
-        await self.work.take(self, tx, ends)
+MOST_ENDS = 32
+"""The maximum number of ends in one transaction with their following work. Larger batches are left to the executors,
+which share the load."""
 
 
 class NextWork:
@@ -67,60 +50,17 @@ class NextWork:
         claiming: Claiming,
         stopping: asyncio.Event,
     ) -> None:
-        self._publisher = publisher
+        self.publisher = publisher
+        self.queues = queues
+        self.claims = claiming.claims
+        self.claiming = claiming
+        self.stopping = stopping
         self._slots = slots
-        self._queues = queues
-        self._claims = claiming.claims
-        self._claiming = claiming
-        self._stopping = stopping
         self.remembered = RememberedWorkflows()
         self.let_in = False
         """Whether the last endings brought work to this worker. Then the next ones also claim executions that wait for
         slots."""
         self._tasks: set[asyncio.Task[None]] = set()
-
-    async def take(self, taking: Taking, tx: Transaction, ends: int) -> None:
-        """Claim an envelope that this transaction has staged, if it fits into the slots of the `ends` attempts that it
-        ends. These slots are free once it has committed, whatever else is claimed meanwhile."""
-        if self._stopping.is_set():
-            return
-        for message in tx.staged:
-            if message.queue in self._queues and len(message.ids) <= ends:
-                taking.queue = message.queue
-                taking.claimed = await self._claims.claim_in(tx, taking.id, message.queue, message.ids)
-                if len(taking.claimed.attempts) == len(message.ids):
-                    taking.offers = [message]
-                    tx.staged.remove(message)
-                return
-
-    def asked(self, taking: Taking, ends: int) -> tuple[Claimant, list[str]]:
-        """Return the claimant of this claim for the slots of `ends` attempts, and the queues from which it claims.
-        There are none if this worker is stopping, or if its claims differ by queue."""
-        queues = (
-            [] if self._stopping.is_set() or not self._claims.alike(self._queues) else sorted(self._queues)
-        )
-        return self._claims.claimant(taking.id, ends, queues[0] if queues else ""), queues
-
-    def got(self, taking: Taking, queue: str | None, claimed: ClaimAnswer) -> None:
-        """Note what was claimed."""
-        taking.queue = queue
-        if queue is not None:
-            taking.claimed = self._claims.claimed(taking.id, queue, claimed)
-
-    async def find(self, taking: Taking) -> None:
-        """Find out what the transaction has claimed, after the answer to its commit was lost."""
-        taking.queue, taking.claimed = await self._claims.find(taking.id) or (None, None)
-        taking.offers = []
-
-    def begin(self, taking: Taking) -> None:
-        """Start the claimed work. The transaction has committed, and the slots are free."""
-        if taking.queue is not None and taking.claimed is not None:
-            self._claiming.accept(taking.queue, taking.claimed)
-            self._publisher.settle(taking.offers)
-
-    def over(self, taking: Taking) -> None:
-        """Close the claim, which was started or came to nothing."""
-        self._claims.over(taking.id)
 
     def pass_on(self, staged: Sequence[StagedMessage], ends: int, *, went_on: bool) -> None:
         """Publish the messages of `ends` endings. Work on this worker's queues is instead claimed here, as far as
@@ -130,18 +70,18 @@ class NextWork:
         `went_on`: some of the work was claimed in the transaction.
         """
         free = self._slots.unpromised
-        room = free if free > ends and not self._stopping.is_set() else 0
+        room = free if free > ends and not self.stopping.is_set() else 0
         local: dict[str, list[StagedMessage]] = {}
         remote = []
         placed = False
         for message in staged:
-            placed = placed or (message.queue.removeprefix(PLACED) in self._queues and not message.outbox_id)
-            if message.queue in self._queues and len(message.ids) <= room:
+            placed = placed or (message.queue.removeprefix(PLACED) in self.queues and not message.outbox_id)
+            if message.queue in self.queues and len(message.ids) <= room:
                 room -= len(message.ids)
                 local.setdefault(message.queue, []).append(message)
             else:
                 remote.append(message)
-        self._publisher.publish(remote)
+        self.publisher.publish(remote)
         self.let_in = went_on or placed or bool(local)
         for queue, messages in local.items():
             task = asyncio.create_task(self._claim_here(queue, messages), name=f"take {queue}")
@@ -150,12 +90,12 @@ class NextWork:
 
     async def _claim_here(self, queue: str, messages: Sequence[StagedMessage]) -> None:
         try:
-            await self._claiming.claim(queue, [id for message in messages for id in message.ids])
+            await self.claiming.claim(queue, [id for message in messages for id in message.ids])
         except Exception:
             log.exception("worker.not_taken")
-            self._publisher.publish(messages)
+            self.publisher.publish(messages)
             return
-        self._publisher.settle(messages)
+        self.publisher.settle(messages)
 
     async def claimed(self) -> None:
         """Wait until all work that is being claimed here is claimed."""
@@ -166,3 +106,163 @@ class NextWork:
         """Cancel these claims. Their work stays in the outbox, for a relay."""
         for task in self._tasks:
             task.cancel()
+
+
+@dataclass(slots=True)
+class Taking:
+    """A claim in the transaction that stages the work: its `queue`, the `claimed` work, and the messages that need not
+    be published now. `went_on`: the work that follows the ends is done too, and what was claimed of it may begin."""
+
+    work: NextWork
+    id: UUID = field(default_factory=new_id)
+    queue: str | None = None
+    claimed: Claimed | None = None
+    offers: list[StagedMessage] = field(default_factory=list)
+    went_on: bool = False
+
+    async def take(self, tx: Transaction, ends: int) -> None:
+        """Claim an envelope that this transaction has staged, if it fits into the slots of the `ends` attempts that it
+        ends. These slots are free once it has committed, whatever else is claimed meanwhile."""
+        work = self.work
+        if work.stopping.is_set():
+            return
+        for message in tx.staged:
+            if message.queue in work.queues and len(message.ids) <= ends:
+                self.queue = message.queue
+                self.claimed = await work.claims.claim_in(tx, self.id, message.queue, message.ids)
+                if len(self.claimed.attempts) == len(message.ids):
+                    self.offers = [message]
+                    tx.staged.remove(message)
+                return
+
+    def asked(self, ends: int) -> tuple[Claimant, list[str]]:
+        """Return the claimant of this claim for the slots of `ends` attempts, and the queues from which it claims.
+        There are none if this worker is stopping, or if its claims differ by queue."""
+        work = self.work
+        queues = [] if work.stopping.is_set() or not work.claims.alike(work.queues) else sorted(work.queues)
+        return work.claims.claimant(self.id, ends, queues[0] if queues else ""), queues
+
+    def got(self, finished: Finished) -> None:
+        """Note what was claimed."""
+        self.queue = finished.queue
+        if finished.queue is not None:
+            self.claimed = self.work.claims.claimed(self.id, finished.queue, finished.claimed)
+
+    async def find(self) -> None:
+        """Find out what the transaction has claimed, after the answer to its commit was lost."""
+        self.queue, self.claimed = await self.work.claims.find(self.id) or (None, None)
+        self.offers = []
+        self.went_on = self.claimed is not None
+
+    def begin(self) -> None:
+        """Start the claimed work. The transaction has committed, and the slots are free."""
+        if self.went_on and self.queue is not None and self.claimed is not None:
+            self.work.claiming.accept(self.queue, self.claimed)
+            self.work.publisher.settle(self.offers)
+
+    def over(self) -> None:
+        """Close the claim, which was started or came to nothing."""
+        self.work.claims.over(self.id)
+
+
+async def finish(
+    session: Session,
+    worker: UUID,
+    ends: Sequence[AttemptEnd],
+    claims: Sequence[UUID],
+    go_on: Taking | None,
+    effects: Sequence[NewEffect] = (),
+) -> Finished:
+    """Record the ends, and delete the `claims` that have no attempts left. Store the transactional `effects` of those
+    attempts that the worker still owned. Raises Conflict or Stale for an effect that cannot be stored.
+
+    `go_on`: if possible, also advance the workflows of these tasks, and claim the tasks that follow or the admitted
+    executions.
+    """
+    costs = any(end.ending.costs for end in ends)
+    if go_on is not None and not costs:
+        try:
+            finished = await _going_on(session, worker, ends, claims, go_on)
+            if finished is not None:
+                return finished
+        except Exception as error:
+            if is_transient(error):
+                raise
+            # The following work may have failed, or the ends may have been refused. So write the ends alone, which
+            # shows which one it was.
+            log.warning("next_step.left_to_executors", reason=str(error))
+    async with session.transaction() as tx:
+        if costs:
+            await attempts.settle_costs(tx, worker, ends)
+        if effects:
+            moved = await attempts.finish(tx, worker, ends, claims)
+            await store_with_ends(
+                tx, effects, moved, {e.execution_id for e in ends if e.ending.status == WAITING}
+            )
+        elif costs:
+            moved = await attempts.finish(tx, worker, ends, claims)
+        elif plain_executions.all_completed(ends):
+            moved = await plain_executions.finish(tx, worker, ends, claims)
+        else:
+            moved = await attempts.finish(tx, worker, ends, claims, alone=True)
+    return Finished(moved, tx.staged)
+
+
+async def _going_on(
+    session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: Taking
+) -> Finished | None:
+    """Finish the attempts with the work that follows. Return None if no work follows, or not in this transaction."""
+    if len(ends) <= MOST_ENDS and any(end.workflow is not None for end in ends):
+        try:
+            return await _from_memory(session, ends, claims, go_on) or await _at_once(
+                session, worker, ends, claims, go_on
+            )
+        except NotAtOnce:
+            pass
+    return await _letting_in(session, ends, claims, go_on) if go_on.work.let_in else None
+
+
+async def _letting_in(
+    session: Session, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: Taking
+) -> Finished:
+    """Finish the attempts, and claim executions that waited for their slots."""
+    finished = await attempts.finish_and_claim(session, *go_on.asked(len(ends)), ends, claims)
+    go_on.got(finished)
+    go_on.went_on = finished.queue is not None
+    return finished
+
+
+async def _from_memory(
+    session: Session, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: Taking
+) -> Finished | None:
+    """Finish the attempts in one round trip, with the workflows that the worker has cached. Return None if a workflow
+    is not cached or has changed."""
+    remembered = go_on.work.remembered
+    decided = await remembered.decide(session, ends)
+    if decided is None:
+        return None
+    step, turns = decided
+    claimant, queues = go_on.asked(len(ends))
+    finished = await steps.take_steps(session, step, ends, claims, claimant, queues)
+    if finished is None:
+        return None
+    for workflow in (workflow for workflow, turn in turns if turn.final is None):
+        remembered.keep(workflow, step.versions[workflow.id][0] + 1)
+    go_on.got(finished)
+    turn_spans.send(turns)
+    go_on.went_on = True
+    return finished
+
+
+async def _at_once(
+    session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: Taking
+) -> Finished:
+    async with session.transaction() as tx:
+        opened = await steps.finish_and_open(tx, worker, ends, claims)
+        committed = await follow_ends_at_once(tx, opened)
+        if committed is not None:
+            await go_on.take(tx, len(opened.moved))
+    for workflow, version in committed or ():
+        go_on.work.remembered.keep(workflow, version)
+    go_on.went_on = committed is not None
+    return Finished(opened.moved, tx.staged)

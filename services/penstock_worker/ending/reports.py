@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 import orjson
@@ -20,12 +19,11 @@ from penstock.language.moves import COMPLETED, FAILED, REQUESTED, WAITING
 from penstock.language.policies.after_attempt import Ending
 from penstock.messaging.broadcast import CoalescedBroadcast
 from penstock.store.executions import attempts
-from penstock.store.executions.attempts import AttemptEnd
+from penstock.store.executions.attempts import AttemptEnd, Finished
 from penstock.store.session.database import Session, retried
-from penstock_worker.claiming.open_claims import OpenClaims
+from penstock_worker.claiming.claiming import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
-from penstock_worker.ending.next_step import Finished, finish
-from penstock_worker.ending.next_work import NextWork, Taking
+from penstock_worker.ending.next_work import NextWork, Taking, finish
 from penstock_worker.outgoing.writer import RENEWALS, EffectWriter, with_new_ids
 from penstock_worker.records.slots import Slots
 
@@ -34,32 +32,8 @@ log = structlog.get_logger()
 REFUSED = "the database refused its result"
 
 
-@dataclass(slots=True)
-class Report:
-    """An ended attempt, and its ending."""
-
-    attempt: OwnedAttempt
-    ending: Ending
-
-    @property
-    def execution_id(self) -> UUID:
-        return self.attempt.event.execution_id
-
-    @property
-    def effects(self) -> Sequence[NewEffect]:
-        """Return the transactional requests that are stored with this end: none, unless the action returned."""
-        return self.attempt.effects if self.ending.status in (COMPLETED, WAITING) else ()
-
-    def as_end(self) -> AttemptEnd:
-        event = self.attempt.event
-        return AttemptEnd.of(
-            event.execution_id,
-            event.attempt,
-            self.ending,
-            followed=self.attempt.version.followed,
-            workflow=event.workflow,
-            task=event.task,
-        )
+Report = tuple[OwnedAttempt, AttemptEnd]
+"""An attempt and its end."""
 
 
 class Reports:
@@ -100,7 +74,7 @@ class Reports:
         """Report an ending. It is written as soon as possible."""
         if attempt.traced is not None:
             attempt.traced.end(ending.status, ending.error)
-        self._pending.append(Report(attempt, ending))
+        self._pending.append((attempt, attempt.ended(ending)))
         self._empty.clear()
         self._arrived.set()
 
@@ -129,10 +103,10 @@ class Reports:
             if not batch:
                 continue
             batch.sort(
-                key=lambda report: report.execution_id.int
+                key=lambda report: report[1].execution_id.int
             )  # the order in which all processes lock rows
             claims, self._deletable = self._deletable, []
-            counted = (self._claims.count_down(report.attempt.claim) for report in batch)
+            counted = (self._claims.count_down(attempt.claim) for attempt, _ in batch)
             claims += [claim for claim in counted if claim is not None]
             await self._write(batch, claims)
             if not self._pending:
@@ -145,56 +119,53 @@ class Reports:
     async def _write(self, batch: Sequence[Report], claims: Sequence[UUID]) -> None:
         tries = 0
         taking = Taking(self._next)
-        has_effects = any(report.effects for report in batch)
+        ends = [end for _, end in batch]
+        has_effects = any(_effects(report) for report in batch)
         go_on = taking if not has_effects and self._goes_on(batch) else None
 
         async def write() -> Finished:
             nonlocal tries
             tries += 1
-            ends = [report.as_end() for report in batch]
             if has_effects:
-                return await self._finish_with_effects(batch, ends, claims)
+                return await self._finish_with_effects(batch, claims)
             if tries == 1:
                 return await finish(self._session, self._worker, ends, claims, go_on)
             # The previous try may have been committed although its answer was lost. After this try it is known.
             finished = await finish(self._session, self._worker, ends, claims, None)
-            await self._next.find(taking)
-            finished.went_on = taking.claimed is not None
+            await taking.find()
             return finished
 
         try:
             finished = await retried(write)
         except Exception as error:
-            self._next.over(taking)
+            taking.over()
             await self._split(batch, claims, error)
             return
-        if any(report.ending.status in (REQUESTED, WAITING) for report in batch):
+        if any(end.ending.status in (REQUESTED, WAITING) for end in ends):
             self._timers.send()  # of the instants at which they are retried, or time out without an answer
         if len(finished.moved) < len(batch):
-            unmoved = [report.attempt for report in batch if report.execution_id not in finished.moved]
+            unmoved = [attempt for attempt, end in batch if end.execution_id not in finished.moved]
             await self._count_lost(unmoved, first_try=tries == 1)
-        for report in batch:
-            self._settled(report.attempt)
-        if finished.went_on:
-            self._next.begin(taking)
-        self._next.over(taking)
-        self._next.pass_on(finished.staged, len(batch), went_on=finished.went_on)
+        for attempt, _ in batch:
+            self._settled(attempt)
+        taking.begin()
+        taking.over()
+        self._next.pass_on(finished.staged, len(batch), went_on=taking.went_on)
 
-    async def _finish_with_effects(
-        self, batch: Sequence[Report], ends: Sequence[AttemptEnd], claims: Sequence[UUID]
-    ) -> Finished:
+    async def _finish_with_effects(self, batch: Sequence[Report], claims: Sequence[UUID]) -> Finished:
         """Record these ends together with the transactional requests of their attempts. A try that was committed
         although its answer was lost moved the executions, so that the next try stores nothing for them."""
         for _ in range(RENEWALS):
             try:
-                effects = [effect for report in batch for effect in report.effects]
+                effects = [effect for report in batch for effect in _effects(report)]
+                ends = [end for _, end in batch]
                 return await finish(self._session, self._worker, ends, claims, None, effects)
             except Stale:
                 for report in batch:
-                    report.attempt.effects[:] = await self._effects.renewed(report.effects)
+                    report[0].effects[:] = await self._effects.renewed(_effects(report))
             except WrongClock:
                 for report in batch:
-                    report.attempt.effects[:] = with_new_ids(report.effects)
+                    report[0].effects[:] = with_new_ids(_effects(report))
                 raise
         raise Conflict("a definition is being redefined again and again", hint="Try again in a moment.")
 
@@ -203,7 +174,7 @@ class Reports:
         may not, as other work waits for them. Callbacks (`on_success`, `on_failure`) are started by executors. The attempts of
         a batch have one slot together."""
         return self._slots.free > 0 and not any(
-            report.attempt.version.followed or report.attempt.version.batch for report in batch
+            attempt.version.followed or attempt.version.batch for attempt, _ in batch
         )
 
     async def _split(self, batch: Sequence[Report], claims: Sequence[UUID], error: Exception) -> None:
@@ -213,9 +184,9 @@ class Reports:
             await self._write(batch[:middle], [])
             await self._write(batch[middle:], claims)
             return
-        [report] = batch
-        attempt, ending = report.attempt, report.ending
-        log.error("worker.result_refused", execution_id=str(report.execution_id), reason=str(error))
+        [(attempt, end)] = batch
+        ending = end.ending
+        log.error("worker.result_refused", execution_id=str(end.execution_id), reason=str(error))
         if ending.error is not None and ending.result is None and ending.reason == REFUSED:
             # The database refused its failure too. No heartbeat names the attempt from now on, so executors take it
             # back as missing.
@@ -228,7 +199,7 @@ class Reports:
         )
         why = {"type": kind, "message": str(error)[:500].replace(chr(0), "")}
         failed = Ending(FAILED, error=orjson.dumps(why).decode(), reason=REFUSED)
-        await self._write([Report(attempt, failed)], claims)
+        await self._write([(attempt, attempt.ended(failed))], claims)
 
     def _settled(self, attempt: OwnedAttempt) -> None:
         """Free the slot of an attempt that was written or lost."""
@@ -250,3 +221,9 @@ class Reports:
                     execution_id=str(attempt.event.execution_id),
                     attempt=attempt.event.attempt,
                 )
+
+
+def _effects(report: Report) -> Sequence[NewEffect]:
+    """Return the transactional requests that are stored with this end: none, unless the action returned."""
+    attempt, end = report
+    return attempt.effects if end.ending.status in (COMPLETED, WAITING) else ()

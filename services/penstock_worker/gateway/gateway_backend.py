@@ -19,7 +19,7 @@ from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.attempts.secret_masking import concealed_outcome
 from penstock.errors import InvalidInput, PenstockError
 from penstock.language.moves import CANCELLED, COMPLETED, FAILED, REQUESTED, TIMEOUT
-from penstock.language.policies.after_attempt import Ending
+from penstock.language.policies.after_attempt import End, Ending, Unfinished
 from penstock.language.schemas import Schema
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.redaction import concealed, hidden_forms
@@ -39,7 +39,7 @@ from penstock_worker.gateway.gateway_session import (
     given_attempt,
     is_lost,
 )
-from penstock_worker.records.backend import Durable, End, Unfinished
+from penstock_worker.records.backend import NO_COSTS, Durable
 from penstock_worker.records.run_logs import RunLogs
 from penstock_worker.records.worker_state import WorkerState
 
@@ -319,7 +319,7 @@ class GatewayBackend:
 
     def took(self, owned: OwnedAttempt, seconds: float) -> None: ...
 
-    def end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal]) -> None:
+    def end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal] = NO_COSTS) -> None:
         document = _end_document(end)
         if costs and not self._has_warned:
             self._has_warned = True

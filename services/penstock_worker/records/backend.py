@@ -6,28 +6,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
 
 from penstock.attempts.owned_attempt import OwnedAttempt
-from penstock.language.policies.after_attempt import Ending
+from penstock.language.policies.after_attempt import End
 from penstock.run.outcomes import Outcome
 from penstock.run.outgoing import Outgoing
 
 Durable = Callable[[Mapping[str, Any]], Awaitable[Outcome]]
 """A function that runs a durable function with these arguments, and returns its outcome."""
 
-
-@dataclass(frozen=True, slots=True)
-class Unfinished:
-    """The end of an attempt that its worker has begun and gives up. `why`: the reason, or None if the worker stops."""
-
-    why: str | None = None
-
-
-End = Outcome | Ending | Unfinished
-"""The end of an attempt: its outcome, an ending that is not an outcome, or its being given up."""
+NO_COSTS: Mapping[str, Decimal] = {}
 
 
 class Requests(Protocol):
@@ -71,7 +61,7 @@ class Backend(Protocol):
     def took(self, owned: OwnedAttempt, seconds: float) -> None:
         """Note the duration of an attempt that ended by itself."""
 
-    def end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal]) -> None:
+    def end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal] = NO_COSTS) -> None:
         """Report the end of an attempt, as soon as possible. `costs`: the true costs that it has reported."""
 
     def discard(self, owned: OwnedAttempt, *, known_to_be_lost: bool) -> None:

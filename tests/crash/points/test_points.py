@@ -59,10 +59,10 @@ def test_the_sites_are_those_that_the_source_has() -> None:
     names = {str(site) for site in sites()}
     for one in (
         "common/penstock/store/executions/attempts.py:claim#1 (commit)",
-        "services/penstock_worker/ending/next_step.py:_at_once#1 (commit)",
+        "services/penstock_worker/ending/next_work.py:_at_once#1 (commit)",
         "common/penstock/store/workflows/steps.py:take_steps#1 (commit)",
         "common/penstock/store/executions/attempts.py:finish#1 (commit)",
-        "common/penstock/store/executions/letting_in.py:finish_and_claim#1 (commit)",
+        "common/penstock/store/executions/attempts.py:finish_and_claim#1 (commit)",
         "services/penstock_worker/claiming/route_consumer.py:RouteConsumer._take#2 (ack)",
         "common/penstock/messaging/consumer.py:Consumer._transact#1 (commit)",
         "common/penstock/messaging/consumer.py:Consumer._handle#1 (ack)",

@@ -158,9 +158,9 @@ async def test_a_replica_shows_them_on_its_page_of_metrics(house: Installation) 
     await house.apply(book, paid, rule("payload.amout > 3"))
     parts = await house.parts("executor")
     from penstock.store.events import events as store
-    from penstock_executor import rule_matching
+    from penstock_executor.handlers import event_created
 
     event = await house.client.publish("till.paid", {"amount": 5})
     async with parts.database.session().transaction() as tx:
-        await rule_matching.match(tx, await store.read(tx, [event]))
+        await event_created.match(tx, await store.read(tx, [event]))
     assert rule_failures.tally(parts.database).total == {"till.book_large": 1}

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock import RetryPolicy, action
+from penstock.language.policies.after_attempt import Ending
 from penstock.store.executions import attempts, past_attempts
 from penstock.store.executions.attempts import AttemptEnd
 from penstock_executor.loops import end_overdue, reap_workers
@@ -76,7 +77,7 @@ async def test_the_worker_and_the_executor_apply_the_same_retry_policy(house: By
 async def test_a_late_report_of_the_worker_changes_nothing(house: ByHand) -> None:
     id = await house.running("late.patient")
     await house.later()
-    late = AttemptEnd(id, 1, "completed", "7", None, 0.0, None, None, False)
+    late = AttemptEnd(id, 1, Ending("completed", "7"))
     async with house.own.database.session().transaction() as tx:
         moved = await attempts.finish(tx, house.claimer, [late])
     assert moved == set()

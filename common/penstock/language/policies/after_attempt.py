@@ -40,11 +40,26 @@ NOT_BEGUN = Ending(REQUESTED, delay=None, reason="handed back before it had begu
 """The ending of an attempt that did not begin. It may run elsewhere, whatever the action's recovery policy is."""
 
 
-def ending_after(outcome: Outcome, recovery: Recovery, policy: RetryPolicy, failures: int) -> Ending:
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """The end of an attempt that its worker has begun and gives up. `why`: the reason, or None if the worker stops."""
+
+    why: str | None = None
+
+
+End = Outcome | Ending | Unfinished
+"""The end of an attempt as a worker reports it: its outcome, an ending that is not an outcome, or its being given up."""
+
+
+def ending_after(end: End, recovery: Recovery, policy: RetryPolicy, failures: int) -> Ending:
     """Return the ending of an attempt that a worker ran, or had run on a remote machine, where it may be lost."""
-    if outcome.kind == "lost" and outcome.error is not None:
-        return _ending_of_lost(outcome.error, recovery, policy, failures)
-    return ending_of(outcome, policy, failures)
+    if isinstance(end, Ending):
+        return end
+    if isinstance(end, Unfinished):
+        return ending_of_unfinished(recovery, end.why)
+    if end.kind == "lost" and end.error is not None:
+        return _ending_of_lost(end.error, recovery, policy, failures)
+    return ending_of(end, policy, failures)
 
 
 def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from penstock.store.executions.executions import ExecutionEnd
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import first_as, rows_as
 
@@ -66,22 +67,13 @@ async def start(tx: Transaction, triggers: Sequence[str], ids: Sequence[UUID]) -
 
 
 @dataclass(slots=True)
-class CallEnd:
-    """The end of a call; `result` and `error` are JSON."""
-
-    status: str
-    result: str | None
-    error: str | None
-
-
-@dataclass(slots=True)
 class EndedCall:
     """A poll trigger and the execution that was its call. `end` is None if the execution is neither open nor
     finished."""
 
     trigger: str
     execution_id: UUID
-    end: CallEnd | None
+    end: ExecutionEnd | None
 
 
 ENDED = """
@@ -96,17 +88,18 @@ order by p.trigger limit 1 for update of p skip locked
 async def ended(tx: Transaction) -> EndedCall | None:
     """Lock a poll trigger with a call that has ended. Return None if there is none."""
     for row in await tx.fetch(ENDED):
-        end = None if row["gone"] else CallEnd(row["status"], row["result"], row["error"])
-        return EndedCall(row["trigger"], row["running"], end)
+        call = row["running"]
+        end = None if row["gone"] else ExecutionEnd(call, row["status"], row["result"], row["error"])
+        return EndedCall(row["trigger"], call, end)
     return None
 
 
-ARCHIVED = "select status, result::text as result, error::text as error from archive where id = $1"
+ARCHIVED = "select id, status, result::text as result, error::text as error from archive where id = $1"
 
 
-async def archived(tx: Transaction, execution: UUID) -> CallEnd | None:
+async def archived(tx: Transaction, execution: UUID) -> ExecutionEnd | None:
     """Return the end of a call from the archive; None if the archive does not have it."""
-    return first_as(CallEnd, await tx.fetch(ARCHIVED, execution))
+    return first_as(ExecutionEnd, await tx.fetch(ARCHIVED, execution))
 
 
 SETTLE = """

@@ -6,10 +6,8 @@ owns by then changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -167,50 +165,26 @@ def claimed_attempts(rows: Sequence[Sequence[Any]]) -> list[ClaimedAttempt]:
 
 @dataclass(slots=True)
 class AttemptEnd:
-    """The end of an attempt, and the next status of its execution. `result` and `error` are JSON. The next attempt
-    begins `delay` seconds later, or at `until`. With `delay` None, this attempt did not count as run, and the
-    execution keeps its place in line. `followed`: actions may follow the end of the execution. For a task: its name,
-    and the execution of its `workflow`. `costs` are the true costs that it reported, by unit."""
+    """The end of an attempt. `followed`: actions may follow the end of the execution. For a task: its name, and the
+    execution of its `workflow`."""
 
     execution_id: UUID
     attempt: int
-    status: str
-    result: str | None
-    error: str | None
-    delay: float | None
-    until: datetime | None
-    reason: str | None
-    followed: bool
+    ending: Ending
+    followed: bool = False
     workflow: UUID | None = None
     task: str | None = None
-    costs: Mapping[str, Decimal] | None = None
 
-    @classmethod
-    def of(
-        cls,
-        execution_id: UUID,
-        attempt: int,
-        ending: Ending,
-        *,
-        followed: bool,
-        workflow: UUID | None = None,
-        task: str | None = None,
-    ) -> AttemptEnd:
-        """Build the end of an attempt from its `ending`."""
-        return cls(
-            execution_id,
-            attempt,
-            ending.status,
-            ending.result,
-            ending.error,
-            ending.delay,
-            ending.until,
-            ending.reason,
-            followed,
-            workflow,
-            task,
-            ending.costs,
-        )
+
+@dataclass(slots=True)
+class Finished:
+    """The answer to ends of attempts. `moved` are the executions with a stored end; the worker no longer owned the others.
+    `staged`: messages to publish. Executions on `queue` (None: on none) were claimed with it, as `claimed` says."""
+
+    moved: set[UUID]
+    staged: list[StagedMessage]
+    queue: str | None = None
+    claimed: ClaimAnswer = field(default_factory=ClaimAnswer)
 
 
 FINISH_PARAMETERS = (
@@ -242,15 +216,43 @@ def finish_arguments(worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[
         worker,
         [end.execution_id for end in ends],
         [end.attempt for end in ends],
-        [end.status for end in ends],
-        [end.result for end in ends],
-        [end.error for end in ends],
-        [end.delay for end in ends],
-        [end.until for end in ends],
-        [end.reason for end in ends],
+        [end.ending.status for end in ends],
+        [end.ending.result for end in ends],
+        [end.ending.error for end in ends],
+        [end.ending.delay for end in ends],
+        [end.ending.until for end in ends],
+        [end.ending.reason for end in ends],
         [end.execution_id for end in ends if end.followed],
         claims,
     )
+
+
+FINISH_AND_CLAIM = f"""
+select moved, messages, queue, claimed, parked
+from finish_and_claim({FINISH_PARAMETERS}, $12, $13::text[], $14::integer[], $15::integer[], $16::executor_room[])
+"""
+
+
+async def finish_and_claim(
+    session: Session,
+    claimant: Claimant,
+    queues: Sequence[str],
+    ends: Sequence[AttemptEnd],
+    claims: Sequence[UUID],
+) -> Finished:
+    """Record these ends (see `finish`), and claim executions that the ends admit on one of `queues`: at most as many as
+    end. The call is the whole transaction, in one round trip."""
+    [row] = await session.fetch(
+        FINISH_AND_CLAIM,
+        *finish_arguments(claimant.worker, ends, claims),
+        claimant.claim,
+        queues,
+        claimant.known,
+        claimant.lacking,
+        claimant.limited,
+    )
+    claimed = claim_answer(row["claimed"], [], (), row["parked"])
+    return Finished(set(row["moved"]), staged_in(row["messages"]), row["queue"], claimed)
 
 
 SETTLE = "select settle_costs($1, $2::uuid[], $3::integer[], $4::text[], $5::numeric[])"
@@ -259,7 +261,7 @@ SETTLE = "select settle_costs($1, $2::uuid[], $3::integer[], $4::text[], $5::num
 async def settle_costs(tx: Transaction, worker: UUID, ends: Sequence[AttemptEnd]) -> None:
     """Replace the reserved costs of attempts by the true ones that they reported. The caller ends the attempts in the same
     transaction, and passes them in the order of execution ids."""
-    costs = [(end, unit, amount) for end in ends for unit, amount in (end.costs or {}).items()]
+    costs = [(end, unit, amount) for end in ends for unit, amount in (end.ending.costs or {}).items()]
     await tx.fetch(
         SETTLE,
         worker,

@@ -3,6 +3,7 @@ process's own channel."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -10,10 +11,12 @@ from uuid import UUID
 import asyncpg
 import orjson
 
+from penstock.errors import ConnectionFailed
+from penstock.language.terms.ids import new_id
 from penstock.store.executions.executions import ExecutionEnd
 from penstock.store.outbox.queues import AWAITED
 from penstock.store.session import notifications
-from penstock.store.session.database import Row, Session
+from penstock.store.session.database import Database, Row, Session
 from penstock.store.session.rows import rows_as
 
 MOST = notifications.LARGEST // 37
@@ -45,7 +48,7 @@ async def forget(session: Session, watcher: UUID) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EndNotice:
     """The content of a notification to a watcher: the ends of executions. If they are too long, it has only the ids of
     the executions. If there are too many ids, it has nothing."""
 
@@ -53,16 +56,41 @@ class Told:
     ids: list[UUID] = field(default_factory=list)
 
 
-def read(text: str) -> Told:
+def read(text: str) -> EndNotice:
     """Parse the text of a notification."""
     if text.startswith("["):
-        return Told(ends=[ExecutionEnd(UUID(id), *end) for id, *end in orjson.loads(text)])
-    return Told(ids=[UUID(id) for id in text.split(",") if id])
+        return EndNotice(ends=[ExecutionEnd(UUID(id), *end) for id, *end in orjson.loads(text)])
+    return EndNotice(ids=[UUID(id) for id in text.split(",") if id])
 
 
-async def listen(connection: asyncpg.Connection[Row], watcher: UUID, heard: Callable[[Told], None]) -> None:
-    """Listen on the watcher's channel, and call `heard` with each notification."""
-    await notifications.listen(connection, AWAITED + str(watcher), lambda text: heard(read(text)))
+class EndListener:
+    """A listener that calls `heard` with each notification to its `watcher`. It has a connection of its own while a
+    caller waits."""
+
+    def __init__(self, database: Database, heard: Callable[[EndNotice], None]) -> None:
+        self._database = database
+        self._heard = heard
+        self._connection: asyncpg.Connection[Row] | None = None
+        self.watcher = new_id()
+
+    @property
+    def listens(self) -> bool:
+        return self._connection is not None and not self._connection.is_closed()
+
+    async def open(self) -> None:
+        """Listen, if possible: not behind a pooler, nor if PostgreSQL has no free connection."""
+        if self.listens or self._database.settings.database_pooler:
+            return
+        with contextlib.suppress(ConnectionFailed, asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            self._connection = await self._database.connect()
+            await notifications.listen(
+                self._connection, AWAITED + str(self.watcher), lambda text: self._heard(read(text))
+            )
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None
 
 
 TELL = "select tell_watcher($1, $2::uuid[], $3, $4)"

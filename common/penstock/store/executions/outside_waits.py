@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from penstock.language.moves import REQUESTED
+from penstock.language.policies.after_attempt import Ending
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import first_as, rows_as
 
@@ -79,17 +81,6 @@ async def named(tx: Transaction, tenant: str, name: str) -> list[UUID]:
     return [UUID(int=row["execution_id"].int) for row in await tx.fetch(NAMED, tenant, name)]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of work outside: a `result`, or an `error` with its reason, both as JSON. With a `delay` another attempt
-    begins so many seconds later."""
-
-    result: str | None = None
-    error: str | None = None
-    reason: str | None = None
-    delay: float | None = None
-
-
 EARLY = """
 insert into early_outcome (tenant, name, outcome)
 values ($1, $2, case when $4::text is null then jsonb_build_object('result', $3::text::jsonb)
@@ -98,7 +89,7 @@ on conflict do nothing
 """
 
 
-async def keep_early(tx: Transaction, tenant: str, name: str, outcome: Outcome) -> None:
+async def keep_early(tx: Transaction, tenant: str, name: str, outcome: Ending) -> None:
     """Keep an outcome for the execution that will wait for this id. The first outcome stays."""
     await tx.fetch(EARLY, tenant, name, outcome.result, outcome.error, outcome.reason)
 
@@ -106,11 +97,12 @@ async def keep_early(tx: Transaction, tenant: str, name: str, outcome: Outcome) 
 SETTLE = "select messages, answer from settle_outside($1, $2, $3, $4, $5, $6, $7)"
 
 
-async def settle(tx: Transaction, execution: UUID, attempt: int, outcome: Outcome, by: str) -> str:
-    """Settle the wait of an attempt with an outcome. Return `settled`, `kept` (the attempt still runs), `same`
+async def settle(tx: Transaction, execution: UUID, attempt: int, outcome: Ending, by: str) -> str:
+    """Settle the wait of an attempt with the outcome of work outside. Return `settled`, `kept` (the attempt still runs), `same`
     (it was settled with this outcome before), or `over`."""
+    delay = outcome.delay if outcome.status == REQUESTED else None
     [row] = await tx.stage(
-        SETTLE, execution, attempt, outcome.result, outcome.error, outcome.reason, outcome.delay, by
+        SETTLE, execution, attempt, outcome.result, outcome.error, outcome.reason, delay, by
     )
     answer: str = row["answer"]
     return answer

@@ -59,7 +59,8 @@ FINISH_COMPLETED = (
 def all_completed(ends: Sequence[AttemptEnd]) -> bool:
     """Return True if `ends` are few and completed, belong to no workflow, and are followed by no action."""
     return len(ends) <= MOST_ALIKE and all(
-        end.status == COMPLETED and not (end.workflow or end.error or end.reason or end.followed)
+        end.ending.status == COMPLETED
+        and not (end.workflow or end.ending.error or end.ending.reason or end.followed)
         for end in ends
     )
 
@@ -74,7 +75,7 @@ async def finish(
         worker,
         [end.execution_id for end in ends],
         [end.attempt for end in ends],
-        [end.result for end in ends],
+        [end.ending.result for end in ends],
         claims,
     )
     return set(row["moved"])

@@ -18,10 +18,9 @@ from penstock.errors import NotFound
 from penstock.language.moves import COMPLETED
 from penstock.run.failure_causes import execution_failed
 from penstock.store.executions import awaited, executions
-from penstock.store.executions.awaited import Told
+from penstock.store.executions.awaited import EndListener, EndNotice
 from penstock.store.executions.executions import ExecutionEnd
 from penstock.store.executions.stored_results import StoredResults
-from penstock.store.executions.told_ends import ToldEnds
 from penstock.store.session.database import Database, retried
 
 FIRST, MOST = 0.01, 1.0
@@ -53,7 +52,7 @@ class ResultWatch:
         self._session = database.session()
         settings = self._session.settings
         self.stored = StoredResults(settings.result_store, settings.result_store_cap, self._session)
-        self._told = ToldEnds(database, self._hear)
+        self._listener = EndListener(database, self._hear)
         self._new: set[UUID] = set()
         """Awaited ids that are not written to the database yet."""
         self._heard: set[UUID] = set()
@@ -75,7 +74,7 @@ class ResultWatch:
         arrive before the submit returns are kept for `ended`, which must be called inside this block."""
         self._expecting += 1
         try:
-            yield self._told.watcher if self._looks and self._told.listens else None
+            yield self._listener.watcher if self._looks and self._listener.listens else None
         finally:
             self._expecting -= 1
             if not self._expecting:
@@ -150,7 +149,7 @@ class ResultWatch:
         pause, quiet = FIRST, 0.0
         while await self._somebody_waits():
             self._came.clear()
-            await self._told.open()
+            await self._listener.open()
             now = time.monotonic()
             all_of_them = now >= self._look_at
             has_new, rows = bool(self._new), await self._found(all_of_them=all_of_them)
@@ -161,7 +160,7 @@ class ResultWatch:
                 self._look_at = min(self._look_at, now + FIRST) if not all_of_them else now + FIRST
             elif all_of_them:
                 quiet += pause
-                pause = min(MOST, pause * (RARER_WHERE_TOLD if self._told.listens else RARER))
+                pause = min(MOST, pause * (RARER_WHERE_TOLD if self._listener.listens else RARER))
                 self._look_at = now + pause
             if quiet > GONE:
                 await self._find_gone()
@@ -171,14 +170,14 @@ class ResultWatch:
     async def _somebody_waits(self) -> bool:
         """Return True if a caller waits. Without one, wait up to LINGER seconds for the next."""
         until = time.monotonic() + LINGER
-        while not self._waiting and self._told.listens and (self._expecting or time.monotonic() < until):
+        while not self._waiting and self._listener.listens and (self._expecting or time.monotonic() < until):
             self._came.clear()  # a late notification may have set it, about an end that a poll found
             await self._rest(max(FIRST, until - time.monotonic()))
         return bool(self._waiting)
 
     async def _rest(self, seconds: float) -> None:
         """Sleep for `seconds`, or until a caller or a notification comes."""
-        if not self._told.listens and self._waiting:
+        if not self._listener.listens and self._waiting:
             await asyncio.sleep(FIRST)  # callers that come meanwhile share one poll
             seconds -= FIRST
         with contextlib.suppress(TimeoutError):
@@ -189,9 +188,9 @@ class ResultWatch:
         new, heard, done = self._new & self._waiting.keys(), self._heard, self._done
         self._new, self._heard, self._done = set(), set(), set()
         ids = list(self._waiting) if all_of_them else [id for id in new | heard if id in self._waiting]
-        if not self._told.listens:
+        if not self._listener.listens:
             return await retried(
-                lambda: awaited.look(self._session, self._told.watcher, ids, (), ()), deadline=OUTAGE
+                lambda: awaited.look(self._session, self._listener.watcher, ids, (), ()), deadline=OUTAGE
             )
         if time.monotonic() > self._said_at + SAID_AGAIN:
             self._said_at, new = time.monotonic(), set(self._waiting)
@@ -199,10 +198,10 @@ class ResultWatch:
             self._done |= done  # until another statement is needed
             return []
         return await retried(
-            lambda: awaited.look(self._session, self._told.watcher, ids, new, done), deadline=OUTAGE
+            lambda: awaited.look(self._session, self._listener.watcher, ids, new, done), deadline=OUTAGE
         )
 
-    def _hear(self, notice: Told) -> None:
+    def _hear(self, notice: EndNotice) -> None:
         for end in notice.ends:
             self._resolve(end.id, end)
         if not notice.ends:  # the ends have to be polled
@@ -247,10 +246,10 @@ class ResultWatch:
         await self._stop_listening()
 
     async def _stop_listening(self) -> None:
-        if not self._told.listens:
+        if not self._listener.listens:
             return
-        self._told.close()
+        self._listener.close()
         self._said_at = -SAID_AGAIN
         with contextlib.suppress(Exception):
             async with asyncio.timeout(FORGOTTEN):
-                await awaited.forget(self._session, self._told.watcher)
+                await awaited.forget(self._session, self._listener.watcher)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 import orjson
 
+from penstock.engine.decision import Final
 from penstock.engine.serialization import dump_task_state, dump_workflow_state, load_workflow_state
 from penstock.engine.state import TaskState, WorkflowState
 from penstock.store.outbox import outbox
@@ -159,15 +160,8 @@ async def write(tx: Transaction, new: NewState) -> None:
     await tx.fetch(WRITE, *new.columns())
 
 
-@dataclass(slots=True)
-class EndedWorkflow:
-    """The end of a workflow. `error` is None only if `status` is completed."""
-
-    id: UUID
-    status: str
-    output: Any
-    error: Mapping[str, Any] | None
-    reason: str | None
+EndedWorkflow = tuple[StoredWorkflow, Final]
+"""A workflow and its end."""
 
 
 FINISH = "select finish_workflows($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[]) as messages"
@@ -181,11 +175,11 @@ async def finish(tx: Transaction, ends: Sequence[EndedWorkflow]) -> None:
 def finish_arguments(ends: Sequence[EndedWorkflow]) -> list[list[Any]]:
     """Return the arguments of `finish_workflows`."""
     return [
-        [end.id for end in ends],
-        [end.status for end in ends],
-        [orjson.dumps(end.output).decode() for end in ends],
-        [None if end.error is None else orjson.dumps(end.error).decode() for end in ends],
-        [end.reason for end in ends],
+        [workflow.id for workflow, _ in ends],
+        [final.status for _, final in ends],
+        [orjson.dumps(final.output).decode() for _, final in ends],
+        [None if final.error is None else orjson.dumps(final.error).decode() for _, final in ends],
+        [workflow.stop_reason for workflow, _ in ends],
     ]
 
 

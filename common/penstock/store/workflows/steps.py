@@ -4,7 +4,7 @@ claimed."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 import asyncpg
@@ -14,13 +14,13 @@ from penstock.engine.state import TaskState
 from penstock.store.executions.attempts import (
     FINISH_PARAMETERS,
     AttemptEnd,
-    ClaimAnswer,
     Claimant,
+    Finished,
     claim_answer,
     finish_arguments,
 )
 from penstock.store.session.database import Row, Session, Transaction
-from penstock.store.session.staged_messages import StagedMessage, staged_in
+from penstock.store.session.staged_messages import staged_in
 from penstock.store.workflows.children import NewChild
 from penstock.store.workflows.state import (
     EndedExecution,
@@ -94,17 +94,6 @@ class Step:
     ends: Sequence[EndedWorkflow]
 
 
-@dataclass(slots=True)
-class StepTaken:
-    """The outcome of a step. Unless it `is_committed`, nothing was done. `staged`: messages to publish. Executions on
-    `queue` were claimed, as `claimed` says."""
-
-    is_committed: bool
-    staged: list[StagedMessage] = field(default_factory=list)
-    queue: str | None = None
-    claimed: ClaimAnswer = field(default_factory=ClaimAnswer)
-
-
 TAKE = """
 select taken, messages, queue, claimed, parked
 from take_steps($1::uuid[], $2::integer[], $3::integer[], $4, $5::uuid[], $6::integer[], $7::text[], $8::uuid[],
@@ -122,20 +111,23 @@ async def take_steps(
     claims: Sequence[UUID],
     claimant: Claimant,
     queues: Sequence[str],
-) -> StepTaken:
+) -> Finished | None:
     """Write the step, and claim executions that it starts on one of `queues`, at most as many as it ends. The call is
     the whole transaction, in one round trip. If another transaction has changed the state that the decision used, or
-    is about to, nothing is done, and `is_committed` is False."""
+    is about to, do nothing and return None."""
     try:
         [row] = await session.fetch(
             TAKE, *_as_ended(step, claimant, ends, claims), *_as_started(step), *_as_claimed(claimant, queues)
         )
     except asyncpg.PostgresError as error:
         if error.sqlstate == CHANGED:
-            return StepTaken(is_committed=False)
+            return None
         raise
+    if not row["taken"]:
+        return None
     claimed = claim_answer(row["claimed"], [], (), row["parked"])
-    return StepTaken(row["taken"], staged_in(row["messages"]), row["queue"], claimed)
+    moved = {end.execution_id for end in ends}
+    return Finished(moved, staged_in(row["messages"]), row["queue"], claimed)
 
 
 def _as_ended(
@@ -148,7 +140,7 @@ def _as_ended(
         claimant.worker,
         [end.execution_id for end in ends],
         [end.attempt for end in ends],
-        [end.result for end in ends],
+        [end.ending.result for end in ends],
         claims,
     ]
 

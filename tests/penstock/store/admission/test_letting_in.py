@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from penstock import Limit
+from penstock.language.policies.after_attempt import Ending
 from penstock.language.terms.ids import new_id
-from penstock.store.executions.attempts import AttemptEnd, Claimant
-from penstock.store.executions.letting_in import LetIn, finish_and_claim
+from penstock.store.executions.attempts import AttemptEnd, Claimant, Finished, finish_and_claim
 from tests.penstock.store.admission.desk import Desk
 
 ONE = Limit(1, ref="shop.one", scope="shop")
@@ -19,10 +19,10 @@ HERE = "work.default"
 
 async def end(
     desk: Desk, ids: Sequence[UUID], queues: Sequence[str] = (HERE,), attempt: int = 1, **who: Any
-) -> LetIn:
+) -> Finished:
     known = list(desk._definitions.values())
     given = {"known": known, "lacking": [], "limited": [], **who}
-    ends = [AttemptEnd(id, attempt, "completed", None, None, 0.0, None, None, False) for id in sorted(ids)]
+    ends = [AttemptEnd(id, attempt, Ending("completed")) for id in sorted(ids)]
     return await finish_and_claim(desk.session, Claimant(desk.worker, new_id(), **given), queues, ends, [])
 
 

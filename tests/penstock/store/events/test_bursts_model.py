@@ -20,7 +20,8 @@ from penstock.language.terms.ids import new_id
 from penstock.operate.check import check
 from penstock.store.events import events
 from penstock.store.session.database import Transaction
-from penstock_executor import burst_matches, rule_matching
+from penstock_executor import burst_matches
+from penstock_executor.handlers import event_created
 from tests.penstock.store.admission.conftest import desk
 from tests.penstock.store.admission.desk import ACTIONS, Desk
 
@@ -112,7 +113,7 @@ async def test_bursts_agree_with_the_model(desk: Desk, seed: int, monkeypatch: p
 
     async def matching(ids: list[UUID]) -> None:
         async def work(tx: Transaction) -> None:
-            await rule_matching.match(tx, await events.read(tx, ids))
+            await event_created.match(tx, await events.read(tx, ids))
             await events.matched(tx, ids)
 
         if await attempt(desk, dice, work):
@@ -151,7 +152,7 @@ async def test_burst_does_not_close_while_an_executor_adds_an_event(desk: Desk) 
     await desk.session.fetch(STORE, ids, ['{"key": "a", "n": 1}'] * 2, [began, began + timedelta(seconds=9)])
 
     async def matching(tx: Transaction, id: UUID) -> None:
-        await rule_matching.match(tx, await events.read(tx, [id]))
+        await event_created.match(tx, await events.read(tx, [id]))
         await events.matched(tx, [id])
 
     async def closing() -> bool:

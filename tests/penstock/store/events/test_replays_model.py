@@ -19,7 +19,7 @@ from penstock.language.terms.ids import new_id
 from penstock.operate.check import check
 from penstock.store.events import events
 from penstock.store.session import crash_points
-from penstock_executor import rule_matching
+from penstock_executor.handlers import event_created
 from tests.penstock.store.admission.conftest import desk
 from tests.penstock.store.admission.desk import ACTIONS, Desk
 
@@ -77,7 +77,7 @@ async def test_replays_agree_with_the_interpreter(
     )
     matched = {event[0] for event in stored if dice.random() < 0.9}
     async with desk.session.transaction() as tx:
-        await rule_matching.match(tx, await events.read(tx, sorted(matched)))
+        await event_created.match(tx, await events.read(tx, sorted(matched)))
         await events.matched(tx, sorted(matched))
     await desk.apply(*map(Trigger, TRIGGERS), *ACTIONS, rule("new", *new))
     since, until = (

@@ -22,7 +22,8 @@ from penstock.language.terms.ids import new_id
 from penstock.operate.check import check
 from penstock.store.events import events
 from penstock.store.session.database import Transaction
-from penstock_executor import burst_matches, rule_matching
+from penstock_executor import burst_matches
+from penstock_executor.handlers import event_created
 from tests.penstock.store.admission.conftest import desk
 from tests.penstock.store.admission.desk import ACTIONS, Desk
 from tests.penstock.store.events.test_bursts_model import attempt
@@ -149,7 +150,7 @@ async def test_windows_agree_with_the_model(desk: Desk, seed: int, monkeypatch: 
 
     async def matching(ids: list[UUID]) -> None:
         async def work(tx: Transaction) -> None:
-            await rule_matching.match(tx, await events.read(tx, ids))
+            await event_created.match(tx, await events.read(tx, ids))
             await events.matched(tx, ids)
 
         if await attempt(desk, dice, work):
@@ -198,7 +199,7 @@ async def test_window_does_not_end_while_an_executor_adds_an_event(desk: Desk) -
     await store(desk, stored)
 
     async def matching(tx: Transaction, id: UUID) -> None:
-        await rule_matching.match(tx, await events.read(tx, [id]))
+        await event_created.match(tx, await events.read(tx, [id]))
         await events.matched(tx, [id])
 
     async def closing() -> bool:

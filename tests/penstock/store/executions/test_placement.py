@@ -12,6 +12,7 @@ from uuid import UUID
 import orjson
 import pytest
 
+from penstock.language.policies.after_attempt import Ending
 from penstock.language.terms.ids import new_id
 from penstock.store.executions import attempts, executions
 from penstock.store.executions.attempts import AttemptEnd
@@ -264,7 +265,7 @@ class Game:
                 [("completed", 0.0), ("requested", 0.0), ("requested", 60.0), ("requested", None)]
             )
             error = '{"type": "Odd"}' if status == "requested" and delay is not None else None
-            ends.append(AttemptEnd(id, 1, status, None if error else "1", error, delay, None, None, False))
+            ends.append(AttemptEnd(id, 1, Ending(status, None if error else "1", error, delay)))
         await self.place_permits()
         async with stand.session.transaction() as tx:
             await attempts.finish(tx, WORKER, ends, [OTHER], alone=True)

@@ -11,6 +11,7 @@ from uuid import UUID
 import orjson
 import pytest
 
+from penstock.language.policies.after_attempt import Ending
 from penstock.language.terms.ids import new_id
 from penstock.store.executions import attempts, executions, plain_executions
 from penstock.store.executions.attempts import AttemptEnd, Claimant
@@ -180,19 +181,7 @@ async def ends(played: Played, *, short: bool) -> Any:
             await stand.timer(name, "total")
         if draw.random() < 0.3:
             await stand.sql("insert into awaited (execution_id, watcher) values ($1, $2)", id, WATCHER)
-        batch.append(
-            AttemptEnd(
-                id,
-                1 if odd == "stale" else 2,
-                "completed",
-                f'{{"n": {number}}}',
-                None,
-                0.0,
-                None,
-                None,
-                False,
-            )
-        )
+        batch.append(AttemptEnd(id, 1 if odd == "stale" else 2, Ending("completed", f'{{"n": {number}}}')))
     claims = draw.choice([[], [WORKER]])
     async with stand.session.transaction() as tx:
         moved = await (

@@ -136,7 +136,7 @@ async def test_a_waiter_that_comes_back_soon_keeps_its_connection(house: Install
     listening = set()
     for order in range(5):
         await house.client.run("shop.charge", {"order": order}, timeout=20)
-        listening.add(house.client._watch._told._connection)
+        listening.add(house.client._watch._listener._connection)
         await asyncio.sleep(0.05)  # one may be told late of what one has found
     assert len(listening) == 1
     assert None not in listening
