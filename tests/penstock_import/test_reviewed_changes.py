@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from penstock.run.context import CURRENT
+from penstock.testing import Simulation
 from penstock_import.applied import keep_applicable
 from penstock_import.celery import CeleryProject
 from penstock_import.project import Project
@@ -48,6 +49,13 @@ def of_application(folder: Path, files: dict[str, str]) -> tuple[Project, Report
     project = source.mapped()
     keep_applicable(project, source.report)
     return project, source.report
+
+
+def simulated(folder: Path, files: dict[str, Any]) -> tuple[Simulation, Report]:
+    """Return a simulation of what is made of the pack `depot` with these files, and the report."""
+    project, report = of_pack(folder, files)
+    project.write(folder / "ours", "", report)
+    return Simulation(str(folder / "ours")), report
 
 
 def texts(report: Report) -> list[str]:
@@ -244,3 +252,175 @@ def test_file_that_is_not_read_is_named_and_not_its_folder(tmp_path: Path) -> No
     assert [text.partition(" |")[0] for text in texts(report) if "is not read" in text] == [
         "actions/workflows/lost.yaml:1 actions/workflows/lost.yaml is not read"
     ]
+
+
+@pytest.mark.parametrize(
+    ("supplied", "printed"), [({}, "shed"), ({"word": None}, "shed"), ({"word": "ink"}, "ink")]
+)
+@pytest.mark.parametrize("is_required", [False, True])
+@pytest.mark.parametrize("runner", ["orquesta", "action-chain"])
+def test_null_takes_the_default_of_a_workflow(
+    tmp_path: Path, runner: str, is_required: bool, supplied: dict[str, Any], printed: str
+) -> None:
+    about = {"type": "string", "default": "shed", "required": is_required}
+    task = {"action": "core.echo", "input": {"message": "<% ctx(word) %>"}}
+    body: dict[str, Any] = {"input": ["word"], "tasks": {"one": task}}
+    if runner == "action-chain":
+        echo = {"name": "one", "ref": "core.echo", "parameters": {"message": "{{ word }}"}}
+        body = {"chain": [echo]}
+    files = {
+        "actions/flow.yaml": CHAIN | {"runner_type": runner, "parameters": {"word": about}},
+        "actions/workflows/flow.yaml": body,
+    }
+    simulation, report = simulated(tmp_path, files)
+    assert report.mapped["workflows"] == 1, texts(report)
+    run = simulation.run("depot.flow", supplied)
+    assert run.input("one") == {"message": printed}
+
+
+def test_secret_with_a_default_refuses_null(tmp_path: Path) -> None:
+    about = {"type": "string", "default": "shed", "secret": True}
+    files = {
+        "actions/flow.yaml": CHAIN | {"parameters": {"word": about}},
+        "actions/workflows/flow.yaml": {"chain": [{"name": "one", "ref": "core.noop"}]},
+    }
+    project, _ = of_pack(tmp_path, files)
+    assert project.workflows["flow"]["parameters"]["word"]["type"] == "string"
+    assert "vars" not in project.workflows["flow"]
+
+
+@pytest.mark.parametrize(
+    ("command", "task", "message"), [("echo hi; exit 3", "tell", "hi 3 hi"), ("echo hi", "well", "hi")]
+)
+def test_chain_reads_the_result_of_a_failed_task(
+    tmp_path: Path, command: str, task: str, message: str
+) -> None:
+    """StackStorm publishes after a failure too, and keeps the result of each task."""
+    chain = {
+        "vars": {"said": "none yet"},
+        "chain": [
+            {
+                "name": "one",
+                "ref": "core.local",
+                "parameters": {"cmd": command},
+                "publish": {"said": "{{ one.stdout }}"},
+                "on-success": "well",
+                "on-failure": "badly",
+            },
+            {"name": "well", "ref": "core.echo", "parameters": {"message": "{{ said }}"}},
+            {"name": "badly", "ref": "core.noop", "on-success": "tell"},
+            {
+                "name": "tell",
+                "ref": "core.echo",
+                "parameters": {"message": "{{ one.stdout }} {{ one.return_code }} {{ said }}"},
+            },
+        ],
+    }
+    files = {"actions/flow.yaml": CHAIN, "actions/workflows/flow.yaml": chain}
+    simulation, report = simulated(tmp_path, files)
+    assert report.mapped["workflows"] == 1, texts(report)
+    run = simulation.run("depot.flow")
+    assert run.status == "completed"
+    assert run.input(task) == {"message": message}
+
+
+def test_chain_names_a_result_of_a_failed_workflow(tmp_path: Path) -> None:
+    inner = {"chain": [{"name": "one", "ref": "core.noop"}]}
+    chain = [
+        {"name": "one", "ref": "depot.inner", "on-failure": "tell"},
+        {"name": "tell", "ref": "core.echo", "parameters": {"message": "{{ one.tasks }}"}},
+    ]
+    files = {
+        "actions/flow.yaml": CHAIN,
+        "actions/workflows/flow.yaml": {"chain": chain},
+        "actions/inner.yaml": CHAIN | {"name": "inner", "entry_point": "workflows/inner.yaml"},
+        "actions/workflows/inner.yaml": inner,
+    }
+    _, report = of_pack(tmp_path, files)
+    assert any("the result of a task that failed" in text for text in texts(report)), texts(report)
+
+
+@pytest.mark.parametrize("runner", ["local-shell-cmd", "run-local"])
+def test_command_with_an_entry_point_is_named(tmp_path: Path, runner: str) -> None:
+    """StackStorm fails each run of such an action."""
+    act = {"name": "act", "runner_type": runner, "entry_point": "act.sh"}
+    _, report = of_pack(tmp_path, {"actions/act.yaml": act, "actions/act.sh": "#!/bin/sh\necho hi\n"})
+    assert any("entry_point" in text and "StackStorm fails" in text for text in texts(report)), texts(report)
+    assert report.mapped["actions"] == 0
+
+
+def test_condition_without_expression_is_named(tmp_path: Path) -> None:
+    step = {"when": "<5 failed() %>", "do": "two"}
+    files = {
+        "actions/flow.yaml": CHAIN | {"runner_type": "orquesta"},
+        "actions/workflows/flow.yaml": {
+            "tasks": {"one": {"action": "core.noop", "next": [step]}, "two": {"action": "core.noop"}}
+        },
+    }
+    _, report = of_pack(tmp_path, files)
+    assert named(report, "actions/workflows/flow.yaml:5 the condition `<5 failed() %>` of one")
+    assert report.mapped["workflows"] == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "theirs", "ours"),
+    [
+        ("actions", "kv.get", "kv_get"),
+        ("actions", "1-Act", "x_1_act"),
+        ("rules", "On-Seen", "on_seen"),
+        ("triggers", "was.Seen", "was_seen"),
+        ("workflows", "Flow", "flow"),
+        ("schedules", "Each.Night", "each_night"),
+    ],
+)
+def test_changed_name_is_named(tmp_path: Path, kind: str, theirs: str, ours: str) -> None:
+    timer = {"type": "core.st2.IntervalTimer", "parameters": {"unit": "hours", "delta": 1}}
+    rule = {"name": theirs, "enabled": True, "action": {"ref": "core.noop"}}
+    folder, body = {
+        "actions": ("actions", SHELL | {"name": theirs}),
+        "workflows": ("actions", CHAIN | {"name": theirs}),
+        "triggers": ("triggers", {"name": theirs}),
+        "rules": ("rules", rule | {"trigger": {"type": "depot.seen"}}),
+        "schedules": ("rules", rule | {"trigger": timer}),
+    }[kind]
+    chain = {"chain": [{"name": "one", "ref": "core.noop"}]}
+    files = {"triggers/seen.yaml": {"name": "seen"}, f"{folder}/a.yaml": body, "actions/workflows/flow.yaml": chain}
+    project, report = of_pack(tmp_path, files)
+    assert ours in getattr(project, kind)
+    assert named(report, f"{folder}/a.yaml:1 the name {theirs} is {ours} here"), texts(report)
+    assert report.mapped[kind] == report.found[kind]
+
+
+@pytest.mark.parametrize("kind", ["object", "array"])
+def test_published_text_for_a_mapping_is_named(tmp_path: Path, kind: str) -> None:
+    """StackStorm parses such a text as JSON, or as a literal of Python."""
+    act = SHELL | {"parameters": SHELL["parameters"] | {"extra": {"type": kind}}}
+    one = {"name": "one", "ref": "depot.act", "parameters": {"cmd": "x"}, "on-success": "two"}
+    two = {"name": "two", "ref": "depot.act", "parameters": {"cmd": "x", "extra": "{{ extra }}"}}
+    chain = {"chain": [one | {"publish": {"extra": "{{ one.stdout.extra }}"}}, two]}
+    files = {"actions/act.yaml": act, "actions/flow.yaml": CHAIN, "actions/workflows/flow.yaml": chain}
+    _, report = of_pack(tmp_path, files)
+    assert any("a text that StackStorm parses" in text for text in texts(report)), texts(report)
+    assert report.mapped["workflows"] == 0
+
+
+@pytest.mark.parametrize("command", ["""echo '{"a": 1}'""", """echo '"{\\"a\\": 1}"'"""])
+def test_text_of_a_result_is_parsed_for_a_mapping(tmp_path: Path, command: str) -> None:
+    act = SHELL | {"parameters": {"cmd": {"default": "true"}, "extra": {"type": "object"}}}
+    one = {"name": "one", "ref": "core.local", "parameters": {"cmd": command}, "on-success": "two"}
+    two = {"name": "two", "ref": "depot.act", "parameters": {"extra": "{{ one.stdout }}"}}
+    files = {
+        "actions/act.yaml": act,
+        "actions/flow.yaml": CHAIN,
+        "actions/workflows/flow.yaml": {"chain": [one, two]},
+    }
+    simulation, report = simulated(tmp_path, files)
+    assert report.mapped["workflows"] == 1, texts(report)
+    assert simulation.run("depot.flow").input("two") == {"extra": {"a": 1}}
+
+
+def test_policy_of_an_applied_action_is_counted_as_applied(tmp_path: Path) -> None:
+    policy = {"name": "few", "policy_type": "action.concurrency", "resource_ref": "depot.act"}
+    files = {"actions/act.yaml": SHELL, "policies/few.yaml": policy | {"parameters": {"threshold": 2}}}
+    _, report = of_pack(tmp_path, files)
+    assert (report.mapped["policies"], report.applied["policies"]) == (1, 1)

@@ -97,10 +97,9 @@ def as_expression(value: Any, names: Names) -> Ours:
     return Ours(f"({' ~ '.join([*parts, literal(value[at:]).text])})", "str")
 
 
-def is_whole(value: Any) -> bool:
-    """Return whether a value is a single expression, so that its result keeps its type."""
-    blocks = _blocks(value) if isinstance(value, str) else []
-    return len(blocks) == 1 and blocks[0].span() == (0, len(value))
+def has_expressions(text: str) -> bool:
+    """Return whether a text has an expression of YAQL or Jinja in it."""
+    return bool(_blocks(text)) or "{%" in text
 
 
 def _blocks(text: str) -> list[re.Match[str]]:

@@ -153,6 +153,7 @@ class StackStormPack:
         """Count something of a kind, which is mapped where nothing of it became a gap."""
         self.report.found[kind] += 1
         self.report.place(kind, name, file, node.line)
+        self._tell_changed_name(kind, file, node, name)
         previous = self._count()
         for key in IDENTITY:
             if (child := node.get(key)) is not None:
@@ -161,6 +162,17 @@ class StackStormPack:
         self._leftovers(file, node, subject, name)
         if self._count() == previous:
             self.report.map(kind, name)
+
+    def _tell_changed_name(self, kind: str, file: str, node: Node, ours: str) -> None:
+        theirs = str(_peek(node, "name") or "")
+        if theirs and theirs != ours and kind != "policies":  # a policy has no name of its own here
+            self._tell_apart(
+                "changed names",
+                file,
+                node.line_of("name"),
+                f"the name {theirs} is {ours} here",
+                "Use the new name in what calls it from outside: programs, bots, dashboards.",
+            )
 
     def _count(self) -> int:
         return len(self.report.gaps) - len(self._apart)
@@ -369,7 +381,7 @@ class StackStormPack:
                 self._tell_environment(place)
             try:
                 if file in self._with_gaps:
-                    raise NotMapped("a parameter of it has a gap")
+                    raise NotMapped("this file has a gap, which another line names")
                 body = self._shell(node, name, entry, schema)
                 return body | {"parameters": schema, "timeout": timeout, "on_worker_loss": "fail"}
             except NotMapped as reason:
@@ -417,6 +429,8 @@ class StackStormPack:
         if "sudo_password" in schema and schema["sudo_password"].get("default") is not None:
             raise NotMapped("a password for sudo")
         schema.pop("sudo_password", None)
+        if entry and runner_of(_peek(node, "runner_type")) == "local-shell-cmd":
+            raise NotMapped(f"the entry_point {entry} of a command, of which StackStorm fails each run")
         if entry:
             script = self._folder / "actions" / entry
             if not script.is_file() or not script.resolve().is_relative_to(self._folder.resolve()):
@@ -474,7 +488,7 @@ class StackStormPack:
             body = Orquesta(tell, action_of, self._keep, surroundings).workflow(root, schema)
         else:
             body = ActionChain(
-                tell, action_of, self._types_of, surroundings, partial(self._tell_type, entry)
+                tell, action_of, self._types_of, surroundings, partial(self._tell_type, entry), self._keep
             ).workflow(root, schema)
             self._tell_apart(
                 "results of action chains",
@@ -591,12 +605,7 @@ class StackStormPack:
                     shape = {"orquesta": OF_WORKFLOW, "action-chain": OF_CHAIN}.get(runner, PLAIN)
                     ours = f"{self.project.name}.{_name(name)}"
                     enabled = _peek(self._sources[name][1], "enabled") is not False
-                    defaults = {
-                        key: about["default"]
-                        for key, about in self._schemas[ours].items()
-                        if runner in _WORKFLOWS and about.get("default") is not None
-                    }
-                    return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner, defaults)
+                    return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner)
         name = _name(ref)
         if name not in self.project.actions:
             if ref in BUILT_IN:
@@ -752,8 +761,6 @@ class StackStormPack:
         types = self._types_of(target_action.ref)
         for name, child in (action.get("parameters") or Node(1)).items():
             value = child.value()
-            if value is None and name in target_action.defaults:
-                continue
             try:
                 if name == "timeout" and target_action.runner in RUNNER_TIMEOUTS:
                     self.report.gap(
