@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 import yaml
+from celery.app.defaults import _TO_NEW_KEY, SETTING_KEYS
 
 from penstock.run.context import CURRENT
 from penstock.testing import Simulation
 from penstock_import.applied import keep_applicable
 from penstock_import.celery import CeleryProject
+from penstock_import.celery_setting_names import MAPPED, is_read
 from penstock_import.project import Project
 from penstock_import.report import Report
 from penstock_import.stackstorm import StackStormPack
@@ -424,3 +426,100 @@ def test_policy_of_an_applied_action_is_counted_as_applied(tmp_path: Path) -> No
     files = {"actions/act.yaml": SHELL, "policies/few.yaml": policy | {"parameters": {"threshold": 2}}}
     _, report = of_pack(tmp_path, files)
     assert (report.mapped["policies"], report.applied["policies"]) == (1, 1)
+
+
+BY_OLD_NAMES = "CELERYBEAT_SCHEDULE = {'old': {'task': 'depot.tasks.weigh', 'schedule': 60}}\nCELERY_ACKS_LATE = True\n"
+BY_NAMESPACE = "CELERY_BEAT_SCHEDULE = {'new': {'task': 'depot.tasks.weigh', 'schedule': 60}}\n"
+
+
+@pytest.mark.parametrize(
+    ("call", "names", "loss"),
+    [
+        ("", [], "fail"),
+        ("app.config_from_object('django.conf:settings')\n", ["old"], "rerun"),
+        ("app.config_from_object('django.conf:settings', namespace='CELERY')\n", ["new"], "fail"),
+        ("app.config_from_object('django.conf:settings', namespace='CELERY_')\n", ["new"], "fail"),
+        ("app.config_from_object('django.conf:settings', namespace=PREFIX)\n", ["new", "old"], "rerun"),
+        ("app.config_from_envvar('WHERE')\n", ["new", "old"], "rerun"),
+    ],
+)
+def test_settings_are_read_as_the_application_reads_them(
+    tmp_path: Path, call: str, names: list[str], loss: str
+) -> None:
+    files = {
+        "celery.py": APP + call,
+        "tasks.py": "from .celery import app\n@app.task\ndef weigh(): ...\n",
+        "__init__.py": "",
+        "settings.py": BY_NAMESPACE + BY_OLD_NAMES,
+    }
+    project, report = of_application(tmp_path, files)
+    assert sorted(project.schedules) == names
+    assert project.actions["weigh"]["on_worker_loss"] == loss
+    unread = [text for text in texts(report) if "Celery does not read this name" in text]
+    assert len(unread) == (2 if "old" not in names else 0) + ("new" not in names), texts(report)
+
+
+def test_names_of_mapped_settings_are_those_of_celery() -> None:
+    present = {name for name in MAPPED if name in SETTING_KEYS}
+    assert present == MAPPED
+    for name in MAPPED:
+        old = next(key for key, new in _TO_NEW_KEY.items() if new == name).upper()
+        assert is_read(old, namespace=False, old=True)
+        assert is_read(f"CELERY_{name.upper()}", namespace=True, old=False)
+        assert is_read(old, namespace=True, old=False) == (old == f"CELERY_{name.upper()}")
+
+
+def test_application_of_a_foreign_class_is_named(tmp_path: Path) -> None:
+    text = "from tenants_celery.app import CeleryApp\napp = CeleryApp('depot')\n@app.task\ndef weigh(): ...\n"
+    _, report = of_application(tmp_path, {"tasks.py": text})
+    assert named(report, "tasks.py:2 the application CeleryApp('depot'), whose class tenants_celery.app.CeleryApp")
+
+
+def test_foreign_base_of_settings_is_named(tmp_path: Path) -> None:
+    files = {
+        "tasks.py": APP + "app.config_from_object('depot.settings.Live')\n@app.task\ndef weigh(): ...\n",
+        "__init__.py": "",
+        "settings.py": "from shared.celery import Base\nfrom .more import Own\nclass Live(Own, Base): ...\n",
+        "more.py": "from elsewhere import Further\nclass Own(Further): ...\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert named(report, "settings.py:1 the settings that from shared.celery import Base")
+    assert named(report, "more.py:1 the settings that from elsewhere import Further")
+    assert not named(report, "settings.py:2 the settings that")
+
+
+def test_name_of_a_task_is_told_with_its_action(tmp_path: Path) -> None:
+    task = "@app.task(name='compute_run')\ndef run_wrapper(): ...\n"
+    _, report = of_application(tmp_path, {"tasks.py": APP + task})
+    (code,) = [text for text in texts(report) if "the code of" in text]
+    assert "the task compute_run" in code
+    assert "callers start depot.run_wrapper" in code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_named"),
+    [("writer, **options", True), ("*, writer, **options", True), ("writer=1, **options", False), ("**options", False)],
+)
+def test_required_parameter_beside_any_others_is_named(
+    tmp_path: Path, arguments: str, is_named: bool
+) -> None:
+    _, report = of_application(tmp_path, {"tasks.py": APP + f"@app.task\ndef weigh({arguments}): ...\n"})
+    assert named(report, "tasks.py:4 the parameters of weigh beside **options") == is_named, texts(report)
+
+
+@pytest.mark.parametrize(
+    ("options", "executor", "is_mapped"),
+    [
+        ("acks_late=True", "process", True),
+        ("acks_late=True, reject_on_worker_lost=True", None, True),
+        ("acks_late=True, reject_on_worker_lost=True, time_limit=9", "process", False),
+        ("", None, True),
+    ],
+)
+def test_task_whose_process_dies_ends_as_in_celery(
+    tmp_path: Path, options: str, executor: str | None, is_mapped: bool
+) -> None:
+    """Celery fails a task whose process is lost, also with `acks_late`, unless the task rejects such losses."""
+    project, report = of_application(tmp_path, {"tasks.py": APP + f"@app.task({options})\ndef weigh(): ...\n"})
+    assert project.actions["weigh"].get("executor") == executor
+    assert report.mapped["tasks"] == is_mapped

@@ -136,7 +136,6 @@ _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "typing": None,
     "shared": None,
     "lazy": None,
-    "reject_on_worker_lost": None,  # mapped together with acks_late
     "acks_on_failure_or_timeout": (True,),
     "enabled": (True,),
     "relative": (False,),

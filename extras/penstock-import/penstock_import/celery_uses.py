@@ -163,7 +163,7 @@ def _of_namespace(call: ast.Call) -> Iterator[Use]:
     """Yield the prefix of settings where it is one that no setting is recognized by."""
     for keyword in call.keywords:
         prefix = getattr(keyword.value, "value", None)
-        if keyword.arg == "namespace" and prefix not in ("CELERY", "celery", None, ""):
+        if keyword.arg == "namespace" and str(prefix or "celery").rstrip("_").upper() != "CELERY":
             text = f"settings with the prefix {prefix}_, which are not read"
             yield Use(keyword.value, text, "Rename them to CELERY_..., and import again.")
 
