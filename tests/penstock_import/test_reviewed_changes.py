@@ -523,3 +523,20 @@ def test_task_whose_process_dies_ends_as_in_celery(
     project, report = of_application(tmp_path, {"tasks.py": APP + f"@app.task({options})\ndef weigh(): ...\n"})
     assert project.actions["weigh"].get("executor") == executor
     assert report.mapped["tasks"] == is_mapped
+
+
+def test_text_that_is_rendered_loses_its_last_line_break(tmp_path: Path) -> None:
+    rule = {"name": "seen", "trigger": {"type": "depot.seen"}}
+    rule["criteria"] = {"trigger.port": {"type": "eq", "pattern": "Bath\n"}}
+    rule["action"] = {"ref": "core.echo", "parameters": {"message": "a\r\n{{ trigger.port }}\n\n"}}
+    echo = {"name": "one", "ref": "core.echo", "parameters": {"message": "b\n"}}
+    files = {
+        "triggers/seen.yaml": {"name": "seen"},
+        "rules/seen.yaml": rule,
+        "actions/flow.yaml": CHAIN,
+        "actions/workflows/flow.yaml": {"chain": [echo]},
+    }
+    project, _ = of_pack(tmp_path, files)
+    assert project.rules["seen"]["when"] == '((payload.port | default(none)) == "Bath")'
+    assert project.rules["seen"]["params"] == {"message": "a\n{{ payload.port }}\n"}
+    assert project.workflows["flow"]["tasks"]["one"]["input"] == {"message": "b"}

@@ -198,6 +198,7 @@ class ActionChain:
         return None
 
     def _value(self, value: Any, line: int, names: _Names, otherwise: Any, kind: Any = None) -> Any:
+        value = rendered_breaks(value) if isinstance(value, str) else value
         try:
             if isinstance(value, dict | list):
                 return texts_within(value, names)
@@ -253,6 +254,11 @@ def block_text(value: str, names: Any, kind: Any) -> str:
     if kind is not None and "string" not in (kind if isinstance(kind, list) else [kind]):
         raise NotMapped("a block of Jinja for what is no text")
     return jinja_text(value, names)
+
+
+def rendered_breaks(text: str) -> str:
+    """Return a text with the line breaks that Jinja leaves in it: none at its end, and no carriage returns."""
+    return re.sub(r"\r\n?", "\n", text).removesuffix("\n")
 
 
 def texts_within(value: Any, names: Any) -> Any:
