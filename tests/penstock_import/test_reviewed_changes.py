@@ -540,3 +540,47 @@ def test_text_that_is_rendered_loses_its_last_line_break(tmp_path: Path) -> None
     assert project.rules["seen"]["when"] == '((payload.port | default(none)) == "Bath")'
     assert project.rules["seen"]["params"] == {"message": "a\n{{ payload.port }}\n"}
     assert project.workflows["flow"]["tasks"]["one"]["input"] == {"message": "b"}
+
+
+def test_condition_of_jinja_blocks_is_named(tmp_path: Path) -> None:
+    step = {"when": "{% if failed() %}yes{% endif %}", "do": "two"}
+    one, two = {"action": "core.noop", "delay": 0, "next": [step]}, {"action": "core.noop"}
+    files = {
+        "actions/flow.yaml": CHAIN | {"runner_type": "orquesta"},
+        "actions/workflows/flow.yaml": {"tasks": {"one": one, "two": two}},
+    }
+    project, report = of_pack(tmp_path, files)
+    assert any("a condition with a block of Jinja" in text for text in texts(report))
+    assert {entry["when"] for entry in project.workflows["flow"]["tasks"]["one"]["next"]} == {"false"}
+    assert "delay" not in project.workflows["flow"]["tasks"]["one"]
+
+
+def test_whole_body_of_a_webhook_is_the_payload(tmp_path: Path) -> None:
+    rule = {"name": "seen", "enabled": True, "action": {"ref": "core.noop"}}
+    rule["trigger"] = {"type": "core.st2.webhook", "parameters": {"url": "x"}}
+    rule["criteria"] = {"trigger.body": {"type": "exists"}}
+    project, report = of_pack(tmp_path, {"rules/seen.yaml": rule})
+    assert project.rules["seen"]["when"] == "(payload is not none)"
+    assert report.mapped["rules"] == 1
+
+
+def test_type_of_a_parameter_is_asked_for_only_where_it_counts(tmp_path: Path) -> None:
+    remote = {"name": "far", "runner_type": "remote-shell-cmd"}
+    tasks = [
+        {"name": "one", "ref": "other.thing", "parameters": {"text": "an {{ crate }}"}, "on-success": "two"},
+        {"name": "two", "ref": "depot.far", "parameters": {"hosts": "{{ crate }}", "sudo": "{{ crate }}"}},
+    ]
+    files = {
+        "actions/far.yaml": remote,
+        "actions/flow.yaml": CHAIN | {"parameters": {"crate": {"type": "integer"}}},
+        "actions/workflows/flow.yaml": {"chain": tasks},
+    }
+    project, report = of_pack(tmp_path, files)
+    assert not any("whose type is not known" in text for text in texts(report)), texts(report)
+    assert project.workflows["flow"]["tasks"]["two"]["input"]["hosts"] == "{{ context.crate | string }}"
+
+
+def test_action_of_the_runner_noop_is_mapped(tmp_path: Path) -> None:
+    simulation, report = simulated(tmp_path, {"actions/act.yaml": {"name": "act", "runner_type": "noop"}})
+    assert report.mapped["actions"] == 1
+    assert simulation.run("depot.act").result == {"failed": False, "succeeded": True, "return_code": 0}

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock_import.consumed import Node
 from penstock_import.orquesta import KnownAction
-from penstock_import.orquesta_expressions import as_expression, jinja_text, template
+from penstock_import.orquesta_expressions import as_expression, is_whole, jinja_text, template
 from penstock_import.orquesta_graph import cycle_edges
 from penstock_import.orquesta_names import (
     KEPT_OUTCOMES,
@@ -145,7 +145,7 @@ class ActionChain:
         for key, child in supplied.items() if supplied is not None else []:
             value = child.value()
             inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
-            if self._tell_type is not None and key not in types and "{{" in str(value):
+            if self._tell_type is not None and key not in types and keeps_type(value):
                 self._tell_type(child.line, key, value)
         if "timeout" in inputs and "timeout" not in types and isinstance(inputs["timeout"], int):
             task["timeout"] = inputs.pop("timeout")
@@ -254,6 +254,11 @@ def block_text(value: str, names: Any, kind: Any) -> str:
     if kind is not None and "string" not in (kind if isinstance(kind, list) else [kind]):
         raise NotMapped("a block of Jinja for what is no text")
     return jinja_text(value, names)
+
+
+def keeps_type(value: Any) -> bool:
+    """Return whether a parameter has expressions whose values keep their types here. A text around one is a text."""
+    return "{{" in str(value) and (not isinstance(value, str) or is_whole(value.strip()))
 
 
 def rendered_breaks(text: str) -> str:

@@ -138,6 +138,7 @@ _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "lazy": None,
     "acks_on_failure_or_timeout": (True,),
     "enabled": (True,),
+    "soft_time_limit": (None,),
     "relative": (False,),
 }
 """The options that need no mapping: with any value (None), or with one of these values."""

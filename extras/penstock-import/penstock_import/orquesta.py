@@ -289,7 +289,8 @@ class Orquesta:
         if (join := source.get("join")) is not None:
             self._join(name, join, mapped, graph)
         if (delay := source.get("delay")) is not None and target_action.ref != "fail":
-            mapped["delay"] = self._value(delay.value(), delay.line, names, 0)
+            if (seconds := delay.value()) not in (0, None):
+                mapped["delay"] = self._value(seconds, delay.line, names, 0)
         if (retry := source.get("retry")) is not None and target_action.ref != "fail":
             self._retry(name, retry, mapped, names)
         self._reads[name] = set(names.read)

@@ -24,6 +24,8 @@ def condition(text: Any, names: Names) -> str:
     """Translate an Orquesta `when` to a condition. Raises NotMapped."""
     if not isinstance(text, str):
         return "true" if text else "false"
+    if "{%" in text:
+        raise NotMapped("a condition with a block of Jinja")
     blocks = _blocks(text)
     if not blocks:
         return "true" if text else "false"
@@ -95,6 +97,12 @@ def as_expression(value: Any, names: Names) -> Ours:
         parts += [literal(value[at : block.start()]).text, _translated(block, names).text]
         at = block.end()
     return Ours(f"({' ~ '.join([*parts, literal(value[at:]).text])})", "str")
+
+
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a single expression, so that its result keeps its type."""
+    blocks = _blocks(value) if isinstance(value, str) else []
+    return len(blocks) == 1 and blocks[0].span() == (0, len(value))
 
 
 def has_expressions(text: str) -> bool:

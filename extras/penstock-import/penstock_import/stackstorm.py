@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.errors import InvalidInput, NotFound
 from penstock_import import apscheduler_times, stackstorm_rules
-from penstock_import.action_chain import ActionChain
+from penstock_import.action_chain import ActionChain, keeps_type
 from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
@@ -32,8 +32,10 @@ from penstock_import.shell_actions import (
 from penstock_import.stackstorm_policies import limit_of, retry_of
 from penstock_import.stackstorm_runners import (
     BUILT_IN,
+    NOOP_RESULT,
     OF_CORE,
     RUNNER_TIMEOUTS,
+    RUNNER_TYPES,
     SHELLS,
     UNBOUNDED,
     runner_of,
@@ -376,6 +378,9 @@ class StackStormPack:
         if "timeout" in schema and timeout is not None:
             timeout = schema.pop("timeout").get("default") or timeout
         line = node.line_of("runner_type")
+        if runner == "noop":
+            source = f"def {name}_(**parameters):\n    return {NOOP_RESULT}\n"
+            return self.project.function(name, source) | {"parameters": schema} | UNBOUNDED
         if runner in SHELLS:
             for place in (file, f"actions/{entry}"):
                 self._tell_environment(place)
@@ -583,7 +588,9 @@ class StackStormPack:
         """Return the types of an action's parameters, into which StackStorm turns rendered texts; none stays text."""
         built_in = {f"{self.project.name}.{_name(theirs)}": BUILT_IN[theirs][2] for theirs in BUILT_IN}
         schema = self._schemas.get(ref) or built_in.get(ref, {}).get("parameters", {})
-        return {name: about.get("type", "string") for name, about in schema.items()}
+        of_runner = runner_parameters(self._runner_of(ref.rpartition(".")[2]))
+        types = {name: RUNNER_TYPES.get(name, "string") for name in of_runner - {"timeout"}}
+        return types | {name: about.get("type", "string") for name, about in schema.items()}
 
     def _tell_type(self, file: str, line: int, name: str, value: Any) -> None:
         """Name an expression for a parameter of an unknown type."""
@@ -774,7 +781,7 @@ class StackStormPack:
                     raise NotMapped("a timer has no payload")
                 surroundings = Surroundings(note_key=partial(self._key, file))
                 params[name] = stackstorm_rules.parameters(value, types.get(name), root, surroundings)
-                if name not in types and "{{" in str(value):
+                if name not in types and keeps_type(value):
                     self._tell_type(file, child.line, name, value)
             except NotMapped as reason:
                 params[name] = "{{ none.to_do }}"

@@ -97,6 +97,8 @@ def criterion(path: str, spec: Any, root: str = "trigger") -> str:
 def _value(path: str, root: str) -> str:
     path = path.split("#", 1)[0]
     if root != "trigger":
+        if path == root:
+            return "payload"
         if not path.startswith(f"{root}."):
             raise NotMapped(f"a part of the event beside its {root.rpartition('.')[2]}")
         path = "trigger" + path.removeprefix(root)
