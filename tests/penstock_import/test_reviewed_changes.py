@@ -455,7 +455,7 @@ def test_settings_are_read_as_the_application_reads_them(
     project, report = of_application(tmp_path, files)
     assert sorted(project.schedules) == names
     assert project.actions["weigh"]["on_worker_loss"] == loss
-    unread = [text for text in texts(report) if "Celery does not read this name" in text]
+    unread = [text for text in texts(report) if "It is left out, since" in text]
     assert len(unread) == (2 if "old" not in names else 0) + ("new" not in names), texts(report)
 
 
@@ -584,3 +584,39 @@ def test_action_of_the_runner_noop_is_mapped(tmp_path: Path) -> None:
     simulation, report = simulated(tmp_path, {"actions/act.yaml": {"name": "act", "runner_type": "noop"}})
     assert report.mapped["actions"] == 1
     assert simulation.run("depot.act").result == {"failed": False, "succeeded": True, "return_code": 0}
+
+
+@pytest.mark.parametrize("about", [{"type": "string"}, {"type": "string", "default": "uptime"}])
+def test_result_of_a_chain_comes_before_a_parameter_of_its_name(
+    tmp_path: Path, about: dict[str, Any]
+) -> None:
+    chain = [
+        {"name": "cmd", "ref": "core.echo", "parameters": {"message": "{{ cmd }}"}, "on-success": "two"},
+        {"name": "two", "ref": "core.echo", "parameters": {"message": "{{ cmd.stdout }}"}},
+    ]
+    files = {
+        "actions/flow.yaml": CHAIN | {"parameters": {"cmd": about}},
+        "actions/workflows/flow.yaml": {"chain": chain},
+    }
+    simulation, report = simulated(tmp_path, files)
+    run = simulation.run("depot.flow", {"cmd": "date"})
+    assert run.status == "completed", (texts(report), run.error)
+    assert (run.input("cmd"), run.input("two")) == ({"message": "date"}, {"message": "date"})
+
+
+def test_action_that_keeps_its_failure_has_the_types_of_its_parameters(tmp_path: Path) -> None:
+    act = SHELL | {"parameters": SHELL["parameters"] | {"count": {"type": "integer"}}}
+    one = {"name": "one", "ref": "depot.act", "parameters": {"cmd": "x", "count": "{{ many }}"}}
+    two = {"name": "two", "ref": "core.echo", "parameters": {"message": "{{ one.stdout }}"}}
+    files = {
+        "actions/act.yaml": act,
+        "actions/flow.yaml": CHAIN | {"parameters": {"many": {"type": "string"}}},
+        "actions/workflows/flow.yaml": {"chain": [one | {"on-failure": "two"}, two]},
+    }
+    project, report = of_pack(tmp_path, files)
+    task = project.workflows["flow"]["tasks"]["one"]
+    assert (task["action"], task["input"]["count"]) == (
+        "depot.act_kept",
+        "{{ (context.many | string) | int }}",
+    )
+    assert not any("whose type is not known" in text for text in texts(report))

@@ -58,6 +58,7 @@ class ActionChain:
         names_at_start.surroundings = Surroundings(computed=computed)
         for name, child in variables.items() if variables is not None else []:
             own[name] = self._value(child.value(), child.line, names_at_start, None)
+        declared = set(own)
         own = {**computed, **own}
         successors = {
             name: [self._text(node, key) for key in ("on-success", "on-failure") if node.has(key)]
@@ -91,7 +92,7 @@ class ActionChain:
                 )
             else:
                 visible = {task: shapes[task] for task in previous[name]}
-                names = _Names("task", parameters, {*own, *published}, visible)
+                names = _Names("task", {**computed, **parameters}, declared | published, visible)
                 names.surroundings = self._surroundings
                 names.failing, names.kept, names.published = failing, kept, published
                 tasks[_task_name(name)] = self._task(name, node, target_action[name], names, chain, closing)

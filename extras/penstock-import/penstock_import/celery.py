@@ -49,8 +49,8 @@ from penstock_import.wanted_text import NotMapped
 
 _MAX_SHOWN = 160
 _UNREAD = (
-    "Celery does not read this name, since no `config_from_object` of the application takes it: nothing is to be done, "
-    "unless a file outside of the sources does."
+    "It is left out, since no `config_from_object` of the application takes this name: Celery reads none up to 5.6, and 5.7 "
+    "reads old names beside a namespace. Write it of the actions or as a schedule if it is in force."
 )
 _ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
 _RELEVANT = re.compile(r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule")

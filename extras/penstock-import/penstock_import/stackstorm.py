@@ -586,6 +586,9 @@ class StackStormPack:
 
     def _types_of(self, ref: str) -> Mapping[str, Any]:
         """Return the types of an action's parameters, into which StackStorm turns rendered texts; none stays text."""
+        name = ref.rpartition(".")[2]
+        if name in self._kept:
+            ref = f"{self.project.name}.{self._kept[name]}"
         built_in = {f"{self.project.name}.{_name(theirs)}": BUILT_IN[theirs][2] for theirs in BUILT_IN}
         schema = self._schemas.get(ref) or built_in.get(ref, {}).get("parameters", {})
         of_runner = runner_parameters(self._runner_of(ref.rpartition(".")[2]))
