@@ -386,7 +386,11 @@ def test_changed_name_is_named(tmp_path: Path, kind: str, theirs: str, ours: str
         "schedules": ("rules", rule | {"trigger": timer}),
     }[kind]
     chain = {"chain": [{"name": "one", "ref": "core.noop"}]}
-    files = {"triggers/seen.yaml": {"name": "seen"}, f"{folder}/a.yaml": body, "actions/workflows/flow.yaml": chain}
+    files = {
+        "triggers/seen.yaml": {"name": "seen"},
+        f"{folder}/a.yaml": body,
+        "actions/workflows/flow.yaml": chain,
+    }
     project, report = of_pack(tmp_path, files)
     assert ours in getattr(project, kind)
     assert named(report, f"{folder}/a.yaml:1 the name {theirs} is {ours} here"), texts(report)
@@ -428,7 +432,9 @@ def test_policy_of_an_applied_action_is_counted_as_applied(tmp_path: Path) -> No
     assert (report.mapped["policies"], report.applied["policies"]) == (1, 1)
 
 
-BY_OLD_NAMES = "CELERYBEAT_SCHEDULE = {'old': {'task': 'depot.tasks.weigh', 'schedule': 60}}\nCELERY_ACKS_LATE = True\n"
+BY_OLD_NAMES = (
+    "CELERYBEAT_SCHEDULE = {'old': {'task': 'depot.tasks.weigh', 'schedule': 60}}\nCELERY_ACKS_LATE = True\n"
+)
 BY_NAMESPACE = "CELERY_BEAT_SCHEDULE = {'new': {'task': 'depot.tasks.weigh', 'schedule': 60}}\n"
 
 
@@ -472,7 +478,9 @@ def test_names_of_mapped_settings_are_those_of_celery() -> None:
 def test_application_of_a_foreign_class_is_named(tmp_path: Path) -> None:
     text = "from tenants_celery.app import CeleryApp\napp = CeleryApp('depot')\n@app.task\ndef weigh(): ...\n"
     _, report = of_application(tmp_path, {"tasks.py": text})
-    assert named(report, "tasks.py:2 the application CeleryApp('depot'), whose class tenants_celery.app.CeleryApp")
+    assert named(
+        report, "tasks.py:2 the application CeleryApp('depot'), whose class tenants_celery.app.CeleryApp"
+    )
 
 
 def test_foreign_base_of_settings_is_named(tmp_path: Path) -> None:
@@ -498,7 +506,12 @@ def test_name_of_a_task_is_told_with_its_action(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "is_named"),
-    [("writer, **options", True), ("*, writer, **options", True), ("writer=1, **options", False), ("**options", False)],
+    [
+        ("writer, **options", True),
+        ("*, writer, **options", True),
+        ("writer=1, **options", False),
+        ("**options", False),
+    ],
 )
 def test_required_parameter_beside_any_others_is_named(
     tmp_path: Path, arguments: str, is_named: bool
@@ -520,7 +533,9 @@ def test_task_whose_process_dies_ends_as_in_celery(
     tmp_path: Path, options: str, executor: str | None, is_mapped: bool
 ) -> None:
     """Celery fails a task whose process is lost, also with `acks_late`, unless the task rejects such losses."""
-    project, report = of_application(tmp_path, {"tasks.py": APP + f"@app.task({options})\ndef weigh(): ...\n"})
+    project, report = of_application(
+        tmp_path, {"tasks.py": APP + f"@app.task({options})\ndef weigh(): ...\n"}
+    )
     assert project.actions["weigh"].get("executor") == executor
     assert report.mapped["tasks"] == is_mapped
 

@@ -379,7 +379,9 @@ class CeleryProject:
                 action["route"] = told_reasons
             elif setting == "task_acks_late" and f"{name}.acks_late" not in self._named:
                 action["on_worker_loss"] = "rerun" if told_reasons else "fail"
-            elif setting == "task_reject_on_worker_lost" and f"{name}.reject_on_worker_lost" not in self._named:
+            elif (
+                setting == "task_reject_on_worker_lost" and f"{name}.reject_on_worker_lost" not in self._named
+            ):
                 self._rejecting |= {name} if told_reasons else set()
             elif setting == "task_default_rate_limit" and f"{name}.rate_limit" not in self._named:
                 self._rate(file, name, action, value)
@@ -878,7 +880,8 @@ def _has_conditional_zone(tree: ast.Module, unread: Collection[str]) -> bool:
     return any(
         isinstance(node, ast.Assign)
         and id(node) in conditional
-        and (setting_of(target) or (target.id if isinstance(target, ast.Name) else "")) in _ZONES - set(unread)
+        and (setting_of(target) or (target.id if isinstance(target, ast.Name) else ""))
+        in _ZONES - set(unread)
         for node in walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
     )

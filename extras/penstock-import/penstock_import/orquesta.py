@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -288,9 +288,10 @@ class Orquesta:
             mapped["input"] = inputs
         if (join := source.get("join")) is not None:
             self._join(name, join, mapped, graph)
-        if (delay := source.get("delay")) is not None and target_action.ref != "fail":
-            if (seconds := delay.value()) not in (0, None):
-                mapped["delay"] = self._value(seconds, delay.line, names, 0)
+        delay = source.get("delay")
+        pause = delay.value() if delay is not None and target_action.ref != "fail" else None
+        if delay is not None and pause not in (0, None):
+            mapped["delay"] = self._value(pause, delay.line, names, 0)
         if (retry := source.get("retry")) is not None and target_action.ref != "fail":
             self._retry(name, retry, mapped, names)
         self._reads[name] = set(names.read)
@@ -393,9 +394,7 @@ class Orquesta:
         if node is None:
             return {}
         if node.is_mapping:
-            return self._input_values(
-                {key: (child.value(), child.line) for key, child in node.items()}, own
-            )
+            return self._input_values({key: (child.value(), child.line) for key, child in node.items()}, own)
         text = node.value()
         mapped = self._value(text, node.line, own, _TO_DO)
         return mapped if isinstance(mapped, str) and "{{" in mapped else _TO_DO
@@ -502,7 +501,9 @@ class Orquesta:
         goes_to = [edge.target for edge in graph.out_of(name) if edge.step == number]
         then = [target for target in dict.fromkeys(targets) if target in goes_to or target == "fail"]
         if isinstance(text, str) and text and not has_expressions(text):
-            self._ignored(when.line, f"the condition `{text}` of {name}, which is no expression and always holds")
+            self._ignored(
+                when.line, f"the condition `{text}` of {name}, which is no expression and always holds"
+            )
         outcomes = (SUCCESS, FAILURE) if guard.outcome == ANY else (guard.outcome,)
         told_reasons: set[str] = set()
         for outcome in outcomes:
