@@ -53,7 +53,8 @@ class ActionChain:
         variables = root.get("vars")
         own: dict[str, Any] = {}
         with_defaults = {name: or_default(name, about) for name, about in parameters.items()}
-        computed = {name: text for name, text in with_defaults.items() if text} | self._surroundings.computed
+        computed = {name: text for name, text in with_defaults.items() if text}
+        computed |= self._surroundings.computed
         names_at_start = _Names("start", parameters, (), {})
         names_at_start.surroundings = Surroundings(computed=computed)
         for name, child in variables.items() if variables is not None else []:

@@ -216,7 +216,7 @@ class CeleryProject:
         if retry is not None and "TimeoutError" in retry["retry_on"]:
             self._after_timeouts[name] = file, keywords["autoretry_for"]
         supplied = keywords.get("name")
-        celery_name = (
+        celery_name = str(
             supplied.value if isinstance(supplied, ast.Constant) else f"{self._package}{module}.{node.name}"
         )
         if supplied is not None and not isinstance(supplied, ast.Constant):
@@ -226,7 +226,7 @@ class CeleryProject:
                 f"the name of {node.name} is computed",
                 "See that schedules and routes find it.",
             )
-        self._refs[str(celery_name)] = name
+        self._refs[celery_name] = name
         if supplied is None and not self._is_package:
             self._refs.setdefault(f"{module}.{node.name}", name)
         self._signatures[name] = signature

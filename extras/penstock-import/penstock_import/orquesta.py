@@ -500,7 +500,7 @@ class Orquesta:
         targets = _names_of(do.value()) if do is not None else []
         goes_to = [edge.target for edge in graph.out_of(name) if edge.step == number]
         then = [target for target in dict.fromkeys(targets) if target in goes_to or target == "fail"]
-        if isinstance(text, str) and text and not has_expressions(text):
+        if when is not None and isinstance(text, str) and text and not has_expressions(text):
             self._ignored(
                 when.line, f"the condition `{text}` of {name}, which is no expression and always holds"
             )
