@@ -22,7 +22,7 @@ from penstock_import.report import Report
 from penstock_import.stackstorm import StackStormPack
 
 APP = "from celery import Celery\napp = Celery('depot')\n"
-SHELL = {
+SHELL: dict[str, Any] = {
     "name": "act",
     "runner_type": "local-shell-cmd",
     "parameters": {"cmd": {"type": "string", "required": True}},
