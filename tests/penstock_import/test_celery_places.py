@@ -158,7 +158,8 @@ def test_setting_that_is_not_mapped_is_named(tmp_path: Path, text: str, gap: str
     "line",
     [
         "app.conf['beat_schedule'] = {'often': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1]}}",
-        "web.config['CELERYBEAT_SCHEDULE'] = {'often': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1]}}",
+        "web.config['CELERYBEAT_SCHEDULE'] = {'often': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1]}}\n"
+        "app.conf.update(web.config)",
         "CELERY = {'beat_schedule': {'often': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1]}}}",
         "app.conf.update({'beat_schedule': {'often': {'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1]}}})",
     ],
@@ -170,8 +171,9 @@ def test_schedule_at_each_place_is_mapped(tmp_path: Path, line: str) -> None:
 
 def test_schedule_that_two_files_give_is_named(tmp_path: Path) -> None:
     setting = "CELERY_BEAT_SCHEDULE = {{'often': {{'task': 'depot.tasks.weigh', 'schedule': {}}}}}\n"
+    read = "app.config_from_object('django.conf:settings', namespace='CELERY')\n"
     _, gaps, _ = imported(
-        tmp_path, {"tasks.py": APP + TASK, "base.py": setting.format(5), "prod.py": setting.format(60)}
+        tmp_path, {"tasks.py": APP + read + TASK, "base.py": setting.format(5), "prod.py": setting.format(60)}
     )
     assert "prod.py:1 CELERY_BEAT_SCHEDULE, which is given at base.py:1 too" in gaps
 

@@ -163,7 +163,8 @@ def test_a_feature_with_an_equal_is_mapped(project_folder: Path) -> None:
     when = '((payload.port | default(none)) == "Bath") and ((payload.weight | default(none)) > 100)'
     assert rules["arrivals"]["when"] == when
     assert "enabled" not in rules["arrivals"]
-    assert rules["arrivals"]["params"] == {"crates": "{{ payload.crates }}"}
+    parsed = "{{ (payload.crates | fromjson) if payload.crates is string else payload.crates }}"
+    assert rules["arrivals"]["params"] == {"crates": parsed}
     assert yaml.safe_load((project_folder / "schedules.yaml").read_text())["nightly"]["cron"] == "0 2 * * *"
     assert yaml.safe_load((project_folder / "actions.yaml").read_text())["date"]["timeout"] == 60
     assert "run_shell(command" in (project_folder / "depot_actions.py").read_text()

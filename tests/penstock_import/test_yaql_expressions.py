@@ -41,10 +41,13 @@ def _plain(value: Any) -> Any:
         return {key: _plain(value[key]) for key in value}
     if isinstance(value, str) or value is None or isinstance(value, bool | int | float):
         return value
-    return [_plain(item) for item in value]
+    return set(value) if isinstance(value, set) else [_plain(item) for item in value]
 
 
 def same(entry: Any, two: Any) -> bool:
+    """Return whether two values are equal. A set of YAQL, such as that of `keys()`, is a list in any order."""
+    if isinstance(entry, list) and isinstance(two, set):
+        return len(entry) == len(two) and set(entry) == two
     if isinstance(entry, list) and isinstance(two, list):
         return len(entry) == len(two) and all(map(same, entry, two))
     if isinstance(entry, dict) and isinstance(two, dict):

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from penstock_import.consumed import Node
 from penstock_import.orquesta import KnownAction
-from penstock_import.orquesta_expressions import as_expression, jinja_text, template
+from penstock_import.orquesta_expressions import as_expression, is_whole, jinja_text, template
 from penstock_import.orquesta_graph import cycle_edges
-from penstock_import.orquesta_names import NOWHERE, PLAIN, Surroundings, fixed_value, key_of_store
-from penstock_import.parameters import Tell
+from penstock_import.orquesta_names import (
+    KEPT_OUTCOMES,
+    NOWHERE,
+    PLAIN,
+    Surroundings,
+    fixed_value,
+    key_of_store,
+)
+from penstock_import.parameters import Tell, or_default
 from penstock_import.wanted_text import NotMapped, Ours, member
 
 _TO_DO = "{{ none.to_do }}"
+_ORDER = frozenset({"name", "ref", "description", "on-success", "on-failure"})
+"""Keys of a task that read no result."""
 
 
 class ActionChain:
     """A converter of one chain. `types_of` returns the types of an action's parameters, to which StackStorm converts
-    the texts that Jinja renders."""
+    the texts that Jinja renders. `keep` returns a variant of an action that returns its failure, if there can be one."""
 
     def __init__(
         self,
@@ -28,8 +37,9 @@ class ActionChain:
         types_of: Callable[[str], Mapping[str, Any]],
         surroundings: Surroundings = NOWHERE,
         tell_type: Callable[[int, str, Any], None] | None = None,
+        keep: Callable[[KnownAction], KnownAction | None] = lambda _: None,
     ) -> None:
-        self._tell_type = tell_type
+        self._tell_type, self._keep = tell_type, keep
         self._tell, self._action_of, self._types_of = tell, action_of, types_of
         self._surroundings = surroundings
 
@@ -42,11 +52,14 @@ class ActionChain:
                 about["default"] = None
         variables = root.get("vars")
         own: dict[str, Any] = {}
-        computed = self._surroundings.computed
+        with_defaults = {name: or_default(name, about) for name, about in parameters.items()}
+        computed = {name: text for name, text in with_defaults.items() if text}
+        computed |= self._surroundings.computed
         names_at_start = _Names("start", parameters, (), {})
         names_at_start.surroundings = Surroundings(computed=computed)
         for name, child in variables.items() if variables is not None else []:
             own[name] = self._value(child.value(), child.line, names_at_start, None)
+        declared = set(own)
         own = {**computed, **own}
         successors = {
             name: [self._text(node, key) for key in ("on-success", "on-failure") if node.has(key)]
@@ -64,6 +77,12 @@ class ActionChain:
         for name, node in chain.items():
             target_action[name] = self._action_of(self._text(node, "ref"), node.line_of("ref"))
             shapes[name] = target_action[name].shape
+        failing = {name for name in chain if self._reads_failure(name, chain, previous)}
+        kept = set()
+        for name in failing:
+            if (keeper := self._keep(target_action[name])) is not None:
+                target_action[name] = keeper
+                kept.add(name)
         tasks: dict[str, Any] = {}
         for name, node in chain.items():
             if name in reached and _task_name(name) in tasks:
@@ -74,11 +93,30 @@ class ActionChain:
                 )
             else:
                 visible = {task: shapes[task] for task in previous[name]}
-                names = _Names("task", parameters, {*own, *published}, visible)
+                names = _Names("task", {**computed, **parameters}, declared | published, visible)
                 names.surroundings = self._surroundings
+                names.failing, names.kept, names.published = failing, kept, published
                 tasks[_task_name(name)] = self._task(name, node, target_action[name], names, chain, closing)
         body |= {"vars": own, "tasks": tasks}
         return {name: part for name, part in body.items() if part or name == "tasks"}
+
+    def _reads_failure(
+        self, name: str, chain: Mapping[str, Node], previous: Mapping[str, Collection[str]]
+    ) -> bool:
+        """Return whether the result of a task is read where the task may have failed: by what it publishes, which
+        StackStorm does after a failure too, or by a task after its `on-failure`."""
+        target = self._text(chain[name], "on-failure")
+        if not target:
+            return False
+        publish = chain[name].get("publish")
+        if publish is not None and publish.peek():
+            return True
+        word = re.compile(rf"\b{re.escape(name)}\b")
+        return any(
+            word.search(str([part.peek() for key, part in chain[other].items() if key not in _ORDER]))
+            for other in chain
+            if other == target or target in previous[other]
+        )
 
     def _start(self, root: Node, chain: Mapping[str, Node], successors: Mapping[str, list[str]]) -> str:
         """Return the first task of a chain: its `default`, or else the first task that follows no success."""
@@ -108,10 +146,8 @@ class ActionChain:
         types = self._types_of(target_action.ref)
         for key, child in supplied.items() if supplied is not None else []:
             value = child.value()
-            if value is None and key in target_action.defaults:
-                continue
             inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
-            if self._tell_type is not None and key not in types and "{{" in str(value):
+            if self._tell_type is not None and key not in types and keeps_type(value):
                 self._tell_type(child.line, key, value)
         if "timeout" in inputs and "timeout" not in types and isinstance(inputs["timeout"], int):
             task["timeout"] = inputs.pop("timeout")
@@ -121,20 +157,26 @@ class ActionChain:
         names_at_end = _Names(
             "end", names.parameters, names.variables, {**names.shapes, name: target_action.shape}, name
         )
+        names_at_end.failing, names_at_end.kept = names.failing, names.kept
+        names_at_end.published = names.published
         published = {}
         publish = node.get("publish")
         for key, child in publish.items() if publish is not None else []:
             published[key] = self._value(child.value(), child.line, names_at_end, None, "string")
+        is_kept = name in names.kept
         success = self._target(node, "on-success", name, chain, closing)
         if success or published:
-            step: dict[str, Any] = {"when": "succeeded()"}
+            step: dict[str, Any] = {"when": KEPT_OUTCOMES["succeeded"] if is_kept else "succeeded()"}
             if published:
                 step["publish"] = published
             if success:
                 step["do"] = [_task_name(success)]
             steps.append(step)
         if failure := self._target(node, "on-failure", name, chain, closing):
-            steps.append({"when": "failed() and not cancelled()", "do": [_task_name(failure)]})
+            step = {"when": KEPT_OUTCOMES["failed"] if is_kept else "failed() and not cancelled()"}
+            if published:  # StackStorm publishes after a failure, too
+                step["publish"] = published
+            steps.append(step | {"do": [_task_name(failure)]})
         if steps:
             task["next"] = steps
         return task
@@ -158,6 +200,7 @@ class ActionChain:
         return None
 
     def _value(self, value: Any, line: int, names: _Names, otherwise: Any, kind: Any = None) -> Any:
+        value = rendered_breaks(value) if isinstance(value, str) else value
         try:
             if isinstance(value, dict | list):
                 return texts_within(value, names)
@@ -197,6 +240,11 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
         return f"{{{{ {text} | int }}}}"
     if "number" in kinds and value.kind not in ("int", "number"):
         return f"{{{{ {text} | float }}}}"
+    if kinds != [None] and not {"string", "integer", "number", "boolean"} & {*kinds}:
+        if value.kind in ("str", "text"):
+            raise NotMapped(f"a text that StackStorm parses for a parameter of the type {kind}")
+        if not value.kind:
+            return f"{{{{ ({value.text} | fromjson) if {value.text} is string else {value.text} }}}}"
     if "boolean" in kinds and value.kind != "bool":
         by_word = f'{{"true": true, "false": false, "none": none}}[{text} | lower]'
         return f"{{{{ {by_word} }}}}"
@@ -208,6 +256,16 @@ def block_text(value: str, names: Any, kind: Any) -> str:
     if kind is not None and "string" not in (kind if isinstance(kind, list) else [kind]):
         raise NotMapped("a block of Jinja for what is no text")
     return jinja_text(value, names)
+
+
+def keeps_type(value: Any) -> bool:
+    """Return whether a parameter has expressions whose values keep their types here. A text around one is a text."""
+    return "{{" in str(value) and (not isinstance(value, str) or is_whole(value.strip()))
+
+
+def rendered_breaks(text: str) -> str:
+    """Return a text with the line breaks that Jinja leaves in it: none at its end, and no carriage returns."""
+    return re.sub(r"\r\n?", "\n", text).removesuffix("\n")
 
 
 def texts_within(value: Any, names: Any) -> Any:
@@ -245,6 +303,12 @@ class _Names:
             task,
         )
         self.surroundings = NOWHERE
+        self.failing: Collection[str] = ()
+        """The tasks whose result is read where they may have failed."""
+        self.kept: Collection[str] = ()
+        """The tasks whose action returns its failure as a result."""
+        self.published: Collection[str] = ()
+        """The variables that tasks publish, which are texts."""
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
         """Return the Penstock expression for a bare name, and the number of steps that it covers. Raises NotMapped."""
@@ -254,9 +318,13 @@ class _Names:
             expression = self.surroundings.computed[function].removeprefix("{{ ").removesuffix(" }}")
             return Ours(f"({expression})"), 0
         if function in self.variables:
-            return Ours(member("context", function)), 0
+            return Ours(member("context", function), "text" if function in self.published else ""), 0
         if function in self.shapes and self.place != "start":
             value = Ours("result" if function == self.task else member("tasks", function) + ".result")
+            if function in self.kept:
+                return Ours(f"{value.text}.result"), 0
+            if function in self.failing:
+                raise NotMapped("the result of a task that failed, which has an `error` here and no result")
             if self.shapes[function] == PLAIN:
                 return value, 0
             raise NotMapped(f"the result of the workflow {function}")

@@ -46,6 +46,8 @@ def keep_applicable(project: Project, report: Report) -> None:
         if kind in report.found:
             own = set() if whole else set(getattr(project, section)) - refused[section]
             report.applied[kind] = min(len(own), report.found[kind])
+    if "policies" in report.found:
+        report.applied["policies"] = 0 if whole else report.mapped["policies"]
     report.is_checked = True
 
 

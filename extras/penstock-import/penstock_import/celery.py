@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -40,7 +40,7 @@ from penstock_import.celery_options import (
 )
 from penstock_import.celery_routes import deciding_key
 from penstock_import.celery_setting_names import today
-from penstock_import.celery_settings import BEAT, ROUTES, CelerySettings
+from penstock_import.celery_settings import BEAT, ROUTES, CelerySettings, unread_names
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import setting_of, settings_within, uses
 from penstock_import.project import Project, bounded
@@ -48,6 +48,10 @@ from penstock_import.report import Report
 from penstock_import.wanted_text import NotMapped
 
 _MAX_SHOWN = 160
+_UNREAD = (
+    "It is left out, since no `config_from_object` of the application takes this name: Celery reads none up to 5.6, and 5.7 "
+    "reads old names beside a namespace. Write it of the actions or as a schedule if it is in force."
+)
 _ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
 _RELEVANT = re.compile(r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule")
 
@@ -86,6 +90,10 @@ class CeleryProject:
         self._apart: set[int] = set()
         """Places in the list of gaps of what is counted by itself: tasks in other files."""
         self._applications = Applications({})
+        self._unread: frozenset[str] = frozenset()
+        """Names of settings that the application does not read."""
+        self._rejecting: set[str] = set()
+        """Actions whose tasks are delivered again when their process is lost."""
 
     def mapped(self) -> Project:
         """Return the project. `report` then has the gaps."""
@@ -113,6 +121,11 @@ class CeleryProject:
             for method in self._applications.own_decorators(tree):
                 self._gap(name, method, f"the method {method.name} of a class of applications, which makes tasks in its own way",
                           "See what options it gives, and write them of the actions.")  # fmt: skip
+            for call, path in self._applications.foreign(tree):
+                self._gap(name, call, f"the application {ast.unparse(call)}, whose class {path} is in no file",
+                          "It may make tasks in its own way, and read other settings: look there, and write what it does of "
+                          "the actions.")  # fmt: skip
+        self._unread = unread_names(trees, self._applications.are_known)
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
@@ -123,11 +136,12 @@ class CeleryProject:
                 decorator = maker or task_decorator(node)
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)
-        settings = CelerySettings(trees, self._gap)
+        settings = CelerySettings(trees, self._gap, self._unread)
         schedules = list(settings.entries(BEAT))
         self._add_tasks_of_schedules(schedules)
         self._routes(list(settings.entries(ROUTES)))
         self._global_settings(self._relevant)
+        self._settle_losses()
         self._tell_retried_timeouts()
         zone, zone_gap = self._zone(self._relevant)
         for name, key, value in schedules:
@@ -167,7 +181,8 @@ class CeleryProject:
         words = decorator.keywords if isinstance(decorator, ast.Call) else []
         keywords = {keyword.arg or "**options": keyword.value for keyword in words}
         bound = "bind" in keywords and getattr(keywords["bind"], "value", None) is True
-        signature = signature_of(node, bound or id(node) in self._methods)
+        is_bound = bound or id(node) in self._methods
+        signature = signature_of(node, is_bound)
         action = self.project.function(name, _stub(name, node, file, signature))
         if signature.schema is not None:
             action["parameters"] = signature.schema
@@ -201,7 +216,7 @@ class CeleryProject:
         if retry is not None and "TimeoutError" in retry["retry_on"]:
             self._after_timeouts[name] = file, keywords["autoretry_for"]
         supplied = keywords.get("name")
-        celery_name = (
+        celery_name = str(
             supplied.value if isinstance(supplied, ast.Constant) else f"{self._package}{module}.{node.name}"
         )
         if supplied is not None and not isinstance(supplied, ast.Constant):
@@ -211,19 +226,25 @@ class CeleryProject:
                 f"the name of {node.name} is computed",
                 "See that schedules and routes find it.",
             )
-        self._refs[str(celery_name)] = name
+        self._refs[celery_name] = name
         if supplied is None and not self._is_package:
             self._refs.setdefault(f"{module}.{node.name}", name)
         self._signatures[name] = signature
         self._functions[node.name] = "" if node.name in self._functions else name
         if len(self.report.gaps) == previous:
             self.report.map("tasks", name)
-        self._gap(file, node, f"the code of {node.name}",
-                  f"Move it into the function {name}_ of {self.project.module}.py.")  # fmt: skip
+        self._gap(file, node, f"the code of {node.name}, the task {celery_name}",
+                  f"Move it into the function {name}_ of {self.project.module}.py; callers start "
+                  f"{self.project.name}.{name}.")  # fmt: skip
         for other in node.decorator_list:
             if other is not decorator:
                 self._gap(file, other, f"the decorator {ast.unparse(other)} of {node.name}",
                           "Move what it does with the code, or write it of the action.")  # fmt: skip
+        arguments = [*node.args.posonlyargs, *node.args.args][int(is_bound) :]
+        required = len(arguments) > len(node.args.defaults) or None in node.args.kw_defaults
+        if node.args.kwarg is not None and node.args.vararg is None and required:
+            self._gap(file, node, f"the parameters of {node.name} beside **{node.args.kwarg.arg}",
+                      "Any parameters are accepted here: have the function refuse a call that lacks one.")  # fmt: skip
         if node.args.vararg is not None:
             self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
                       "Parameters have names: take a list as one of them.")  # fmt: skip
@@ -246,11 +267,14 @@ class CeleryProject:
                     action["route"] = queue
                 elif option == "acks_late":
                     action["on_worker_loss"] = "rerun" if literal(value, self._constants) else "fail"
+                elif option == "reject_on_worker_lost":
+                    if literal(value, self._constants):
+                        self._rejecting.add(name)
                 elif option == "rate_limit":
                     self._rate(file, theirs, action, value)
                 elif not says_nothing(option, value):
                     self._gap(file, value, f"{option} of {theirs}", TASK_BY_HAND.get(option, SEE))
-                if option in ("time_limit", "queue", "acks_late", "rate_limit"):
+                if option in ("time_limit", "queue", "acks_late", "rate_limit", "reject_on_worker_lost"):
                     self._named.add(f"{name}.{option}")
             except NotLiteral:
                 self._gap(
@@ -308,13 +332,15 @@ class CeleryProject:
         hits: dict[str, list[tuple[str, ast.AST, ast.expr]]] = {}
         for file, tree in trees.items():
             for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
-                hits.setdefault(today(name), []).append((file, use, value))
+                if name not in self._unread:
+                    hits.setdefault(today(name), []).append((file, use, value))
         for setting in (
             "task_annotations",
             "task_time_limit",
             "task_default_queue",
             "task_acks_late",
             "task_default_rate_limit",
+            "task_reject_on_worker_lost",
         ):
             places = hits.get(setting, [])
             if len(places) != 1:
@@ -353,6 +379,10 @@ class CeleryProject:
                 action["route"] = told_reasons
             elif setting == "task_acks_late" and f"{name}.acks_late" not in self._named:
                 action["on_worker_loss"] = "rerun" if told_reasons else "fail"
+            elif (
+                setting == "task_reject_on_worker_lost" and f"{name}.reject_on_worker_lost" not in self._named
+            ):
+                self._rejecting |= {name} if told_reasons else set()
             elif setting == "task_default_rate_limit" and f"{name}.rate_limit" not in self._named:
                 self._rate(file, name, action, value)
 
@@ -376,6 +406,18 @@ class CeleryProject:
         for name in names:
             self._options(file, f"the annotation of {key}", name, simple)
 
+    def _settle_losses(self) -> None:
+        """Give each task with `acks_late` a process of its own. Celery fails a task whose process is lost, and delivers
+        it again only if its worker is lost, or with `reject_on_worker_lost`."""
+        for name, action in self.project.actions.items():
+            if action.get("on_worker_loss") == "rerun" and name not in self._rejecting:
+                action["executor"] = "process"
+            elif name in self._rejecting and action.get("executor") == "process":
+                file, line = self.report.places[("actions", name)]
+                self.report.unmap("tasks", name)
+                self.report.gap(file, line, f"reject_on_worker_lost of {name}, which has a process of its own",
+                                "A process that dies fails its attempt here: name ProcessDied in `retry_on`.")  # fmt: skip
+
     def _tell_retried_timeouts(self) -> None:
         """Name tasks that an attempt over its time limit would be tried again for, which Celery does not do."""
         for name, (file, node) in self._after_timeouts.items():
@@ -392,10 +434,10 @@ class CeleryProject:
         """Return the zone of crontabs, and whether it is not known."""
         zones: list[tuple[ast.AST, ast.expr]] = []
         for file, tree in trees.items():
-            if _has_conditional_zone(tree):
+            if _has_conditional_zone(tree, self._unread):
                 return None, True
             for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
-                if today(name) == "timezone":
+                if today(name) == "timezone" and name not in self._unread:
                     zones.append((use, value))
         if not zones:
             return None, False
@@ -607,7 +649,9 @@ class CeleryProject:
         inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
         for use in uses(tree, self._functions, self._applications.names(tree), file in self._config):
             if id(use.node) not in inside and id(use.node) not in self._taken:
-                self._gap(file, use.node, use.subject, use.by_hand)
+                name = use.subject.removeprefix("the setting ")
+                advice = _UNREAD if name in self._unread else use.by_hand
+                self._gap(file, use.node, use.subject, advice)
 
     def _take(self, node: ast.AST) -> None:
         self._taken.add(id(node))
@@ -735,13 +779,19 @@ def _config_files(trees: Mapping[str, ast.Module]) -> set[str]:
             file
             for source in files
             for node in walk(trees[source])
-            if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
+            if isinstance(node, ast.ImportFrom)
+            and any(alias.name in ("*", *_bases(trees[source])) for alias in node.names)
             for file in trees
             if _is_module(file, absolute_path(source, node))
         } - files
         if not further:
             return files
         files |= further
+
+
+def _bases(tree: ast.Module) -> set[str]:
+    """Return the names of all classes that classes of a module extend."""
+    return {ast.unparse(base) for node in walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases}
 
 
 def _foreign_settings(
@@ -752,12 +802,14 @@ def _foreign_settings(
     own |= {f"{package}{stem}" for stem in own}
     for file, tree in trees.items():
         stem = file.removesuffix(".py")
+        bases = _bases(tree)
         has_settings = file in config or "settings" in stem or "config" in stem
         has_settings = has_settings or any(name.startswith("CELERY") for name in _assigned_names(tree))
         for node in walk(tree):
             if not isinstance(node, ast.ImportFrom):
                 continue
             path = absolute_path(file, node)
+            is_base = file in config and bool(bases & {alias.asname or alias.name for alias in node.names})
             takes_all = any(alias.name == "*" for alias in node.names) and (
                 has_settings or "celery" in path.lower()
             )
@@ -765,7 +817,7 @@ def _foreign_settings(
             is_own = path in own or any(
                 stem.endswith(f".{path}") or (path.endswith(f".{package}{stem}") and package) for stem in own
             )
-            if (takes_all or takes_settings) and not is_own:
+            if (takes_all or takes_settings or is_base) and not is_own:
                 yield file, node
 
 
@@ -823,12 +875,13 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
     return hits
 
 
-def _has_conditional_zone(tree: ast.Module) -> bool:
+def _has_conditional_zone(tree: ast.Module, unread: Collection[str]) -> bool:
     conditional = _conditional(tree)
     return any(
         isinstance(node, ast.Assign)
         and id(node) in conditional
-        and (setting_of(target) or (target.id if isinstance(target, ast.Name) else "")) in _ZONES
+        and (setting_of(target) or (target.id if isinstance(target, ast.Name) else ""))
+        in _ZONES - set(unread)
         for node in walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
     )

@@ -18,14 +18,15 @@ class Applications:
     """The names by which each module of a source knows a Celery application."""
 
     def __init__(self, trees: Mapping[str, ast.Module]) -> None:
+        classes = [node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.ClassDef)]
+        self._own = {node.name for node in classes}
         self._classes = {"Celery"} | {
-            node.name
-            for tree in trees.values()
-            for node in walk(tree)
-            if isinstance(node, ast.ClassDef) and any(last_name(base) == "Celery" for base in node.bases)
+            node.name for node in classes if any(last_name(base) == "Celery" for base in node.bases)
         }
         self._all = {name for tree in trees.values() for name in self._made(tree)}
         self._names = {id(tree): self._known(tree) for tree in trees.values()}
+        self.are_known = bool(self._all)
+        """True if a file makes an application."""
 
     def names(self, tree: ast.Module) -> set[str]:
         """Return the names in one module."""
@@ -41,13 +42,26 @@ class Applications:
             if isinstance(part, ast.FunctionDef) and part.name in ("task", "_task_from_fun")
         ]
 
+    def foreign(self, tree: ast.Module) -> list[tuple[ast.Call, str]]:
+        """Return the calls in a module that make an application of a class which a package outside of the sources and
+        of Celery defines, each with the path of the class."""
+        paths = {name: path for name, path in imported_names(tree) if path.partition(".")[0] != "celery"}
+        return [
+            (node.value, path)
+            for node in walk(tree)
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            if (path := paths.get(called(node.value), "")) and called(node.value) not in self._own
+            if "celery" in path.lower() and called(node.value)[:1].isupper()
+        ]
+
     def _made(self, tree: ast.Module) -> set[str]:
+        foreign = [call for call, _ in self.foreign(tree)]
         return {
             target.id
             for node in walk(tree)
             if isinstance(node, ast.Assign)
             and isinstance(node.value, ast.Call)
-            and called(node.value) in self._classes
+            and (called(node.value) in self._classes or node.value in foreign)
             for target in node.targets
             if isinstance(target, ast.Name)
         }

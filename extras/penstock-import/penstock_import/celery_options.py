@@ -136,9 +136,9 @@ _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "typing": None,
     "shared": None,
     "lazy": None,
-    "reject_on_worker_lost": None,  # mapped together with acks_late
     "acks_on_failure_or_timeout": (True,),
     "enabled": (True,),
+    "soft_time_limit": (None,),
     "relative": (False,),
 }
 """The options that need no mapping: with any value (None), or with one of these values."""

@@ -41,6 +41,17 @@ _OLD_NAMES = {
     "CELERY_ROUTES": "task_routes",
     "CELERYBEAT_SCHEDULE": "beat_schedule",
 }
+MAPPED = frozenset(
+    {"beat_schedule", "task_acks_late", "task_annotations", "task_default_queue", "task_default_rate_limit"}
+    | {"task_routes", "task_time_limit", "timezone"}
+)
+"""The settings that are mapped, by their present names."""
+_OLD_OF_MAPPED = frozenset(
+    {"CELERYBEAT_SCHEDULE", "CELERYD_TASK_TIME_LIMIT", "CELERY_ACKS_LATE", "CELERY_ANNOTATIONS"}
+    | {"CELERY_DEFAULT_QUEUE", "CELERY_DEFAULT_RATE_LIMIT", "CELERY_ROUTES", "CELERY_TIMEZONE"}
+)
+NAMES_OF_MAPPED = _OLD_OF_MAPPED | {f"CELERY_{name.upper()}" for name in MAPPED}
+"""Their names in capitals in a module of settings, of which an application reads some."""
 _ADVICE = {
     "beat_": "Write it of the schedules.",
     "broker_": "Give PENSTOCK_BROKER_URL, or let PostgreSQL be the transport.",
@@ -53,6 +64,14 @@ _ADVICE = {
     "imports": "Name the modules with `--module`.",
     "include": "Name the modules with `--module`.",
 }
+
+
+def is_read(name: str, namespace: bool, old: bool) -> bool:
+    """Return whether an application reads a name of a module of settings, as far as the setting is mapped. With
+    `namespace`, it reads present names behind `CELERY_`. With `old`, it reads the names of old versions."""
+    if not name.isupper() or today(name) not in MAPPED:
+        return True
+    return (old and name in _OLD_OF_MAPPED) or (namespace and name == f"CELERY_{today(name).upper()}")
 
 
 def is_setting(name: str, plain: bool = False) -> bool:

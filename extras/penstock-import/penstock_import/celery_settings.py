@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from penstock_import.celery_calls import walk
+from penstock_import.celery_calls import called, walk
+from penstock_import.celery_setting_names import NAMES_OF_MAPPED, is_read
 
 BEAT = frozenset({"beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE"})
 ROUTES = frozenset({"task_routes", "CELERY_TASK_ROUTES", "CELERY_ROUTES"})
@@ -16,10 +17,13 @@ _BY_CODE = "Write it as a schedule."
 
 
 class CelerySettings:
-    """The settings of all files. `tell` is called for each setting that is not mapped."""
+    """The settings of all files. `tell` is called for each setting that is not mapped. `unread` are names that the
+    application does not read."""
 
-    def __init__(self, trees: Mapping[str, ast.Module], tell: Tell) -> None:
-        self._trees = trees
+    def __init__(
+        self, trees: Mapping[str, ast.Module], tell: Tell, unread: frozenset[str] = frozenset()
+    ) -> None:
+        self._trees, self._unread = trees, unread
         self._tell = tell
         self.taken: set[int] = set()
         """Places of these settings, which are mapped or named here."""
@@ -30,6 +34,7 @@ class CelerySettings:
     def entries(self, settings: frozenset[str]) -> Iterator[tuple[str, str, ast.expr]]:
         """Yield the file, key and value of each entry of these settings, including entries of the dicts that they are
         merged from."""
+        settings = settings - self._unread
         names = settings | self._parts(settings)
         for file, tree in self._trees.items():
             for name, value, whole in _given(tree):
@@ -42,7 +47,8 @@ class CelerySettings:
 
     def name_left(self) -> None:
         """Record a gap for each of these settings that is not a dict of literals."""
-        names = BEAT | self._parts(BEAT) | ROUTES | self._parts(ROUTES)
+        beat, routes = BEAT - self._unread, ROUTES - self._unread
+        names = beat | self._parts(beat) | routes | self._parts(routes)
         first: dict[str, str] = {}
         for file, tree in self._trees.items():
             for name, value, whole in _given(tree):
@@ -54,7 +60,7 @@ class CelerySettings:
                 target = node.targets[0]
                 name = _item(target) or ("" if isinstance(target, ast.Subscript) else _named(target))
                 place = f"{file}:{node.lineno}"
-                if name in BEAT | ROUTES and first.setdefault(name, place) != place:
+                if name in beat | routes and first.setdefault(name, place) != place:
                     self._tell(file, node.value, f"{name}, which is given at {first[name]} too",
                                "Celery takes one of them, and all are imported: take out what is not meant.")  # fmt: skip
             for node in walk(tree):
@@ -141,3 +147,33 @@ def _named(target: ast.expr) -> str:
     while isinstance(target, ast.Subscript):
         target = target.value
     return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+
+
+def unread_names(trees: Mapping[str, ast.Module], is_application_known: bool) -> frozenset[str]:
+    """Return the names of schedules and of other mapped settings that the application does not read. It reads modules by
+    `config_from_object`, whose `namespace` decides which names. Where it may read them in another way, it reads all."""
+    namespace = old = False
+    for tree in trees.values():
+        for node in walk(tree):
+            if not isinstance(node, ast.Call):
+                continue
+            words = {word.arg: word.value for word in node.keywords}
+            function = called(node)
+            if function == "config_from_object":
+                prefix = words.get("namespace")
+                if prefix is None and len(node.args) < 4:
+                    old = True
+                elif str(getattr(prefix, "value", "")).rstrip("_").upper() == "CELERY":
+                    namespace = True
+                else:
+                    return frozenset()
+            elif function == "config_from_envvar" or "config_source" in words:
+                return frozenset()
+            elif ast.unparse(node.func).endswith("conf.update"):
+                if None in words or not all(isinstance(value, ast.Dict) for value in node.args):
+                    return frozenset()
+            elif function.endswith("Celery") and None in words:
+                return frozenset()
+    if not (namespace or old or is_application_known):
+        return frozenset()
+    return frozenset(name for name in NAMES_OF_MAPPED if not is_read(name, namespace, old))

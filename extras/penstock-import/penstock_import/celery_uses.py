@@ -50,6 +50,10 @@ _ADVICE: Mapping[str, str] = {
     "celery.utils.log": "Use Python's logging.",
     "kombu": "Routes are names: write `route` of the actions.",
 }
+_OF_APPLICATION: Mapping[str, str] = {
+    "autodiscover_tasks": "Name the modules with `--module`.",
+    "config_from_object": "The settings that it takes are mapped or named one by one.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,8 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
             elif root in apps and isinstance(node, ast.Attribute) and node.attr == "task":
                 yield Use(node, f"a task that {ast.unparse(node)} makes", "Write an action for it.")
             elif root in apps and isinstance(node, ast.Attribute) and node.attr != "conf":
-                yield Use(node, f"{ast.unparse(node)} of the application", "See what it should do.")
+                advice = _OF_APPLICATION.get(node.attr, "See what it should do.")
+                yield Use(node, f"{ast.unparse(node)} of the application", advice)
         elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
             continue
     yield from _settings(tree, apps, is_config)
@@ -163,7 +168,7 @@ def _of_namespace(call: ast.Call) -> Iterator[Use]:
     """Yield the prefix of settings where it is one that no setting is recognized by."""
     for keyword in call.keywords:
         prefix = getattr(keyword.value, "value", None)
-        if keyword.arg == "namespace" and prefix not in ("CELERY", "celery", None, ""):
+        if keyword.arg == "namespace" and str(prefix or "celery").rstrip("_").upper() != "CELERY":
             text = f"settings with the prefix {prefix}_, which are not read"
             yield Use(keyword.value, text, "Rename them to CELERY_..., and import again.")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
 
 from penstock_import.consumed import Node
 from penstock_import.inline_parameters import ignored_text, inline_parameters
-from penstock_import.orquesta_expressions import as_expression, condition, is_whole, template
+from penstock_import.orquesta_expressions import as_expression, condition, has_expressions, template
 from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, Guard, cycle_edges, guard_of
 from penstock_import.orquesta_inquiries import inquiry
 from penstock_import.orquesta_names import (
@@ -24,9 +24,9 @@ from penstock_import.orquesta_names import (
     Surroundings,
     variable_name,
 )
-from penstock_import.parameters import Tell
+from penstock_import.parameters import Tell, or_default
 from penstock_import.stackstorm_runners import SHELLS
-from penstock_import.wanted_text import NotMapped, Ours, literal, member
+from penstock_import.wanted_text import NotMapped, Ours, member
 
 _WITH = re.compile(r"\s*(?:((?:\w+\s*,\s*)*\w+)\s+in\s+)?(<%.*?%>|\{\{.*?\}\})\s*", re.DOTALL)
 _TO_DO = "{{ none.to_do }}"
@@ -53,8 +53,6 @@ class KnownAction:
     is_workflow: bool = False
     shape: str = PLAIN
     runner: str = ""
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    """The values that replace a null parameter."""
 
 
 class Orquesta:
@@ -155,6 +153,8 @@ class Orquesta:
                     about["required"] = True
             if about.get("default") is not None:
                 about.pop("required", None)
+                if name not in computed and (text := or_default(name, about)) is not None:
+                    computed[name] = text
             elif not about.get("required") or name in computed:
                 about.pop("required", None)
                 about["default"] = None
@@ -288,8 +288,10 @@ class Orquesta:
             mapped["input"] = inputs
         if (join := source.get("join")) is not None:
             self._join(name, join, mapped, graph)
-        if (delay := source.get("delay")) is not None and target_action.ref != "fail":
-            mapped["delay"] = self._value(delay.value(), delay.line, names, 0)
+        delay = source.get("delay")
+        pause = delay.value() if delay is not None and target_action.ref != "fail" else None
+        if delay is not None and pause not in (0, None):
+            mapped["delay"] = self._value(pause, delay.line, names, 0)
         if (retry := source.get("retry")) is not None and target_action.ref != "fail":
             self._retry(name, retry, mapped, names)
         self._reads[name] = set(names.read)
@@ -382,7 +384,7 @@ class Orquesta:
                 )
             if ignored := ignored_text(words.partition(" ")[2]):
                 self._ignored(line, f"`{ignored}` behind the action of {name}")
-            return self._input_values(name, {key: (value, line) for key, value in inline.items()}, own)
+            return self._input_values({key: (value, line) for key, value in inline.items()}, own)
         if " " in words and "<%" not in words.partition(" ")[0] and "{{" not in words.partition(" ")[0]:
             self._gap(
                 source.line_of("action"),
@@ -392,28 +394,14 @@ class Orquesta:
         if node is None:
             return {}
         if node.is_mapping:
-            return self._input_values(
-                name, {key: (child.value(), child.line) for key, child in node.items()}, own
-            )
+            return self._input_values({key: (child.value(), child.line) for key, child in node.items()}, own)
         text = node.value()
         mapped = self._value(text, node.line, own, _TO_DO)
         return mapped if isinstance(mapped, str) and "{{" in mapped else _TO_DO
 
-    def _input_values(self, name: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
-        """Return the parameters of a task. A null parameter has the default of its action."""
-        defaults = self._known[name].defaults
-        inputs: dict[str, Any] = {}
-        for key, (value, line) in values.items():
-            default = defaults.get(key)
-            if value is None and default is not None:
-                continue
-            inputs[key] = mapped = self._value(value, line, names, _TO_DO)
-            if default is not None and mapped != _TO_DO and is_whole(value):
-                ours = as_expression(value, names)
-                if not ours.kind:
-                    text = f"{ours.text} if {ours.text} is not none else {literal(default).text}"
-                    inputs[key] = f"{{{{ {text} }}}}"
-        return inputs
+    def _input_values(self, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
+        """Return the parameters of a task."""
+        return {key: self._value(value, line, names, _TO_DO) for key, (value, line) in values.items()}
 
     def _items(self, source: Node, mapped: dict[str, Any], names: OrquestaNames) -> list[str] | None:
         """Convert `with`. Return the names of an item's parts; an empty list for a bare item."""
@@ -512,6 +500,10 @@ class Orquesta:
         targets = _names_of(do.value()) if do is not None else []
         goes_to = [edge.target for edge in graph.out_of(name) if edge.step == number]
         then = [target for target in dict.fromkeys(targets) if target in goes_to or target == "fail"]
+        if when is not None and isinstance(text, str) and text and not has_expressions(text):
+            self._ignored(
+                when.line, f"the condition `{text}` of {name}, which is no expression and always holds"
+            )
         outcomes = (SUCCESS, FAILURE) if guard.outcome == ANY else (guard.outcome,)
         told_reasons: set[str] = set()
         for outcome in outcomes:

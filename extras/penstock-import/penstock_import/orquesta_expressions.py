@@ -24,6 +24,8 @@ def condition(text: Any, names: Names) -> str:
     """Translate an Orquesta `when` to a condition. Raises NotMapped."""
     if not isinstance(text, str):
         return "true" if text else "false"
+    if "{%" in text:
+        raise NotMapped("a condition with a block of Jinja")
     blocks = _blocks(text)
     if not blocks:
         return "true" if text else "false"
@@ -101,6 +103,11 @@ def is_whole(value: Any) -> bool:
     """Return whether a value is a single expression, so that its result keeps its type."""
     blocks = _blocks(value) if isinstance(value, str) else []
     return len(blocks) == 1 and blocks[0].span() == (0, len(value))
+
+
+def has_expressions(text: str) -> bool:
+    """Return whether a text has an expression of YAQL or Jinja in it."""
+    return bool(_blocks(text)) or "{%" in text
 
 
 def _blocks(text: str) -> list[re.Match[str]]:

@@ -36,10 +36,11 @@ class Surroundings:
 NOWHERE = Surroundings()
 OF_CONFIGURATION = "config_context."
 _FAILED = "(failed() and not cancelled())"
-_KEPT_OUTCOMES = {
+KEPT_OUTCOMES = {
     "succeeded": '(succeeded() and result.status == "succeeded")',
     "failed": '((failed() and not cancelled()) or (succeeded() and result.status != "succeeded"))',
 }
+"""The condition for each outcome of a task whose action returns its failure."""
 
 
 def variable_name(theirs: str) -> str:
@@ -160,7 +161,7 @@ class OrquestaNames:
         if function == "completed":
             return Ours("true", "bool")
         if self.task in self.failure_keepers:
-            return Ours(_KEPT_OUTCOMES[function], "bool")
+            return Ours(KEPT_OUTCOMES[function], "bool")
         return Ours("succeeded()" if function == "succeeded" else _FAILED, "bool")
 
     def _result(self, value: Ours, task: str, steps: Sequence[str]) -> tuple[Ours, int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock_import.consumed import Node
 from penstock_import.nested_fields import allow_null, defaults_within, json_schema, required_fields
+from penstock_import.wanted_text import literal, member
 
 Tell = Callable[[int, str, str], None]
 """(line, what, what to do by hand)."""
@@ -78,7 +79,7 @@ def parameter(
         is_required = is_required or (is_of_workflow and not is_mapped)
     if is_required and "default" not in schema:
         schema["required"] = True
-    elif not is_required or not (is_of_workflow or is_payload):
+    elif not (is_required and is_payload) and not (is_of_workflow and is_filled_secret(schema)):
         allow_null(schema)
     if needed := required_fields(source.peek()):
         list_required(schema, needed)
@@ -101,6 +102,12 @@ def parameter(
                 "Take it out, or give it a value.",
             )
     return schema
+
+
+def is_filled_secret(schema: dict[str, Any]) -> bool:
+    """Return whether a parameter is a secret with a default. A workflow refuses null for it, since a variable would
+    show the value."""
+    return bool(schema.get("secret")) and schema.get("default") is not None
 
 
 def list_required(schema: dict[str, Any], names: list[str]) -> None:
@@ -140,6 +147,16 @@ def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell)
         return True
     schema.pop("default")
     return False
+
+
+def or_default(name: str, about: Mapping[str, Any]) -> str | None:
+    """Return the template of the variable for a parameter whose default stands for null, too; None for a parameter
+    without a default, or one that cannot be null."""
+    default = about.get("default")
+    if default is None or "const" in about or about.get("secret"):
+        return None
+    supplied = member("parameters", name)
+    return f"{{{{ {supplied} if {supplied} is not none else {literal(default).text} }}}}"
 
 
 def fits(value: Any, schema: dict[str, Any]) -> bool:

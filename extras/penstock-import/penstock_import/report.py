@@ -63,7 +63,7 @@ class Report:
             head, line = ("| | found | mapped |", "|---|---|---|")
         lines = [f"# What was imported from {source}", "", head, line]
         for kind, number in self.found.items():
-            applied = f" {self.applied[kind]} |" if self.is_checked else ""
+            applied = f" {self.applied.get(kind, '')} |" if self.is_checked else ""
             lines.append(f"| {kind} | {number} | {self.mapped[kind]} |{applied}")
         lines += ["", f"{len(self.gaps)} gaps are left to close by hand.", ""]
         if self.gaps:

@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.errors import InvalidInput, NotFound
 from penstock_import import apscheduler_times, stackstorm_rules
-from penstock_import.action_chain import ActionChain
+from penstock_import.action_chain import ActionChain, keeps_type
 from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
@@ -32,8 +32,10 @@ from penstock_import.shell_actions import (
 from penstock_import.stackstorm_policies import limit_of, retry_of
 from penstock_import.stackstorm_runners import (
     BUILT_IN,
+    NOOP_RESULT,
     OF_CORE,
     RUNNER_TIMEOUTS,
+    RUNNER_TYPES,
     SHELLS,
     UNBOUNDED,
     runner_of,
@@ -153,6 +155,7 @@ class StackStormPack:
         """Count something of a kind, which is mapped where nothing of it became a gap."""
         self.report.found[kind] += 1
         self.report.place(kind, name, file, node.line)
+        self._tell_changed_name(kind, file, node, name)
         previous = self._count()
         for key in IDENTITY:
             if (child := node.get(key)) is not None:
@@ -161,6 +164,17 @@ class StackStormPack:
         self._leftovers(file, node, subject, name)
         if self._count() == previous:
             self.report.map(kind, name)
+
+    def _tell_changed_name(self, kind: str, file: str, node: Node, ours: str) -> None:
+        theirs = str(_peek(node, "name") or "")
+        if theirs and theirs != ours and kind != "policies":  # a policy has no name of its own here
+            self._tell_apart(
+                "changed names",
+                file,
+                node.line_of("name"),
+                f"the name {theirs} is {ours} here",
+                "Use the new name in what calls it from outside: programs, bots, dashboards.",
+            )
 
     def _count(self) -> int:
         return len(self.report.gaps) - len(self._apart)
@@ -364,12 +378,15 @@ class StackStormPack:
         if "timeout" in schema and timeout is not None:
             timeout = schema.pop("timeout").get("default") or timeout
         line = node.line_of("runner_type")
+        if runner == "noop":
+            source = f"def {name}_(**parameters):\n    return {NOOP_RESULT}\n"
+            return self.project.function(name, source) | {"parameters": schema} | UNBOUNDED
         if runner in SHELLS:
             for place in (file, f"actions/{entry}"):
                 self._tell_environment(place)
             try:
                 if file in self._with_gaps:
-                    raise NotMapped("a parameter of it has a gap")
+                    raise NotMapped("this file has a gap, which another line names")
                 body = self._shell(node, name, entry, schema)
                 return body | {"parameters": schema, "timeout": timeout, "on_worker_loss": "fail"}
             except NotMapped as reason:
@@ -417,6 +434,8 @@ class StackStormPack:
         if "sudo_password" in schema and schema["sudo_password"].get("default") is not None:
             raise NotMapped("a password for sudo")
         schema.pop("sudo_password", None)
+        if entry and runner_of(_peek(node, "runner_type")) == "local-shell-cmd":
+            raise NotMapped(f"the entry_point {entry} of a command, of which StackStorm fails each run")
         if entry:
             script = self._folder / "actions" / entry
             if not script.is_file() or not script.resolve().is_relative_to(self._folder.resolve()):
@@ -474,7 +493,7 @@ class StackStormPack:
             body = Orquesta(tell, action_of, self._keep, surroundings).workflow(root, schema)
         else:
             body = ActionChain(
-                tell, action_of, self._types_of, surroundings, partial(self._tell_type, entry)
+                tell, action_of, self._types_of, surroundings, partial(self._tell_type, entry), self._keep
             ).workflow(root, schema)
             self._tell_apart(
                 "results of action chains",
@@ -567,9 +586,14 @@ class StackStormPack:
 
     def _types_of(self, ref: str) -> Mapping[str, Any]:
         """Return the types of an action's parameters, into which StackStorm turns rendered texts; none stays text."""
+        name = ref.rpartition(".")[2]
+        if name in self._kept:
+            ref = f"{self.project.name}.{self._kept[name]}"
         built_in = {f"{self.project.name}.{_name(theirs)}": BUILT_IN[theirs][2] for theirs in BUILT_IN}
         schema = self._schemas.get(ref) or built_in.get(ref, {}).get("parameters", {})
-        return {name: about.get("type", "string") for name, about in schema.items()}
+        of_runner = runner_parameters(self._runner_of(ref.rpartition(".")[2]))
+        types = {name: RUNNER_TYPES.get(name, "string") for name in of_runner - {"timeout"}}
+        return types | {name: about.get("type", "string") for name, about in schema.items()}
 
     def _tell_type(self, file: str, line: int, name: str, value: Any) -> None:
         """Name an expression for a parameter of an unknown type."""
@@ -591,12 +615,7 @@ class StackStormPack:
                     shape = {"orquesta": OF_WORKFLOW, "action-chain": OF_CHAIN}.get(runner, PLAIN)
                     ours = f"{self.project.name}.{_name(name)}"
                     enabled = _peek(self._sources[name][1], "enabled") is not False
-                    defaults = {
-                        key: about["default"]
-                        for key, about in self._schemas[ours].items()
-                        if runner in _WORKFLOWS and about.get("default") is not None
-                    }
-                    return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner, defaults)
+                    return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner)
         name = _name(ref)
         if name not in self.project.actions:
             if ref in BUILT_IN:
@@ -752,8 +771,6 @@ class StackStormPack:
         types = self._types_of(target_action.ref)
         for name, child in (action.get("parameters") or Node(1)).items():
             value = child.value()
-            if value is None and name in target_action.defaults:
-                continue
             try:
                 if name == "timeout" and target_action.runner in RUNNER_TIMEOUTS:
                     self.report.gap(
@@ -767,7 +784,7 @@ class StackStormPack:
                     raise NotMapped("a timer has no payload")
                 surroundings = Surroundings(note_key=partial(self._key, file))
                 params[name] = stackstorm_rules.parameters(value, types.get(name), root, surroundings)
-                if name not in types and "{{" in str(value):
+                if name not in types and keeps_type(value):
                     self._tell_type(file, child.line, name, value)
             except NotMapped as reason:
                 params[name] = "{{ none.to_do }}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.errors import DefinitionError
 from penstock.language.expressions import condition as compile_condition
-from penstock_import.action_chain import block_text, cast, texts_within
+from penstock_import.action_chain import block_text, cast, rendered_breaks, texts_within
 from penstock_import.orquesta_expressions import as_expression, template
 from penstock_import.orquesta_names import NOWHERE, Surroundings, key_of_store
 from penstock_import.regular_expressions import regular_expression
@@ -78,6 +78,7 @@ def criterion(path: str, spec: Any, root: str = "trigger") -> str:
     kind = _ALIASES.get(kind, kind)
     if isinstance(pattern, str) and any(mark in pattern for mark in ("{{", "{%", "{#")):
         raise NotMapped("a pattern with an expression in it")
+    pattern = rendered_breaks(pattern) if isinstance(pattern, str) else pattern
     if kind == "exists":
         return _checked(f"{value} is not none")
     if kind == "nexists":
@@ -96,6 +97,8 @@ def criterion(path: str, spec: Any, root: str = "trigger") -> str:
 def _value(path: str, root: str) -> str:
     path = path.split("#", 1)[0]
     if root != "trigger":
+        if path == root:
+            return "payload"
         if not path.startswith(f"{root}."):
             raise NotMapped(f"a part of the event beside its {root.rpartition('.')[2]}")
         path = "trigger" + path.removeprefix(root)
@@ -163,6 +166,7 @@ def parameters(
     """Return a parameter of a rule's action with the type that the action declares. Raises NotMapped."""
     if isinstance(value, str) and "<%" in value:
         raise NotMapped("YAQL, which a rule leaves as text")
+    value = rendered_breaks(value) if isinstance(value, str) else value
     if isinstance(value, str) and "{%" in value:
         return block_text(value, _RuleNames(root, NOWHERE), kind)
     names = _RuleNames(root, surroundings)

@@ -14,6 +14,8 @@ _SHELL_NEEDS = ("ActionFailed", "end_session", "run_shell", "_options")
 SHELLS = frozenset({"local-shell-cmd", "local-shell-script"})
 """Runners of shells. Their functions end a command after its `timeout`."""
 
+NOOP_RESULT = '{"failed": False, "succeeded": True, "return_code": 0}'
+
 BUILT_IN: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "core.local": (
         'def core_local_(**parameters):\n    return run_shell(parameters.pop("cmd"), **_options(parameters))\n',
@@ -34,7 +36,7 @@ BUILT_IN: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         {"parameters": {"message": _TEXT, **_SHELL_PARAMETERS}, "timeout": 60, "on_worker_loss": "fail"},
     ),
     "core.noop": (
-        'def core_noop_(**parameters):\n    return {"failed": False, "succeeded": True, "return_code": 0}\n',
+        f"def core_noop_(**parameters):\n    return {NOOP_RESULT}\n",
         (),
         {},
     ),
@@ -96,6 +98,13 @@ _RUNNERS = {
     ),
 }
 
+RUNNER_TYPES = {
+    **dict.fromkeys(("env", "headers", "cookies"), "object"),
+    **dict.fromkeys(("sudo", "parallel", "allow_redirects", "verify_ssl_cert", "debug"), "boolean"),
+    **dict.fromkeys(("url_hosts_blacklist", "url_hosts_whitelist"), "array"),
+    "port": "integer",
+}
+"""The types of the parameters of runners. The others are texts."""
 _OLDER_NAMES = {
     "run-local": "local-shell-cmd",
     "run-local-script": "local-shell-script",
