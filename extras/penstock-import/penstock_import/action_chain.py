@@ -78,11 +78,11 @@ class ActionChain:
             target_action[name] = self._action_of(self._text(node, "ref"), node.line_of("ref"))
             shapes[name] = target_action[name].shape
         failing = {name for name in chain if self._reads_failure(name, chain, previous)}
-        kept = set()
+        keeping = set()
         for name in failing:
             if (keeper := self._keep(target_action[name])) is not None:
                 target_action[name] = keeper
-                kept.add(name)
+                keeping.add(name)
         tasks: dict[str, Any] = {}
         for name, node in chain.items():
             if name in reached and _task_name(name) in tasks:
@@ -95,7 +95,7 @@ class ActionChain:
                 visible = {task: shapes[task] for task in previous[name]}
                 names = _Names("task", {**computed, **parameters}, declared | published, visible)
                 names.surroundings = self._surroundings
-                names.failing, names.kept, names.published = failing, kept, published
+                names.failing, names.kept, names.published = failing, keeping, published
                 tasks[_task_name(name)] = self._task(name, node, target_action[name], names, chain, closing)
         body |= {"vars": own, "tasks": tasks}
         return {name: part for name, part in body.items() if part or name == "tasks"}
@@ -259,7 +259,7 @@ def block_text(value: str, names: Any, kind: Any) -> str:
 
 
 def keeps_type(value: Any) -> bool:
-    """Return whether a parameter has expressions whose values keep their types here. A text around one is a text."""
+    """Return whether a parameter has expressions with values that keep their types here. A text around one is a text."""
     return "{{" in str(value) and (not isinstance(value, str) or is_whole(value.strip()))
 
 

@@ -407,7 +407,7 @@ class CeleryProject:
             self._options(file, f"the annotation of {key}", name, simple)
 
     def _settle_losses(self) -> None:
-        """Give each task with `acks_late` a process of its own. Celery fails a task whose process is lost, and delivers
+        """Give each task with `acks_late` a process of its own. Celery fails a task if its process is lost, and delivers
         it again only if its worker is lost, or with `reject_on_worker_lost`."""
         for name, action in self.project.actions.items():
             if action.get("on_worker_loss") == "rerun" and name not in self._rejecting:

@@ -43,8 +43,8 @@ class Applications:
         ]
 
     def foreign(self, tree: ast.Module) -> list[tuple[ast.Call, str]]:
-        """Return the calls in a module that make an application of a class which a package outside of the sources and
-        of Celery defines, each with the path of the class."""
+        """Return the calls in a module that make an application of a foreign class, each with the path of the class. A foreign
+        class is defined neither by the sources nor by Celery."""
         paths = {name: path for name, path in imported_names(tree) if path.partition(".")[0] != "celery"}
         return [
             (node.value, path)

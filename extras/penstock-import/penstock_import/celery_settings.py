@@ -151,7 +151,7 @@ def _named(target: ast.expr) -> str:
 
 def unread_names(trees: Mapping[str, ast.Module], is_application_known: bool) -> frozenset[str]:
     """Return the names of schedules and of other mapped settings that the application does not read. It reads modules by
-    `config_from_object`, whose `namespace` decides which names. Where it may read them in another way, it reads all."""
+    `config_from_object`. Its `namespace` decides which names. Where it may read them in another way, it reads all."""
     namespace = old = False
     for tree in trees.values():
         for node in walk(tree):

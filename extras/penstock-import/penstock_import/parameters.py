@@ -150,7 +150,7 @@ def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell)
 
 
 def or_default(name: str, about: Mapping[str, Any]) -> str | None:
-    """Return the template of the variable for a parameter whose default stands for null, too; None for a parameter
+    """Return the template of the variable for a parameter with a default that stands for null, too; None for a parameter
     without a default, or one that cannot be null."""
     default = about.get("default")
     if default is None or "const" in about or about.get("secret"):

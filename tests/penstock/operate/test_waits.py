@@ -149,6 +149,16 @@ async def delayed(scene: Scene) -> UUID:
     return await scene.house.client.start("shop.charge", {}, delay=3600)
 
 
+@kind(
+    r"Waits for the end of a burst of 2 starts so far, which is due in 60 min if no start follows, at the latest at .* UTC\."
+)
+async def debounced(scene: Scene) -> UUID:
+    await scene.desk.open()
+    burst = {"debounce": 3600, "debounce_key": "a", "at_most": 7200}
+    await scene.house.client.start("shop.charge", {}, **burst)
+    return await scene.house.client.start("shop.charge", {}, **burst)
+
+
 async def ended_attempt(scene: Scene, result: str | None, error: str | None) -> UUID:
     await scene.desk.open()
     [id] = await scene.desk.start(1)
