@@ -13,6 +13,7 @@ from uuid import UUID
 import structlog
 
 from penstock.attempts.owned_attempt import OwnedAttempt, share_secrets
+from penstock.engine.durable.drive import END_AT_ONCE
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
@@ -117,7 +118,11 @@ class Runner:
         call: BatchCall | None = None
         try:
             if version.batch is None:
-                running.is_executing, running.costs = True, run.costs
+                running.is_executing, running.is_durable, running.costs = (
+                    True,
+                    run.durable is not None,
+                    run.costs,
+                )
             elif (call := await self._join(owned, run)) is None:
                 return
             began = time.monotonic()
@@ -266,6 +271,13 @@ class Runner:
             if running is not None and not running.cancelled:
                 running.cancelled = True
                 running.task.cancel()
+
+    def end_clean_up(self, ids: Sequence[UUID]) -> None:
+        """End the durable functions among `ids` that clean up here, because their end was requested once more."""
+        for id in ids:
+            running = self.running.get(id)
+            if running is not None and running.is_durable and running.cancelled:
+                running.task.cancel(END_AT_ONCE)
 
     def lose(self, ids: Sequence[UUID], *, confirmed: bool) -> None:
         """End attempts with claims that are lost, or may be, without a report. `confirmed`: the database confirmed
