@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock import DurableContext, NonRetryable, Trigger, action
+from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
 from penstock.operate.durable_steps import steps_of
 from penstock_worker.attempts.runner import Runner
@@ -277,6 +278,30 @@ async def never_clean(ctx: DurableContext, seconds: float) -> None:
     finally:
         CALLS["cleans"] += 1
         await ctx.step("hangs", asyncio.Event().wait)
+
+
+async def test_cancelled_function_whose_attempt_has_not_begun_is_undone(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker hears of the request when it has claimed the attempt, and before the first step of the attempt's task."""
+    start = Runner._start
+
+    def cancelled_at_once(runner: Runner, owned: OwnedAttempt) -> None:
+        start(runner, owned)
+        if owned.event.attempt == 2:
+            runner.cancel([owned.event.execution_id])
+
+    monkeypatch.setattr(Runner, "_start", cancelled_at_once)
+    await house.start(cleaning, suspend_after=1.0)
+    id = await house.client.start("dur.cleaning", {"seconds": 3600})
+    await house.until("select 1 from suspended")
+    assert await house.client.cancel(id) == 1
+    with pytest.raises(ExecutionFailed) as failed:
+        await house.client.result(id, timeout=20)
+    assert failed.value.status == "cancelled"
+    assert CALLS == {"book": 1, "clean": 1, "undone": 1, "undone first": 1}
+    await house.quiet()
+    await house.sound()
 
 
 @pytest.mark.parametrize("seconds", [3600, 0.9])

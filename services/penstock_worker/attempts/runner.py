@@ -77,7 +77,7 @@ class Runner:
     def _start(self, owned: OwnedAttempt) -> None:
         id, executor = owned.event.execution_id, executor_name(owned.version.action, owned.of_route)
         task = asyncio.create_task(self._run(owned))
-        self.running[id] = Running(owned, task)
+        self.running[id] = Running(owned, task, is_durable=getattr(owned.version.action, "durable", False))
         task.add_done_callback(lambda _: self._ended(owned, executor))
 
     def _ended(self, owned: OwnedAttempt, executor: str) -> None:
@@ -178,6 +178,10 @@ class Runner:
         running = self.running.pop(owned.event.execution_id)
         if running.claim_lost:
             self._backend.discard(owned, known_to_be_lost=running.known_to_be_lost)
+        elif (
+            running.cancelled and running.is_durable and not running.is_executing and owned.event.attempt > 1
+        ):
+            self._end(owned, NOT_BEGUN)  # the next attempt undoes what earlier attempts did
         elif running.cancelled:
             self._end(owned, Ending(CANCELLED), running.costs)
         elif running.is_executing:  # the worker drains, or gives the attempt up
