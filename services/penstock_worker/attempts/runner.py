@@ -118,11 +118,7 @@ class Runner:
         call: BatchCall | None = None
         try:
             if version.batch is None:
-                running.is_executing, running.is_durable, running.costs = (
-                    True,
-                    run.durable is not None,
-                    run.costs,
-                )
+                running.is_executing, running.costs = True, run.costs
             elif (call := await self._join(owned, run)) is None:
                 return
             began = time.monotonic()
