@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.durable import branches, drive, journal, waits
+from penstock.engine.durable import branches, journal, waits
 from penstock.engine.durable.branches import Branch
 from penstock.engine.durable.calls import Call
 from penstock.engine.durable.core import Core
@@ -120,23 +120,6 @@ def cancel_what_undoes_a_function(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Deliveries, "run", run_until)
 
 
-def finish_steps_although_the_end_is_requested(patch: pytest.MonkeyPatch) -> None:
-    """The end that is requested after a failure waits for the functions of steps that run, and nothing is undone."""
-
-    async def finish_running(calls: OpenCalls) -> None:
-        calls.closing = True
-        running = [call.task for call in calls._open if call.calling and call.task is not None]
-        if running:
-            await asyncio.wait(running)
-
-    patch.setattr(OpenCalls, "finish_running", finish_running)
-
-
-def try_again_although_the_end_is_requested(patch: pytest.MonkeyPatch) -> None:
-    """A function that raises an error in its clean-up is tried again."""
-    patch.setattr(drive, "_for_good", lambda outcome, ends_as: outcome)
-
-
 def _returned_if(returned: Callable[[Attempt, Outcome], bool]) -> Callable[..., Any]:
     """Return another `Attempt.run`, which returns these outcomes alone where the end of the run is requested."""
 
@@ -162,13 +145,6 @@ def drop_what_a_cancelled_function_returns(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Attempt, "run", again)
 
 
-def undo_nothing_in_the_last_turn_of_an_attempt(patch: pytest.MonkeyPatch) -> None:
-    """The end that is requested right after the decision to try a function again ends it without undo."""
-    patch.setattr(
-        Attempt, "run", _returned_if(lambda attempt, outcome: outcome.kind in ("completed", "suspended"))
-    )
-
-
 FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     number_branches_when_they_ask,
     name_undos_by_function,
@@ -179,8 +155,5 @@ FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
 ]
 FAULTS_OF_ENDS: list[Callable[[pytest.MonkeyPatch], None]] = [
     cancel_what_undoes_a_function,
-    finish_steps_although_the_end_is_requested,
-    try_again_although_the_end_is_requested,
     drop_what_a_cancelled_function_returns,
-    undo_nothing_in_the_last_turn_of_an_attempt,
 ]

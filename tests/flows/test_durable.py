@@ -283,7 +283,7 @@ async def never_clean(ctx: DurableContext, seconds: float) -> None:
 async def test_cancelled_function_whose_attempt_has_not_begun_is_undone(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The worker hears of the request when it has claimed the attempt, and before the first step of the attempt's task."""
+    """The worker receives the request when it has claimed the attempt, and before the first step of the attempt's task."""
     start = Runner._start
 
     def cancelled_at_once(runner: Runner, owned: OwnedAttempt) -> None:

@@ -59,7 +59,7 @@ class Attempt:
     async def run(self, arguments: Mapping[str, Any]) -> Outcome:
         """Run the attempt, and return its outcome. Raises ClaimLost, and CancelledError where the attempt was ended from
         outside. A function that was asked to end, and returned a result nevertheless, completes. An attempt that another
-        attempt follows ends as it would have without the request: the next attempt is told the end, and undoes."""
+        attempt follows ends as it would have without the request: the next attempt cleans up and undoes."""
         inside = asyncio.create_task(self._inside(arguments))
         try:
             return await asyncio.shield(inside)

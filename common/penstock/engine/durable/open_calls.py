@@ -268,7 +268,7 @@ class OpenCalls(ABC):
         call.task.add_done_callback(partial(self._end_unbegun, waiting, call))
 
     def _end_unbegun(self, waiting: Waiting, call: Call, task: asyncio.Task[None]) -> None:
-        """End the work for a call whose task was cancelled before its first step: `_work` has not run."""
+        """End the work for a call if its task was cancelled before its first step: `_work` has not run."""
         if task.cancelled() and waiting.verdict is None:
             waiting.end_work()
             if call.cancelling and call.number is None and call.answer is None:
