@@ -7,8 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import seed as seeded
 
 from tests.durable_programs.agreement import check_crashed
+from tests.durable_programs.end_requests import EndPoint
 from tests.durable_programs.statements import Program
-from tests.durable_programs.strategies import crash_points, late_attempts, programs
+from tests.durable_programs.strategies import crash_points, ends, late_attempts, programs
 
 EACH = 2_000
 """Programs for each seed: hypothesis remembers all of a run."""
@@ -20,9 +21,9 @@ def test_programs_agree_with_their_plain_play(
 ) -> None:
     wanted, played, drawn = int(request.config.getoption("--programs")), 0, 0
 
-    def agree(program: Program, points: list[int], late: dict[int, int]) -> None:
+    def agree(program: Program, points: list[int], late: dict[int, int], requests: list[EndPoint]) -> None:
         nonlocal played
-        check_crashed(program, points, late)
+        check_crashed(program, points, late, requests)
         played += 1
 
     while played < wanted:
@@ -33,7 +34,7 @@ def test_programs_agree_with_their_plain_play(
             report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),
         )
-        seeded(seed + drawn)(count(given(programs(), crash_points, late_attempts)(agree)))()
+        seeded(seed + drawn)(count(given(programs(), crash_points, late_attempts, ends)(agree)))()
         drawn += 1
     with capsys.disabled():
         print(f"\n{played} programs of the seeds {seed} to {seed + drawn - 1}: no disagreement")

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from hypothesis import reject
 
+from tests.durable_programs.end_requests import EndPoint, EndRequest
 from tests.durable_programs.kit_run import NEVER_LATE, SETTLED, KitPlay, play_in_kit
 from tests.durable_programs.plain import NEVER, Holds
 from tests.durable_programs.plain_play import Play, play
@@ -17,6 +18,8 @@ from tests.durable_programs.world import LOOK, Call, World
 
 ORDERS = 100
 """Of what happens at once: that many are tried before a run is wrong."""
+FEW_ORDERS = 4
+"""Orders for each of the instants at which a request may have come."""
 
 
 class Disagreement(AssertionError):
@@ -24,13 +27,25 @@ class Disagreement(AssertionError):
 
 
 def check(
-    program: Program, crashes: Collection[int] = (), late: Mapping[int, int] = NEVER_LATE, *, seed: int = 0
+    program: Program,
+    crashes: Collection[int] = (),
+    late: Mapping[int, int] = NEVER_LATE,
+    *,
+    seed: int = 0,
+    request: EndRequest | None = None,
 ) -> KitPlay:
-    """Play a program in the kit, crashed at these points and late after these suspensions, and without interruption. Return the
-    former. Raises Disagreement."""
-    played = play_in_kit(program, crashes, late, seed=seed)
+    """Play a program in the kit, crashed at these points, late after these suspensions and asked to end as `request` says, and
+    without interruption. Return the former. Raises Disagreement."""
+    played = play_in_kit(program, crashes, late, seed=seed, request=request)
     taken, holds = durations(played.world), begun_again(played.world)
-    plain = play(program, seed=seed, durations=taken, absences=played.world.absences, holds=holds)
+    plain = play(
+        program,
+        seed=seed,
+        durations=taken,
+        absences=played.world.absences,
+        holds=holds,
+        requested=played.run.end,
+    )
     wrong = by_itself(played) or differences(played, plain)
     if wrong and not by_itself(played) and explained(program, played, taken):
         wrong = []
@@ -41,16 +56,39 @@ def check(
         )
         if played.world.absences.spans:
             crashed += f", late {dict(late)}: {played.world.absences.spans}"
+        if request is not None:
+            crashed += f", {request}: {played.run.end}"
         raise Disagreement("\n".join((*wrong, crashed, f"seed {seed}", repr(program))))
     return played
 
 
+def check_ended(
+    program: Program, points: Collection[int], ends: Collection[EndPoint], *, seed: int = 0
+) -> None:
+    """Check a program that is asked to end at each of these points, uninterrupted and crashed at these commits."""
+    played = play_in_kit(program, seed=seed)
+    calls = (*played.world.calls, *played.world.undone)
+    instants = [call.began for call in calls] + [call.ended for call in calls if call.ended is not None]
+    for end in ends:
+        request = end.of([*instants, *played.run.commit_times], played.run.commits)
+        commits = check(program, seed=seed, request=request).run.commits
+        if crashes := sorted({point % (2 * commits) for point in points} if commits else ()):
+            check(program, crashes, seed=seed, request=request)
+
+
 def check_crashed(
-    program: Program, points: Collection[int], late: Mapping[int, int] = NEVER_LATE, *, seed: int = 0
+    program: Program,
+    points: Collection[int],
+    late: Mapping[int, int] = NEVER_LATE,
+    ends: Collection[EndPoint] = (),
+    *,
+    seed: int = 0,
 ) -> None:
     """Check a program uninterrupted, crashed at each of these points (those that it has), and at all of them in one run. Then
-    check it with attempts that begin late, without a crash and with all of them. Reject a program whose tasks wait for each
-    other, and for nothing that could let them go on."""
+    check it with attempts that begin late, without a crash and with all of them, and asked to end at each of `ends`. Reject a
+    program whose tasks wait for each other, and for nothing that could let them go on."""
+    if program.cancelled is None:
+        check_ended(program, points, ends, seed=seed)
     played = check(program, seed=seed)
     if played.outcome == ("stuck",):
         reject()
@@ -67,28 +105,33 @@ def check_crashed(
             check(program, crashes, late, seed=seed)
 
 
-def explained(program: Program, played: Play, taken: dict[tuple[str, int], float]) -> bool:
+def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], float]) -> bool:
     """Return whether another order of what happens at once leads to the same."""
     anew = durations(played.world, anew=True)
     absences = [played.world.absences]
     if absences[0].spans:
         absences.append(absences[0].begun_earlier(SETTLED))
+    ends = [None] if played.run.end is None else played.run.end.near()
     return any(
         not differences(played, as_played())
+        for nth, end in enumerate(ends)
         for spans in absences
         for as_played in _orders(
-            partial(play, program, absences=spans, holds=begun_again(played.world)), taken, anew
+            partial(play, program, absences=spans, holds=begun_again(played.world), requested=end),
+            taken,
+            anew,
+            count=FEW_ORDERS if nth else ORDERS,
         )
     )
 
 
 def _orders(
-    as_played: Callable[..., Play], *taken: dict[tuple[str, int], float]
+    as_played: Callable[..., Play], *taken: dict[tuple[str, int], float], count: int
 ) -> Iterator[Callable[[], Play]]:
     """Yield the plays with these durations of calls: in the order of their instants, and in other orders of what happens at
     once."""
     yield partial(as_played, durations=taken[-1])
-    for order in range(ORDERS):
+    for order in range(count):
         for known in (*taken, None):
             yield partial(as_played, seed=order, durations=known, shuffled=True)
 
@@ -103,11 +146,13 @@ def at_once(program: Program, plain: Play) -> bool:
     return any(later - earlier < 3 * LOOK for earlier, later in pairwise(instants))
 
 
-def by_itself(played: Play) -> list[str]:
+def by_itself(played: KitPlay) -> list[str]:
     """Return what is wrong with a durable run, whatever else it is compared with."""
     wrong = list(played.world.wrong)
     if played.outcome[0] == "broken":
         wrong.append(f"the run is {played.outcome}")
+    if played.outcome[0] != "stuck" and not played.is_cut:
+        wrong += [f"{key} goes on" for key, child in played.run.memory.children.items() if not child.ended]
     return wrong
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -12,11 +14,14 @@ from penstock.engine.durable import branches, journal, waits
 from penstock.engine.durable.branches import Branch
 from penstock.engine.durable.calls import Call
 from penstock.engine.durable.core import Core
+from penstock.engine.durable.deliveries import Deliveries
+from penstock.engine.durable.drive import Attempt
 from penstock.engine.durable.open_calls import OpenCalls
 from penstock.engine.durable.records import Key, Record
 from penstock.engine.durable.undo import Undo
 from penstock.errors import StepFailed
 from penstock.run import outcomes
+from penstock.run.outcomes import Outcome
 
 
 class _LateBranch(Branch):
@@ -104,6 +109,42 @@ def hear_signals_after_their_deadline(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(waits, "_is_sent_after", lambda signal, deadline, span: False)
 
 
+def cancel_what_undoes_a_function(patch: pytest.MonkeyPatch) -> None:
+    """The end that is requested while a failed function is undone cancels what undoes it."""
+    run = Deliveries.run
+
+    async def run_until(deliveries: Deliveries, root: asyncio.Task[Any], until: Callable[[], bool]) -> None:
+        task = getattr(until, "__self__", None)
+        await run(deliveries, task if isinstance(task, asyncio.Task) else root, until)
+
+    patch.setattr(Deliveries, "run", run_until)
+
+
+def _returned_if(returned: Callable[[Attempt, Outcome], bool]) -> Callable[..., Any]:
+    """Return another `Attempt.run`, which returns these outcomes alone where the end of the run is requested."""
+
+    async def run(attempt: Attempt, arguments: Mapping[str, Any]) -> Outcome:
+        inside = asyncio.create_task(attempt._inside(arguments))
+        try:
+            return await asyncio.shield(inside)
+        except asyncio.CancelledError as cancelled:
+            if not inside.done():
+                await attempt._end(inside, await attempt._end_to_tell(cancelled))
+            if not inside.cancelled() and returned(attempt, inside.result()):
+                return inside.result()
+            raise
+        finally:
+            inside.cancel()
+
+    return run
+
+
+def drop_what_a_cancelled_function_returns(patch: pytest.MonkeyPatch) -> None:
+    """A function that returns although its end was requested is cancelled, unless it was asleep."""
+    again = _returned_if(lambda attempt, outcome: outcome.kind == "suspended" or attempt._retried(outcome))
+    patch.setattr(Attempt, "run", again)
+
+
 FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     number_branches_when_they_ask,
     name_undos_by_function,
@@ -111,4 +152,8 @@ FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     read_signals_once_an_attempt,
     tell_late_results_as_they_are_known,
     hear_signals_after_their_deadline,
+]
+FAULTS_OF_ENDS: list[Callable[[pytest.MonkeyPatch], None]] = [
+    cancel_what_undoes_a_function,
+    drop_what_a_cancelled_function_returns,
 ]

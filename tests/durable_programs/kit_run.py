@@ -17,18 +17,23 @@ import orjson
 
 from penstock import DurableContext, action
 from penstock.engine.durable import waiting
-from penstock.engine.durable.records import Child, Key, Record
+from penstock.engine.durable.drive import END_AT_ONCE
+from penstock.engine.durable.records import Child, History, Key, Record
 from penstock.errors import ExecutionFailed
 from penstock.language.definitions.action import Action
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.testing import DurableRun
 from penstock.testing.durable_memory import AttemptMemory, Memory
+from tests.durable_programs.end_requests import EndRequest, RequestedEnd
 from tests.durable_programs.interpreter import CHILD, Interpreter
-from tests.durable_programs.plain import BEGIN, PAUSE, SOON, arrivals
+from tests.durable_programs.plain import BEGIN, GRACE, PAUSE, SOON, arrivals
 from tests.durable_programs.plain_play import Play
 from tests.durable_programs.statements import DAY, Program, Value, Wait, span, wait_name
 from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
 from tests.durable_programs.world import LOOK, MARK, World
+
+ENDED = Outcome("failed", error=TaskError("CancelledError", "the run was asked to end as cancelled"))
+"""The outcome that a worker reports of an attempt that it was asked to end."""
 
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # errors of tasks that a program never awaits
 
@@ -48,6 +53,7 @@ class VirtualMemory(Memory):
     suspensions: int = 0
     failed_at: float | None = None
     """When the function of the attempt failed that is tried again."""
+    current: VirtualAttempt | None = None
 
     @property
     def now(self) -> datetime:
@@ -62,10 +68,13 @@ class VirtualMemory(Memory):
     def begin(self) -> AttemptMemory:
         self.world.crashed = False
         self._attempt += 1
-        return VirtualAttempt(self, self._attempt)
+        self.current = VirtualAttempt(self, self._attempt)
+        return self.current
 
     def move_on(self, awaited: Mapping[str, Any]) -> None:
-        """Begin the next attempt so many days late as the test says."""
+        """Begin the next attempt so many days late as the test says; at once where the end of the run is requested."""
+        if self.ends_as is not None:
+            return
         begin = time.monotonic()
         super().move_on(awaited)
         if days := self.late.get(self.suspensions):
@@ -89,7 +98,20 @@ class VirtualMemory(Memory):
 
 
 class VirtualAttempt(AttemptMemory):
-    """An attempt that looks again when something has come, instead of all the time."""
+    """An attempt that looks again when something has come, instead of all the time. `has_begun`: a worker hands back an attempt
+    that is asked to end before it has begun. `asked`: its worker was asked to end it."""
+
+    has_begun = False
+    asked = False
+
+    async def load(self) -> History:
+        self.has_begun = True
+        history = await super().load()
+        self.asked = self.asked or history.ends_as is not None
+        return history
+
+    def asked_to_end(self) -> bool:
+        return self.asked
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
         memory = self._memory
@@ -111,10 +133,19 @@ class VirtualAttempt(AttemptMemory):
 
 class CrashedRun(DurableRun):
     """A run that is crashed at several commits: right before the nth (2n) or right after it (2n + 1). `late`: how many days
-    late the attempt begins after the nth suspension."""
+    late the attempt begins after the nth suspension. `request`: when the end of the run is requested."""
 
-    def __init__(self, world: World, crashes: Collection[int], late: Mapping[int, int]) -> None:
+    def __init__(
+        self, world: World, crashes: Collection[int], late: Mapping[int, int], request: EndRequest | None
+    ) -> None:
         self.world = world
+        self.request = request
+        self.end: RequestedEnd | None = None
+        """The end that was requested."""
+        self.over = False
+        """The end was requested once more."""
+        self.commit_times: list[float] = []
+        self._task: asyncio.Task[Outcome | None] | None = None
         self.crashes = set(crashes)
         self.late = late
         self.crashed_at: list[str] = []
@@ -128,18 +159,67 @@ class CrashedRun(DurableRun):
 
     def _commit(self, records: list[Any], write: Callable[[], None]) -> None:
         place, self.commits = self.commits, self.commits + 1
+        self.commit_times.append(time.monotonic())
         what = ", ".join(f"{record.kind} {record.key}" for record in records)
         if 2 * place in self.crashes:
             self._crash(f"before {what}")
         write()
         for record in records:
             self._note(record)
+        if self.request is not None and self.request.instant is None and self.request.commit == place:
+            self._request_after(self.request.turns)
         if 2 * place + 1 in self.crashes:
             self._crash(f"after {what}")
 
+    def begin(self) -> None:
+        """Let the end of the run be requested at its instant."""
+        if self.request is not None and (instant := self.request.instant) is not None:
+            self.cancel(after=instant)
+            asyncio.get_running_loop().call_at(instant, self.request_end)
+
+    def _request_after(self, turns: int) -> None:
+        loop = asyncio.get_running_loop()
+        if turns:
+            loop.call_soon(self._request_after, turns - 1)
+        else:
+            loop.call_soon(self.request_end)
+
+    def request_end(self) -> None:
+        """Request the end of the run, as the store does, and tell its attempt, as a worker does."""
+        assert self.request is not None, "a request that is due"
+        instant, again = self.request.instant, self.request.again
+        self.end = RequestedEnd(time.monotonic() if instant is None else instant, instant is None, again)
+        self.memory.ends_as, self.memory.cancelled_at = "cancelled", None
+        attempt, task = self.memory.current, self._task
+        if (
+            attempt is not None
+            and task is not None
+            and not task.done()
+            and attempt.has_begun
+            and not attempt.asked
+        ):
+            attempt.asked = True
+            task.cancel()
+        if again is not None:
+            asyncio.get_running_loop().call_later(again, self._end_at_once)
+
+    def _end_at_once(self) -> None:
+        self.over = True
+        if self._task is not None:
+            self._task.cancel(END_AT_ONCE)
+
     async def _attempt(self, *arguments: Any) -> Any:
         assert self.attempts < MOST_ATTEMPTS, f"the run has not ended after {MOST_ATTEMPTS} attempts"
-        return await super()._attempt(*arguments)
+        if self.over:
+            return ENDED
+        self.memory.current = None
+        task = self._task = asyncio.create_task(super()._attempt(*arguments))
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if self.end is None or not task.cancelled():
+                raise
+            return ENDED
 
     def _is_retried(self, action: Action[..., Any], outcome: Outcome) -> bool:
         retried = super()._is_retried(action, outcome)
@@ -165,20 +245,29 @@ class CrashedRun(DurableRun):
 
 
 class KitPlay(Play):
-    """What became of a program in the kit."""
+    """What became of a program in the kit. `is_cut`: it was not done with cleaning up when its time for that was over."""
 
     run: CrashedRun
+    is_cut: bool = False
 
 
 def play_in_kit(
-    program: Program, crashes: Collection[int] = (), late: Mapping[int, int] = NEVER_LATE, *, seed: int = 0
+    program: Program,
+    crashes: Collection[int] = (),
+    late: Mapping[int, int] = NEVER_LATE,
+    *,
+    seed: int = 0,
+    request: EndRequest | None = None,
 ) -> KitPlay:
-    """Play a program in the testing kit, crashed at these points, and late by so many days after the nth suspension."""
+    """Play a program in the testing kit, crashed at these points, late by so many days after the nth suspension, and asked to end
+    as `request` says. Without it the program says when it is cancelled."""
+    if request is None and program.cancelled is not None:
+        request = EndRequest(span("cancel", program.cancelled))
     plays: list[KitPlay] = []
     looks = waiting.LOOK, waiting.SIGNAL_LOOK
     waiting.LOOK = waiting.SIGNAL_LOOK = LOOK
     try:
-        run_virtually(_play(program, crashes, late, seed, plays))
+        run_virtually(_play(program, crashes, late, seed, request, plays))
     finally:
         waiting.LOOK, waiting.SIGNAL_LOOK = looks
     return plays[0]
@@ -195,10 +284,15 @@ def _action(attempts: int) -> Action[..., Any]:
 
 
 async def _play(
-    program: Program, crashes: Collection[int], late: Mapping[int, int], seed: int, plays: list[KitPlay]
+    program: Program,
+    crashes: Collection[int],
+    late: Mapping[int, int],
+    seed: int,
+    request: EndRequest | None,
+    plays: list[KitPlay],
 ) -> None:
     world = World(seed)
-    run = CrashedRun(world, crashes, late)
+    run = CrashedRun(world, crashes, late, request)
     PLAYED.set((program, world))
     run.child(CHILD, world.child)
     for after, name, value in program.signals():
@@ -208,8 +302,7 @@ async def _play(
         if isinstance(wait, Wait) and (name := wait_name(place)) in come:
             for _ in range(3):  # for each time that the wait begins anew
                 (run.answer if wait.ask else run.event)(name, name=name, after=come[name])
-    if program.cancelled is not None:
-        run.cancel(after=span("cancel", program.cancelled))
+    run.begin()
     outcome: tuple[Any, ...]
     try:
         outcome = ("completed", await run(_action(program.attempts)))
@@ -226,7 +319,12 @@ async def _play(
         for place, value in program.places
         if isinstance(value, Value) and value.kind == "set" and run.state(place) is not None
     }
+    if run.end is not None and outcome[0] == "failed":
+        outcome = ("cancelled",)
     play = KitPlay(outcome, world, state)
+    play.is_cut = run.end is not None and time.monotonic() - run.end.instant >= min(
+        GRACE, run.end.again or GRACE
+    )
     play.run = run
     plays.append(play)
 

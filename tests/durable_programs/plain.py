@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from penstock import NonRetryable
 from penstock.errors import StepFailed, StepTimedOut
+from tests.durable_programs.end_requests import RequestedEnd
 from tests.durable_programs.statements import DAY, Program, Step, Wait, span, wait_name
 from tests.durable_programs.world import World
 
@@ -50,8 +51,17 @@ class Plain:
         holds: Holds,
         failures: Sequence[float],
         before: Plain | None = None,
+        requested: RequestedEnd | None = None,
     ) -> None:
         self.program = program
+        self.requested = requested
+        """The end that the run is asked for."""
+        self.at_failure: tuple[float, set[str], set[str], set[tuple[str, int]]] | None = None
+        """What was known when the function failed that may be tried again."""
+        self._calling: Counter[str] = Counter()
+        """The functions of steps that run, by place."""
+        self._held: asyncio.Event | None = None
+        """Set once nothing runs. The function has failed and may be tried again: nothing is told and nothing begins."""
         self.world = world
         self.rounds = rounds
         self.failures = failures
@@ -87,6 +97,46 @@ class Plain:
     async def _until(self, instant: float) -> None:
         self.instants.append(instant)
         await asyncio.sleep(max(self.world.absences.told_at(instant) - time.monotonic(), 0))
+        await self._until_told()
+
+    def end_told_at(self) -> float:
+        """Return when the requested end is told: with the next attempt where one has failed, before all else."""
+        assert self.requested is not None, "a run that is asked to end"
+        told = self.world.absences.cancelled_at(self.requested.instant)
+        for failed in self.failures:
+            if failed < told < failed + PAUSE:
+                told = failed + PAUSE - SOON / 2
+        return told
+
+    def is_ending(self, *, within: float = 0.0) -> bool:
+        """Return whether the end of the run is requested, or will be `within` so many seconds."""
+        return self.requested is not None and time.monotonic() + within >= self.end_told_at()
+
+    async def finish_running(self) -> None:
+        """Wait until the functions of steps that run have finished, or until the end of the run is requested."""
+        if self._calling and self.requested is not None:
+            self._held = asyncio.Event()
+            with suppress(TimeoutError):
+                left = self.end_told_at() - time.monotonic()
+                await asyncio.wait_for(self._held.wait(), left if left < NEVER else None)
+            self._held = None
+
+    async def _until_told(self) -> None:
+        """Wait for ever where nothing is told any more in this attempt."""
+        if self._held is not None:
+            await asyncio.get_running_loop().create_future()
+
+    async def _called(self, place: str, function: Callable[..., Any], *args: Any) -> Any:
+        """Call the function of a step, and wait until its end is told."""
+        self._calling[place] += 1
+        try:
+            return await function(*args)
+        finally:
+            self._calling -= Counter([place])
+            if self._held is not None:
+                if not self._calling:
+                    self._held.set()
+                await self._until_told()
 
     def _begin(self) -> float:
         """Return when a call begins that is made now."""
@@ -99,6 +149,7 @@ class Plain:
         """Wait until every task waits: nothing starts before, and what is cancelled until then never does. After an absence all
         that was over is told before."""
         await asyncio.sleep(self._begin() - time.monotonic() + SOON)
+        await self._until_told()
 
     async def _next_attempt(self) -> None:
         """Wait for the next attempt where one has failed: what ended meanwhile is told then, in the order in which it ended."""
@@ -167,7 +218,7 @@ class Plain:
                 self._begun.add(place)
                 self.running[place] = tried + 1 == retry["max_attempts"] or not step.retryable
                 try:
-                    value = await function(*args)
+                    value = await self._called(place, function, *args)
                     await self._next_attempt()
                     return value
                 except (NonRetryable, OSError) as error:
@@ -180,6 +231,14 @@ class Plain:
         before = len(self.world.calls), frozenset(self.world.children), frozenset(self.state)
         self.told_at.setdefault(place, (time.monotonic(), *before))
         raise failure
+
+    def now_known(self) -> tuple[float, set[str], set[str], set[tuple[str, int]]]:
+        """Return the time, the steps whose failure is not told, those whose function runs, and the calls that were cut off."""
+        return time.monotonic(), self.unsaid(), set(self.running), set(self.cut)
+
+    def note_failure(self) -> None:
+        """Note what there is when the function fails that may be tried again."""
+        self.at_failure = self.now_known()
 
     def _failed(self, name: str, place: str, error: Exception) -> StepFailed:
         failure = StepFailed(f"step {name} failed: {error}", name=name, type=type(error).__name__)
@@ -204,6 +263,7 @@ class Plain:
     async def _end(self, place: str) -> None:
         """Wait until a child's end is told: another result may be told first."""
         await asyncio.sleep(SOON + self.world.delay(f"end of {place}"))
+        await self._until_told()
 
     async def run(self, ref: str, parameters: dict[str, Any]) -> Any:
         await self._start(parameters["place"])

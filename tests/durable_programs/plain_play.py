@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,8 +12,9 @@ from typing import Any
 from penstock import NonRetryable
 from penstock.errors import StepFailed
 from tests.durable_programs.absences import Absences
+from tests.durable_programs.end_requests import RequestedEnd
 from tests.durable_programs.interpreter import Interpreter, leaves
-from tests.durable_programs.plain import GRACE, PAUSE, Holds, Plain, Rounds, cancel_all
+from tests.durable_programs.plain import GRACE, PAUSE, SOON, Holds, Plain, Rounds, cancel_all
 from tests.durable_programs.statements import Program, span
 from tests.durable_programs.virtual_time import Stuck, run_virtually
 from tests.durable_programs.world import MARK, World
@@ -86,15 +86,19 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
     outside = asyncio.all_tasks()
     main = asyncio.create_task(play)
     end = asyncio.create_task(_end(plain, main, last, outside))
-    if program.cancelled is None:
+    if plain.requested is None:
         return await end
-    absences, instant = plain.world.absences, span("cancel", program.cancelled)
-    plain.instants.append(instant)
-    cancelled = absences.cancelled_at(instant)
-    loop.call_at(cancelled, main.cancel)
-    await asyncio.wait({end}, timeout=absences.begins_at(cancelled) + GRACE - loop.time())
+    plain.instants.append(plain.requested.instant)
+    told, again = plain.end_told_at(), plain.requested.again
+    loop.call_at(told, main.cancel)
+    over = plain.world.absences.begins_at(told) + GRACE
+    if again is not None:
+        over = min(over, plain.requested.instant + again)
+    await asyncio.wait({end}, timeout=over - loop.time())
     if end.done():
-        return end.result()
+        outcome, error = end.result()
+        is_cancelled = outcome[0] == "failed" and error is None and plain.is_ending(within=10 * SOON)
+        return (("cancelled",) if is_cancelled else outcome), error
     plain.world.closed = True
     return ("cancelled",), None
 
@@ -111,10 +115,13 @@ async def _end(
     except asyncio.CancelledError:
         outcome = ("cancelled",)
     except Exception as error:
-        if not last and not final(error):
+        if not last and not final(error) and not plain.is_ending():
             await _until_all_wait()
-            plain.world.closed = True
-            return failed_as(error), error
+            plain.note_failure()
+            await plain.finish_running()
+            if not plain.is_ending():
+                plain.world.closed = True
+                return failed_as(error), error
         outcome = failed_as(error)
     await _until_all_wait()
     while tasks := asyncio.all_tasks() - {mine} - outside:
@@ -136,9 +143,13 @@ def play(
     late_starts: float = 0.0,
     absences: Absences | None = None,
     holds: Holds | None = None,
+    requested: RequestedEnd | None = None,
 ) -> Play:
     """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is.
-    `absences`, and the `holds` of calls that a crash cut off, are those of the run that it is compared with."""
+    `absences`, the `holds` of calls that a crash cut off, and the `requested` end are those of the run that it is compared
+    with."""
+    if requested is None and program.cancelled is not None:
+        requested = RequestedEnd(span("cancel", program.cancelled))
     rounds: Rounds = defaultdict(list)
     held: Holds = dict(holds or {})
     failures: list[float] = []
@@ -163,13 +174,14 @@ def play(
             held,
             failures,
             before,
+            requested,
         )
         before = plain
         tried: list[tuple[Any, BaseException | None, float, set[str], set[str], set[tuple[str, int]]]] = []
 
         async def attempt(plain: Plain = plain, last: bool = attempts <= 0, tried: list[Any] = tried) -> None:
-            ended = (*await _attempt(plain, last), time.monotonic(), plain.unsaid(), set(plain.running))
-            tried.append((*ended, set(plain.cut)))
+            ended = await _attempt(plain, last)
+            tried.append((*ended, *(plain.at_failure or plain.now_known())))
 
         try:
             run_virtually(attempt())

@@ -5,13 +5,17 @@ from __future__ import annotations
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
-from tests.durable_programs.agreement import check_crashed
+from tests.durable_programs.agreement import check_crashed, check_ended
+from tests.durable_programs.end_requests import EndPoint
 from tests.durable_programs.statements import Program
-from tests.durable_programs.strategies import Kind, crash_points, late_attempts, programs
+from tests.durable_programs.strategies import Kind, crash_points, ends, late_attempts, programs
 
 PROGRAMS_OF_PART = 200
 PARTS: dict[Kind, range] = {"again": range(6, 10), "once": range(6)}
 """The seeds of the parts of each kind of program."""
+PROGRAMS_OF_ENDS = 100
+PARTS_OF_ENDS: dict[Kind, range] = {"again": range(100, 103), "once": range(100, 102)}
+"""The same of programs that are asked to end, which takes longer."""
 
 
 def check_programs(kind: Kind, part: int) -> None:
@@ -31,6 +35,32 @@ def check_programs(kind: Kind, part: int) -> None:
         check_crashed(program, points, late)
 
     check()
+
+
+def check_requested_ends(kind: Kind, part: int) -> None:
+    """Play the programs of a part, each asked to end at some points. Raises Disagreement."""
+
+    @seeded(part)
+    @settings(
+        max_examples=PROGRAMS_OF_ENDS,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(programs(depth=2, only=kind), ends)
+    def check(program: Program, requests: list[EndPoint]) -> None:
+        check_ended(program, (), requests)
+
+    check()
+
+
+def check_all_requested_ends() -> None:
+    """Play the programs of all parts that are asked to end. Raises Disagreement."""
+    for kind, parts in PARTS_OF_ENDS.items():
+        for part in parts:
+            check_requested_ends(kind, part)
 
 
 def check_all_programs() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from penstock import DurableContext
 from tests.durable_programs import statements as s
+from tests.durable_programs.end_requests import EndPoint
 from tests.durable_programs.statements import ALWAYS, Program, Statement
 
 Statements = st.SearchStrategy[Statement]
@@ -177,10 +178,7 @@ def programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Progra
     kind: Kind = "again" if draw(st.integers(0, 2)) == 2 else "once"
     kind = only or kind
     root = s.Block(draw(several(body(kind, depth), 1, 4)))
-    hours = any(isinstance(part, s.Step) and part.hours for _, part in Program(root).places)
-    cancelled = (
-        kind == "once" and not hours and draw(st.integers(0, 11)) == 11
-    )  # the kit cancels only what waits
+    cancelled = draw(st.integers(0, 11)) == 11
     sent = st.lists(st.tuples(signals, st.integers(0, 4)), max_size=4).map(tuple)
     return Program(
         root,
@@ -194,3 +192,14 @@ late_attempts = st.dictionaries(st.integers(0, 4), st.integers(1, 6), min_size=1
 """For how many days after which suspension no worker has time for the run."""
 crash_points = st.lists(st.one_of(st.integers(0, 40), st.integers(-8, -1)), max_size=3, unique=True)
 """Commits from the beginning, and from the end, where compensations are."""
+ends = st.lists(
+    st.builds(
+        EndPoint,
+        nth=st.integers(0, 40),
+        share=st.sampled_from((0.5, 0.1, 0.9)),
+        turns=st.one_of(st.none(), st.integers(0, 14)),
+        again=st.one_of(st.none(), st.none(), st.none(), st.floats(0.01, 5)),
+    ),
+    max_size=2,
+)
+"""When the end of a run is requested, in runs of their own."""

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from penstock import DurableContext, NonRetryable, Trigger, action
+from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
 from penstock.operate.durable_steps import steps_of
+from penstock_worker.attempts.runner import Runner
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
 
 CALLS: Counter[str] = Counter()
+MAY_FAIL = asyncio.Event()
 paid = Trigger("dur.paid")
 
 
@@ -232,6 +235,89 @@ async def test_a_failed_function_that_is_cancelled_is_undone(house: Installation
         await house.client.result(id, timeout=20)
     assert failed.value.status == "cancelled"
     assert {"undone": 1, "undone slowly": 1} | ({"begun": 1} if hangs else {}) == CALLS
+    await house.quiet()
+    await house.sound()
+
+
+@action(pack="dur", retry={"max_attempts": 3, "initial_delay": 3600, "max_delay": 3600})
+async def fails_when_told(ctx: DurableContext) -> None:
+    ctx.on_failure(note, "undone")
+    await ctx.step("fails", wait_and_fail)
+
+
+async def wait_and_fail() -> None:
+    CALLS["begun"] += 1
+    await MAY_FAIL.wait()
+    raise ConnectionError("away")
+
+
+async def test_cancelled_function_that_fails_is_undone_at_once(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its attempt fails before the worker learns of the cancellation: the next attempt does not wait for its delay."""
+    monkeypatch.setattr(Runner, "cancel", lambda runner, ids: None)
+    MAY_FAIL.clear()
+    await house.start(fails_when_told)
+    id = await house.client.start("dur.fails_when_told")
+    while not CALLS["begun"]:
+        await asyncio.sleep(0.01)
+    assert await house.client.cancel(id) == 1
+    MAY_FAIL.set()
+    with pytest.raises(ExecutionFailed) as failed:
+        await house.client.result(id, timeout=20)
+    assert failed.value.status == "cancelled"
+    assert CALLS == {"begun": 1, "undone": 1}
+    await house.quiet()
+    await house.sound()
+
+
+@action(pack="dur")
+async def never_clean(ctx: DurableContext, seconds: float) -> None:
+    try:
+        await ctx.sleep(seconds)
+    finally:
+        CALLS["cleans"] += 1
+        await ctx.step("hangs", asyncio.Event().wait)
+
+
+async def test_cancelled_function_whose_attempt_has_not_begun_is_undone(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker receives the request when it has claimed the attempt, and before the first step of the attempt's task."""
+    start = Runner._start
+
+    def cancelled_at_once(runner: Runner, owned: OwnedAttempt) -> None:
+        start(runner, owned)
+        if owned.event.attempt == 2:
+            runner.cancel([owned.event.execution_id])
+
+    monkeypatch.setattr(Runner, "_start", cancelled_at_once)
+    await house.start(cleaning, suspend_after=1.0)
+    id = await house.client.start("dur.cleaning", {"seconds": 3600})
+    await house.until("select 1 from suspended")
+    assert await house.client.cancel(id) == 1
+    with pytest.raises(ExecutionFailed) as failed:
+        await house.client.result(id, timeout=20)
+    assert failed.value.status == "cancelled"
+    assert CALLS == {"book": 1, "clean": 1, "undone": 1, "undone first": 1}
+    await house.quiet()
+    await house.sound()
+
+
+@pytest.mark.parametrize("seconds", [3600, 0.9])
+async def test_function_that_is_cancelled_twice_ends_at_once(house: Installation, seconds: float) -> None:
+    await house.start(never_clean, suspend_after=1.0, grace=300)
+    id = await house.client.start("dur.never_clean", {"seconds": seconds})
+    await house.until("select 1 from step where kind = 'sleep'")
+    if seconds > 1:
+        await house.until("select 1 from suspended")
+    assert await house.client.cancel(id) == 1
+    while not CALLS["cleans"]:
+        await asyncio.sleep(0.01)
+    assert await house.client.cancel(id) == 1
+    with pytest.raises(ExecutionFailed) as failed:
+        await house.client.result(id, timeout=20)
+    assert failed.value.status == "cancelled"
     await house.quiet()
     await house.sound()
 

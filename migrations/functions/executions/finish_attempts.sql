@@ -1,7 +1,8 @@
 -- End attempts of a worker: the executions become final, requested again (a retry, a deferral), or waiting. The fence is the
 -- attempt and the claim (I2): an execution that another worker has claimed since, or that the sweeper has taken back, is not
 -- moved and is not in `moved`. Slots are freed and the next waiters promoted in the same transaction (I5).
--- An execution with a requested end gets that end, unless it completed. An attempt without a delay to the next one was handed
+-- An execution with a requested end gets that end, unless it completed. A durable function that has to clean up begins its next
+-- attempt without a delay. An attempt without a delay to the next one was handed
 -- back: its execution keeps its place in line. The values that a deferral carries over to the next attempt, and the question
 -- of an inquiry, are kept with the attempt.
 -- planner: hashed_planned_once
@@ -27,7 +28,7 @@ begin
             ready_at = case when d.status = 'requested' and d.delay is not null
                        then greatest(d.until, clock_timestamp() + make_interval(secs => d.delay)) else e.ready_at end,
             since = case when d.delay is null then clock_timestamp() end,
-            not_before = case when d.status <> 'requested' or e.status = 'canceling' then null
+            not_before = case when d.status <> 'requested' or e.ends_as is not null then null
                          when d.until > clock_timestamp() then d.until
                          when d.delay > 0 then clock_timestamp() + make_interval(secs => d.delay) end,
             finished_at = case when d.status not in ('requested', 'waiting') or e.status = 'canceling' then clock_timestamp() end,

@@ -12,6 +12,7 @@ from uuid import UUID
 import structlog
 
 from penstock.attempts.owned_attempt import OwnedAttempt, share_secrets
+from penstock.engine.durable.drive import END_AT_ONCE
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending, Unfinished
@@ -74,7 +75,7 @@ class Runner:
     def _start(self, owned: OwnedAttempt) -> None:
         id, executor = owned.event.execution_id, executor_name(owned.version.action, owned.of_route)
         task = asyncio.create_task(self._run(owned))
-        self.running[id] = Running(owned, task)
+        self.running[id] = Running(owned, task, is_durable=getattr(owned.version.action, "durable", False))
         task.add_done_callback(lambda _: self._ended(owned, executor))
 
     def _ended(self, owned: OwnedAttempt, executor: str) -> None:
@@ -167,6 +168,10 @@ class Runner:
         running = self.running.pop(owned.event.execution_id)
         if running.claim_lost:
             self._backend.discard(owned, known_to_be_lost=running.known_to_be_lost)
+        elif (
+            running.cancelled and running.is_durable and not running.is_executing and owned.event.attempt > 1
+        ):
+            self._end(owned, NOT_BEGUN)  # the next attempt undoes what earlier attempts did
         elif running.cancelled:
             self._backend.end(owned, Ending(CANCELLED), running.costs)
         elif running.is_executing:  # the worker drains, or gives the attempt up
@@ -257,6 +262,13 @@ class Runner:
             if running is not None and not running.cancelled:
                 running.cancelled = True
                 running.task.cancel()
+
+    def end_clean_up(self, ids: Sequence[UUID]) -> None:
+        """End the durable functions among `ids` that clean up here, because their end was requested once more."""
+        for id in ids:
+            running = self.running.get(id)
+            if running is not None and running.is_durable and running.cancelled:
+                running.task.cancel(END_AT_ONCE)
 
     def lose(self, ids: Sequence[UUID], *, confirmed: bool) -> None:
         """End attempts with claims that are lost, or may be, without a report. `confirmed`: the database confirmed

@@ -46,7 +46,9 @@ async def obey_broadcasts(
             unheld |= dict.fromkeys(named(broadcasts), now + REMEMBERED_S)
             arrived = [id for id in unheld if id in held]
             if arrived:
-                runner.cancel(await attempts.canceling(session, arrived))
+                requested = await attempts.canceling(session, arrived)
+                runner.cancel(list(requested))
+                runner.end_clean_up([id for id, canceling in requested.items() if canceling])
             remaining = [(id, until) for id, until in unheld.items() if until > now and id not in held]
             unheld = dict(remaining[-REMEMBERED:])
     finally:

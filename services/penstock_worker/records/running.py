@@ -14,7 +14,8 @@ from penstock.attempts.owned_attempt import OwnedAttempt
 class Running:
     """A running attempt. `is_executing`: its task executor has it, so that it may have had effects. `cancelled`: its end was
     requested. `claim_lost`: its claim is lost, or may be. `known_to_be_lost`: the database confirmed that. `given_up`: the
-    reason why this worker ends it, if not because it stops. `costs`: the true costs that it has reported so far, by unit."""
+    reason why this worker ends it, if not because it stops. `is_durable`: a durable function, which cleans up once its end was
+    requested. `costs`: the true costs that it has reported so far, by unit."""
 
     attempt: OwnedAttempt
     task: asyncio.Task[None]
@@ -23,6 +24,7 @@ class Running:
     claim_lost: bool = False
     known_to_be_lost: bool = False
     given_up: str | None = None
+    is_durable: bool = False
     costs: Mapping[str, Decimal] = field(default_factory=dict)
 
     @property

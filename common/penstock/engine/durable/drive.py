@@ -28,6 +28,8 @@ from penstock.language.moves import CANCELLED, TIMEOUT
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome, TaskError
 
+END_AT_ONCE = "the end of the run was requested once more"
+"""The message of the cancellation of an attempt that may not clean up any more."""
 Function = Callable[..., Coroutine[Any, Any, Any]]
 
 
@@ -56,7 +58,8 @@ class Attempt:
 
     async def run(self, arguments: Mapping[str, Any]) -> Outcome:
         """Run the attempt, and return its outcome. Raises ClaimLost, and CancelledError where the attempt was ended from
-        outside. A function that was asked to end, and returned a result nevertheless, completes."""
+        outside. A function that was asked to end, and returned a result nevertheless, completes. An attempt that another
+        attempt follows ends as it would have without the request: the next attempt cleans up and undoes."""
         inside = asyncio.create_task(self._inside(arguments))
         try:
             return await asyncio.shield(inside)
@@ -65,8 +68,8 @@ class Attempt:
                 await self._end(inside, await self._end_to_tell(cancelled))
             if self._backend.asked_to_end() and not inside.cancelled():
                 outcome = inside.result()
-                # The next attempt of a suspended run is told its end.
-                if outcome.kind in ("completed", "suspended"):
+                # The request may come after the attempt has decided that another one follows.
+                if outcome.kind in ("completed", "suspended", "deferred") or self._retried(outcome):
                     return outcome
             raise
         finally:
@@ -78,7 +81,10 @@ class Attempt:
         return None if self._core is None else self._core.journal
 
     async def _end_to_tell(self, cancelled: asyncio.CancelledError) -> str | None:
-        """Return the status as which the function is told to end the run; None if only this attempt is over."""
+        """Return the status as which the function is told to end the run; None if only this attempt is over, or the function
+        may not clean up any more."""
+        if END_AT_ONCE in cancelled.args:
+            return None
         if self._backend.asked_to_end():
             return await self._requested_end()
         is_last = TIME_IS_UP in cancelled.args and not self._retried(Outcome.timed_out(0))

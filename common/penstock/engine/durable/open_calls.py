@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
@@ -264,6 +265,14 @@ class OpenCalls(ABC):
         waiting = self._core.waiting
         waiting.begin_work()
         call.task = self._outside.create_task(self._work(call), context=call.context)
+        call.task.add_done_callback(partial(self._end_unbegun, waiting, call))
+
+    def _end_unbegun(self, waiting: Waiting, call: Call, task: asyncio.Task[None]) -> None:
+        """End the work for a call if its task was cancelled before its first step: `_work` has not run."""
+        if task.cancelled() and waiting.verdict is None:
+            waiting.end_work()
+            if call.cancelling and call.number is None and call.answer is None:
+                self._give_up(call)
 
     async def _work(self, call: Call) -> None:
         waiting = self._core.waiting

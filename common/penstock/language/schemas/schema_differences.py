@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from penstock.language.schemas.equality import key
-from penstock.language.schemas.schema_tree import LISTS, NAMED, ONE
+from penstock.language.schemas.schema_tree import LISTS, NAMED, ONE, normalise
 from penstock.language.terms.options import dotted
 from penstock.language.terms.sources import Location
 
@@ -25,7 +25,8 @@ LONGEST_VALUE = 80
 def schema_differences(defined: Mapping[str, Any], offered: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each place where the schema of a worker (`offered`) differs from that of the definition. Both are
     in normal form. Descriptions and marks of secrets are not compared."""
-    yield from _differences((), _bare(defined), _bare(offered))
+    # A branch of `anyOf` without its title may be a bare type, which the normal form writes in another way.
+    yield from _differences((), *(_bare(normalise(_bare(schema))) for schema in (defined, offered)))
 
 
 def _differences(place: Location, defined: Any, offered: Any) -> Iterator[str]:

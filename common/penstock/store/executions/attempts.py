@@ -324,10 +324,12 @@ async def overdue(session: Session, longer: float, limit: int) -> list[OverdueAt
 
 
 CANCELING = """
-select id from execution where id = any($1::uuid[]) and (status = 'canceling' or status = 'running' and ends_as is not null)
+select id, status = 'canceling' as canceling from execution
+where id = any($1::uuid[]) and (status = 'canceling' or status = 'running' and ends_as is not null)
 """
 
 
-async def canceling(session: Session, ids: Sequence[UUID]) -> list[UUID]:
-    """Filter `ids` to the executions with a requested end."""
-    return [row["id"] for row in await session.fetch(CANCELING, list(ids))]
+async def canceling(session: Session, ids: Sequence[UUID]) -> dict[UUID, bool]:
+    """Filter `ids` to the executions with a requested end. The value is true if the status is canceling: that of a durable
+    function is so only after a second request."""
+    return {row["id"]: row["canceling"] for row in await session.fetch(CANCELING, list(ids))}

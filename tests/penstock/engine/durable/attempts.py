@@ -70,8 +70,13 @@ def memory_of_run() -> Memory:
 def attempt_of(
     backend: AttemptMemory, function: Callable[..., Any], *, grace: float = 10.0, retried: bool = False
 ) -> Attempt:
-    """Return an attempt that stays on its worker for 5 s where its backend lets it."""
-    return Attempt(backend, function, limit=LIMIT, warm=5.0, grace=grace, retried=lambda outcome: retried)
+    """Return an attempt that stays on its worker for 5 s where its backend lets it. `retried`: another attempt follows a failure,
+    unless that is final."""
+
+    def is_retried(outcome: Outcome) -> bool:
+        return retried and (outcome.error is None or outcome.error.retryable is not False)
+
+    return Attempt(backend, function, limit=LIMIT, warm=5.0, grace=grace, retried=is_retried)
 
 
 async def outcome_of(

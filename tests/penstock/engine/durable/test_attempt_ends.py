@@ -352,6 +352,34 @@ async def test_failed_function_is_undone_when_its_end_is_requested(function: Any
     assert {key: record.status for key, record in memory.records.items()} == before
 
 
+async def _fails_at_once(ctx: DurableContext) -> None:
+    ctx.on_failure(_note)
+    raise ConnectionError
+
+
+async def _defers_at_once(ctx: DurableContext) -> None:
+    ctx.on_failure(_note)
+    if (await ctx.step("first", _note)) == "clean":
+        raise Defer(delay=1)
+
+
+@pytest.mark.parametrize("function", [_fails_at_once, _defers_at_once])
+@pytest.mark.parametrize("turns", range(12))
+async def test_end_requested_in_last_turns_of_attempt_undoes(function: Any, turns: int) -> None:
+    """Another attempt follows the one that has failed or is deferred. The request comes so many turns after its begin, before
+    the decision or after it."""
+    memory = memory_of_run()
+    task = asyncio.create_task(attempt_of(Outside(memory, asked=True), function, retried=True).run({}))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    memory.ends_as = "cancelled"
+    task.cancel()
+    await asyncio.wait({task}, timeout=60)
+    if not task.cancelled():  # the attempt was over, or its outcome lets another one follow
+        await outcome_of(Outside(memory), function, retried=True)
+    assert turns == 0 or memory.records[UNDONE].status == COMPLETED
+
+
 async def test_steps_that_finish_after_a_failure_are_told_before_the_end() -> None:
     memory = memory_of_run()
     attempt = attempt_of(Outside(memory, asked=True), _fails_beside_steps, retried=True)

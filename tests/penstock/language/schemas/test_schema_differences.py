@@ -42,6 +42,21 @@ CASES: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         [],
     ),
     (
+        {"n": {"anyOf": [{"type": "string", "title": "Name"}, {"type": "null"}]}},
+        {"n": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+        [],
+    ),
+    (
+        {
+            "n": {
+                "type": "array",
+                "items": {"anyOf": [{"type": "string", "description": "A name"}, {"type": "null"}]},
+            }
+        },
+        {"n": {"type": "array", "items": {"type": ["null", "string"]}}},
+        [],
+    ),
+    (
         {"n": {"anyOf": [{"minLength": 1}, {"maximum": 2}]}},
         {"n": {"anyOf": [{"minLength": 3}, {"maximum": 2}]}},
         [
