@@ -171,7 +171,7 @@ class Runner:
         elif (
             running.cancelled and running.is_durable and not running.is_executing and owned.event.attempt > 1
         ):
-            self._end(owned, NOT_BEGUN)  # the next attempt undoes what earlier attempts did
+            self._backend.end(owned, NOT_BEGUN)  # the next attempt undoes what earlier attempts did
         elif running.cancelled:
             self._backend.end(owned, Ending(CANCELLED), running.costs)
         elif running.is_executing:  # the worker drains, or gives the attempt up

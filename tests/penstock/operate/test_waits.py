@@ -154,7 +154,7 @@ async def delayed(scene: Scene) -> UUID:
 )
 async def debounced(scene: Scene) -> UUID:
     await scene.desk.open()
-    burst = {"debounce": 3600, "debounce_key": "a", "at_most": 7200}
+    burst: dict[str, Any] = {"debounce": 3600, "debounce_key": "a", "at_most": 7200}
     await scene.house.client.start("shop.charge", {}, **burst)
     return await scene.house.client.start("shop.charge", {}, **burst)
 
