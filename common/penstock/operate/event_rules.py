@@ -108,9 +108,9 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
         return "its window has just closed"
     ends_at = progress.ends_at + compiled.window.lateness
     return (
-        f"the event waits in a window with {_several(len(waiting))}, itself included. The window "
+        f"the event waits in a window that holds {_several(len(waiting))}, this one included. The window "
         f"{compiled.window.state(progress.filled, compiled.triggers)}. "
-        f"It closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC at the earliest"
+        f"It stays open at least until {ends_at:%Y-%m-%d %H:%M:%S} UTC"
     )
 
 
@@ -125,7 +125,7 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
         closing = (
             ""
             if burst.due_at is None
-            else f", which closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC at the earliest"
+            else f", which stays open at least until {burst.due_at:%Y-%m-%d %H:%M:%S} UTC"
         )
         return {"why": f"the event waits in an open burst of {_several(burst.events)}{closing}"}
     noun = "burst" if burst.fits is None else "match"

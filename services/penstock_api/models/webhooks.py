@@ -20,7 +20,8 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="The header that carries the secret, if the signature is of the kind `secret`. Default: X-Webhook-Secret.",
+        description="The header that carries the secret. It is used only if the signature kind is `secret`. "
+        "Default: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
         default=None,

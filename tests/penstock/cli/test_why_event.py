@@ -23,9 +23,12 @@ async def test_why_names_the_window_and_burst_of_an_event(house: Installation) -
     assert explained.code == 0, explained.err
     window, burst = explained.out.splitlines()
     assert window.startswith(
-        "till.alarm: it is in an open window with 2 events. The window needs 1 more event of till.paid. It closes at "
+        "till.alarm: the event waits in a window that holds 2 events, this one included. The window needs 1 more event of "
+        "till.paid. It stays open at least until "
     )
-    assert burst.startswith("till.book_large: it is in an open burst of 2 events, which closes at ")
+    assert burst.startswith(
+        "till.book_large: the event waits in an open burst of 2 events, which stays open at least until "
+    )
     document = (await penstock("why", first, "--json")).document
     assert [verdict["rule"] for verdict in document["rules"]] == ["till.alarm", "till.book_large"]
 
