@@ -340,9 +340,7 @@ class RouteTakes:
         await self._settle(subscription, *await self._decoded(subscription, deliveries))
 
     async def take_parked(self) -> None:
-        """Give parked work to takes that wait. Each of them is asked for once. Without a take, the next one is asked for."""
-        if not any(take.waits for take in self._takes):
-            return
+        """Give parked work to takes that wait. Each of them is asked for once."""
         self.parked = False
         for take in list(self._takes):
             if take.waits and not take.turn.locked():
