@@ -45,7 +45,7 @@ def test_input_delay_and_route_are_rendered_for_each_item() -> None:
         ("input: '{{ parameters.n }}'", "task `a`, input: it gives a int, not a mapping"),
         (
             "input: {a: {b: '{{ parameters.q }}'}}",
-            "task `a`, input: At a.b: `{{ parameters.q }}`: there is no `q`",
+            "task `a`, input: in `a.b`: `{{ parameters.q }}`: no field `q`",
         ),
     ],
 )
@@ -92,7 +92,7 @@ def test_an_event_is_waited_for_with_the_values_of_now() -> None:
     }
     assert matches(start.body["filter"], start.body["bound"], {"payload": {"id": 7, "n": 2}})
     assert not matches(start.body["filter"], start.body["bound"], {"payload": {"id": 7, "n": 1}})
-    with pytest.raises(ExpressionError, match="there is no `n`"):
+    with pytest.raises(ExpressionError, match="no field `n`"):
         matches(start.body["filter"], start.body["bound"], {"payload": {"id": 7}})
     assert started(world, "any").body == {"filter": None, "bound": {}}
     assert matches(None, {}, {})
