@@ -23,6 +23,8 @@ class Worker:
         self.deliveries: asyncio.Queue[list[Delivery]] = asyncio.Queue()
         self.held_ids: set[UUID] = set()
         self.cancelled: list[UUID] = []
+        self.canceling: set[UUID] = set()
+        self.ended_at_once: list[UUID] = []
         self.questions = 0
 
     async def listen(self) -> Any:
@@ -33,9 +35,9 @@ class Worker:
 
     async def close(self) -> None: ...
 
-    async def fetch(self, sql: str, ids: Sequence[UUID]) -> list[dict[str, UUID]]:
+    async def fetch(self, sql: str, ids: Sequence[UUID]) -> list[dict[str, Any]]:
         self.questions += 1
-        return [{"id": id} for id in ids]
+        return [{"id": id, "canceling": id in self.canceling} for id in ids]
 
     @property
     def slots(self) -> Worker:
@@ -46,6 +48,9 @@ class Worker:
 
     def cancel(self, ids: Sequence[UUID]) -> None:
         self.cancelled += ids
+
+    def end_clean_up(self, ids: Sequence[UUID]) -> None:
+        self.ended_at_once += ids
 
     def send(self, *ids: UUID) -> None:
         body = CancelRequested(ids=list(ids)).model_dump_json().encode()
@@ -65,6 +70,16 @@ async def listening(monkeypatch: pytest.MonkeyPatch) -> Any:
     yield worker
     worker.deliveries.put_nowait([])
     await asyncio.wait_for(task, 20)
+
+
+async def test_second_request_ends_the_clean_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    once, twice = new_id(), new_id()
+    async with listening(monkeypatch) as worker:
+        worker.held_ids = {once, twice}
+        worker.canceling = {twice}
+        worker.send(once, twice)
+        await worker.until_cancelled(once, twice)
+        assert worker.ended_at_once == [twice]
 
 
 async def test_held_execution_is_cancelled_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
