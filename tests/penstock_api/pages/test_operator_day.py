@@ -140,10 +140,10 @@ async def test_schedule_shows_its_fires_before_it_is_saved(page: Page, site: Sit
         Time_zone="Europe/Paris",
         Action_or_workflow="depot.confirm",
     )
-    await form.get_by_role("button", name="Show its next fires").click()
+    await form.get_by_role("button", name="Show the next start times").click()
     await expect(page.locator("form.start .problem")).to_contain_text("cron")
     await fill(form, Expression="0 2 * * 1")
-    await form.get_by_role("button", name="Show its next fires").click()
+    await form.get_by_role("button", name="Show the next start times").click()
     fires = await page.locator("#tried li").all_inner_texts()
     assert len(fires) == 10
     assert all(fire.startswith("Mon") and " 02:00:00" in fire for fire in fires)

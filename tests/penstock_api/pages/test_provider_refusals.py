@@ -139,7 +139,7 @@ async def test_a_provider_that_is_down_says_so_and_is_asked_again(
         assert "another" not in says(refused).replace("is another", "")
     nowhere = app_of(api, provider, oidc_issuer=f"{provider.issuer}/")
     async with browser_of(nowhere) as lost:
-        assert "to the last slash" in says(await lost.get("/sign-in/provider"))
+        assert "also at its last slash" in says(await lost.get("/sign-in/provider"))
 
 
 async def test_too_many_vain_sign_ins_have_to_wait(
