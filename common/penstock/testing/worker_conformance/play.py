@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from penstock.errors import InvalidInput
 from penstock.language.terms.options import did_you_mean
 from penstock.testing.worker_conformance.cases import CASES, OF_GATEWAYS
-from penstock.testing.worker_conformance.surroundings import surroundings
+from penstock.testing.worker_conformance.surroundings import HandedBack, Surroundings, surroundings
 
 LONGEST_S = 300.0
 """Seconds that a case may take."""
+TRIES = 3
+"""The number of times that a case is played at most, if its worker hands back attempts."""
 SHORT = (
     *(
         "result_object",
@@ -58,17 +60,37 @@ async def play(
                 yield Verdict(name, 0.0, None, OF_GATEWAYS[name])
                 continue
             began = time.monotonic()
-            fault = None
-            try:
-                async with asyncio.timeout(LONGEST_S):
-                    await house.only_worker()
-                    await CASES[name](house)
-            except AssertionError as error:
-                fault = str(error) or "a promise was broken"
-            except Exception as error:
-                fault = f"{type(error).__name__}: {error}".rstrip(": ")
-            house.proxy.clear()
-            house.network.mend()
-            if fault is not None:  # the next case begins with another worker
-                await house.end_workers()
+            fault = await fault_in(house, name)
             yield Verdict(name, time.monotonic() - began, fault)
+
+
+async def fault_in(house: Surroundings, name: str) -> str | None:
+    """Play a case, and again if its worker hands an attempt back. Return what the worker did wrong, or None."""
+    for _ in range(TRIES):
+        try:
+            return await _fault(house, name)
+        except HandedBack as error:
+            fault = str(error)
+    return fault
+
+
+async def _fault(house: Surroundings, name: str) -> str | None:
+    """Play a case once. Return what the worker did wrong. Raises HandedBack."""
+    conforms = False
+    try:
+        async with asyncio.timeout(LONGEST_S):
+            await house.only_worker()
+            await CASES[name](house)
+        conforms = True
+        return None
+    except HandedBack:
+        raise
+    except AssertionError as error:
+        return str(error) or "a promise was broken"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}".rstrip(": ")
+    finally:
+        house.proxy.clear()
+        house.network.mend()
+        if not conforms:  # the next case begins with another worker
+            await house.end_workers()

@@ -169,6 +169,10 @@ class Gateways:
             await self.kill(port)
 
 
+class HandedBack(Exception):
+    """The worker has handed an attempt back before it had begun, as one without a free slot may. The case is played again."""
+
+
 class Surroundings:
     """The installation and the worker of a case. A worker reaches the installation over `network`: a proxy before gateways, or a
     link to the database. `variables` is the environment that tells it where that is."""
@@ -289,14 +293,16 @@ class Surroundings:
                 await asyncio.sleep(0.05)
 
     async def until_running(self, id: UUID, attempt: int = 1, seconds: float = 30) -> None:
-        """Wait until this attempt of an execution runs, or a later one, and its worker has said so. A worker without a free slot
-        hands an attempt back."""
+        """Wait until an attempt of an execution runs, and its worker has said so. Raises HandedBack if a later one runs."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while True:
                     lines = await log_lines.after_each(self.session, {id: (0, 0)})
-                    if any(line.attempt >= attempt and line.line == "begun" for _, line in lines):
+                    numbers = [line.attempt for _, line in lines if line.line == "begun"]
+                    if attempt in numbers:
                         return
+                    if any(number > attempt for number in numbers):
+                        raise HandedBack(f"attempt {attempt} was handed back before it had begun")
                     await asyncio.sleep(0.05)
         outcomes = await self.outcomes(id)
         raise AssertionError(
