@@ -66,7 +66,7 @@ Claiming = Callable[[Session, UUID, int], Awaitable[ClaimAnswer]]
 
 def end_of_wait(now: float, seconds: float) -> float:
     """Return the instant at which a wait ends. Long waits end together, a little early, at whole TOGETHER_S: a process that
-    wakes once for the takes of many idle workers costs half as much as one that wakes for each of them."""
+    wakes once for the takes of many idle workers costs less than one that wakes for each of them."""
     until = now + seconds
     return until if seconds < LONG_S else until // TOGETHER_S * TOGETHER_S
 
@@ -349,11 +349,13 @@ class RouteTakes:
     async def give_parked(self, take: Take) -> None:
         """Give a take parked work, if it waits."""
         async with take.turn:
-            take.worker.parkings[self.queue] = self.parking
             if take.waits:
                 await self._permits.settle(take)
-            if take.waits and not take.attempts and await self._claims.claim_parked(take, self.queue):
-                self.parked = True
+            if take.waits and not take.attempts:
+                parking = self.parking  # what is parked during the claim has another number
+                if await self._claims.claim_parked(take, self.queue):
+                    self.parked = True
+                take.worker.parkings[self.queue] = parking
             if take.attempts:
                 take.close()
                 self.remove(take)
@@ -477,14 +479,15 @@ class Takes:
     async def _look_for(self, take: Take, routes: Sequence[RouteTakes]) -> None:
         """Give a take what is parked on routes. Its worker is new, or had no take when it was parked, and those that were asked
         may lack the action."""
+        parkings = {route.queue: route.parking for route in routes}
         try:
             async with self._pool.session() as session:
-                queues = await remote_attempts.parked_queues(session, [route.queue for route in routes])
+                queues = await remote_attempts.parked_queues(session, list(parkings))
             for route in routes:
                 if route.queue in queues:
                     await route.give_parked(take)
                 else:
-                    take.worker.parkings[route.queue] = route.parking
+                    take.worker.parkings[route.queue] = parkings[route.queue]
         except Exception as error:  # look_for_parked looks again
             log.warning("gateway.parked_work_not_taken", reason=str(error), exc_info=not is_transient(error))
 
