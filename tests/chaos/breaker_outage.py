@@ -2,16 +2,18 @@
 
     python -m tests.chaos.breaker_outage --seconds 60 --rate 500
     python -m tests.chaos.breaker_outage --seconds 60 --rate 500 --transport rabbitmq
+    python -m tests.chaos.breaker_outage --seconds 60 --rate 500 --counts-running
 
 Two executors, two workers and a client. The service notes each call in a file, and the program compares the notes with the
-history. While the service is down, only the threshold, the calls under way at the opening and the probes reach it. After that all
-completes, in order.
+history. While the service is down, only the threshold, the calls under way at the opening and the probes reach it. If the breaker
+counts running calls, only the threshold and the probes do, and the calls of killed workers. After that all completes, in order.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import random
 import sys
 import tempfile
@@ -19,9 +21,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import SecretStr
 
+from penstock.language.terms.action_ref import ActionRef
 from penstock.settings import Settings
 from penstock.store.schema import migrate
 from penstock.store.session.database import Row
@@ -71,6 +75,8 @@ class Outage:
     """Calls of attempts that were claimed before the opening, and reached the service after it."""
     probes: int
     """Calls after the opening that were admitted after it."""
+    lost: int
+    """Calls of the service while it was down that were no probes, and were lost with their workers."""
     lost_probes: int
     beside: int
     """Probes that began while another attempt that was admitted after the opening was under way."""
@@ -80,6 +86,7 @@ class Outage:
     overtaken: int
     """Executions that were admitted for the first time after one with a higher number."""
     openings: int
+    counts_running: bool
 
     def __str__(self) -> str:
         calls = self.before + self.under_way + self.probes
@@ -87,7 +94,8 @@ class Outage:
             f"{self.submitted} executions, the service down for {self.seconds:.0f} s, {self.kills} kills, breaker opened "
             f"{self.openings} times\n"
             f"calls that reached the service while it was down: {calls} = {self.before} until the opening ({self.counted} "
-            f"counted, threshold {THRESHOLD}) + {self.under_way} under way at it + {self.probes} probes "
+            f"counted, threshold {THRESHOLD}; {self.lost} lost with a worker) + {self.under_way} under way at it + "
+            f"{self.probes} probes "
             f"({self.lost_probes} lost with a worker; {self.beside} beside another, {self.early} too early)\n"
             f"{self.completed} completed, the last one {self.drained:.1f} s after the service came back; "
             f"admissions out of order {self.out_of_order}, overtaken {self.overtaken}"
@@ -95,13 +103,12 @@ class Outage:
 
     def faults(self) -> list[str]:
         """Return the broken promises."""
-        at_most = WORKERS * CONCURRENCY
+        at_most = THRESHOLD + (self.lost if self.counts_running else WORKERS * CONCURRENCY)
         probes = 1 + int(self.seconds / PROBE_S) + self.lost_probes
         promises = {
             "not all completed": self.completed == self.submitted,
-            f"more than {THRESHOLD + at_most} calls until all under way had ended": self.before
-            + self.under_way
-            <= THRESHOLD + at_most,
+            f"more than {at_most} calls until all under way had ended": self.before + self.under_way
+            <= at_most,
             f"the breaker opened at {self.counted} failures": self.counted >= THRESHOLD,
             f"more than {probes} probes": self.probes <= probes,
             "two probes at once": self.beside == 0,
@@ -114,12 +121,13 @@ class Outage:
 
 async def run(
     house: Installation, database: str, broker: str | None, folder: Path,
-    *, seconds: float, rate: int, kill_every: float, seed: int,
+    *, seconds: float, rate: int, kill_every: float, seed: int, counts_running: bool = False,
 ) -> Outage:  # fmt: skip
-    """Stop the service under `rate` starts a second, and kill a process every `kill_every` seconds. The service stays down for
-    `seconds`, and until a probe has failed: where both workers were killed, the breaker opens late."""
+    """Stop the service under `rate` starts a second, and kill a process every `kill_every` seconds (0: none). The service stays
+    down for `seconds`, and until a probe has failed: where both workers were killed, the breaker opens late."""
     service, draw = Service(folder), random.Random(seed)
-    await house.apply(called_service.pay)
+    pay = called_service.pay_with_care if counts_running else called_service.pay
+    await house.apply(pay)
     with Fleet(
         database, broker, folder / "services.log",
         heartbeat_interval=1.0, stale_threshold=5.0, sweep_interval=0.5, restage_age=5.0,
@@ -143,14 +151,13 @@ async def run(
                 await asyncio.sleep(0.1)
 
         async def kill() -> None:
-            while not is_done.is_set():
-                await asyncio.sleep(kill_every)
+            while kill_every and not await _is_set_within(is_done, kill_every):
                 victim = draw.choice(fleet.alive)
                 fleet.kill(victim)
                 start(roles.pop(victim.pid))
 
         beside = [asyncio.create_task(watch()), asyncio.create_task(kill())]
-        submitting = asyncio.create_task(_submit(house, rate, 2 * LEAD_S + seconds))
+        submitting = asyncio.create_task(_submit(house, pay, rate, 2 * LEAD_S + seconds))
         await asyncio.sleep(LEAD_S)
         service.stop()
         down = time.time()
@@ -170,6 +177,7 @@ async def run(
     calls = [call for call in service.calls() if call.is_refused]
     late = [call for call in calls if call.at > first]
     probes = [call for call in late if attempts[call.execution, call.attempt]["claimed"] > first]
+    others = set(calls) - set(probes)
     beside_others, early = _spaced(probes, attempts)
     [[completed]] = await house.rows("select count(*) from execution where status = 'completed'")
     return Outage(
@@ -177,24 +185,33 @@ async def run(
         before=len(calls) - len(late),
         counted=sum(row["outcome"] == "failed" and row["ended"] <= first for row in attempts.values()),
         under_way=len(late) - len(probes), probes=len(probes),
+        lost=sum(attempts[call.execution, call.attempt]["outcome"] == "lost" for call in others),
         lost_probes=sum(attempts[probe.execution, probe.attempt]["outcome"] == "lost" for probe in probes),
         beside=beside_others, early=early,
         out_of_order=out_of_order(await house.rows(LOG)),
         overtaken=_overtaken(await house.rows(FIRST_ADMISSIONS), first),
         openings=len(openings),
+        counts_running=counts_running,
     )  # fmt: skip
 
 
-async def _submit(house: Installation, rate: int, seconds: float) -> int:
+async def _submit(house: Installation, pay: ActionRef[..., int], rate: int, seconds: float) -> int:
     """Start executions with increasing numbers, in order. Return how many."""
     began, count = time.monotonic(), 0
     while (elapsed := time.monotonic() - began) < seconds:
         due = int(elapsed * rate)
         if due > count:
-            await house.client.start_many(called_service.pay, [{"n": n} for n in range(count, due)])
+            await house.client.start_many(pay, [{"n": n} for n in range(count, due)])
             count = due
         await asyncio.sleep(0.05)
     return count
+
+
+async def _is_set_within(event: asyncio.Event, seconds: float) -> bool:
+    """Wait at most so long for an event. Return true if it is set."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)
+    return event.is_set()
 
 
 def _spaced(probes: Sequence[Call], attempts: dict[tuple[str, int], Row]) -> tuple[int, int]:
@@ -220,7 +237,7 @@ def _overtaken(rows: Sequence[Row], opened: float) -> int:
     return overtaken
 
 
-async def alone(folder: Path, transport: str, **options: float) -> Outage:
+async def alone(folder: Path, transport: str, **options: Any) -> Outage:
     """Run on servers of this program."""
     postgres = await asyncio.to_thread(choose.private_postgres, {**FAST, "max_connections": "200"})
     rabbitmq = await asyncio.to_thread(choose.private_rabbitmq) if transport == "rabbitmq" else None
@@ -231,7 +248,7 @@ async def alone(folder: Path, transport: str, **options: float) -> Outage:
             broker = rabbitmq.url("outage")
         await migrate.upgrade(Settings(database_url=SecretStr(database)))
         async with Installation(database, broker) as house:
-            return await run(house, database, broker, folder, **options)  # type: ignore[arg-type]
+            return await run(house, database, broker, folder, **options)
     finally:
         postgres.close()
         if rabbitmq is not None:
@@ -245,9 +262,14 @@ def main() -> bool:
     )
     parser.add_argument("--seconds", type=float, default=60.0, help="how long the service is down (60)")
     parser.add_argument("--rate", type=int, default=500, help="starts a second (500)")
-    parser.add_argument("--kill-every", type=float, default=4.0, help="seconds between two kills (4)")
+    parser.add_argument(
+        "--kill-every", type=float, default=4.0, help="seconds between two kills (4; 0: none)"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--transport", choices=("postgres", "rabbitmq"), default="postgres")
+    parser.add_argument(
+        "--counts-running", action="store_true", help="use a breaker that counts running calls"
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="penstock-outage-") as folder:
         outage = asyncio.run(alone(Path(folder), **vars(arguments)))

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock import action, current
+from penstock import Breaker, RetryPolicy, action, current
 
 FOLDER = "TEST_CALLED_SERVICE"
 """The variable that names the folder of the service."""
@@ -56,13 +56,27 @@ class Service:
         return sorted(calls, key=lambda call: call.at)
 
 
+BREAKER = Breaker(THRESHOLD, of=OF, within="1m", probe=PROBE_S)
+RETRY = RetryPolicy(max_attempts=1000, initial_delay=0.05, jitter=0)
+
+
+@action(pack="outage", breaker=BREAKER, retry=RETRY, max_recoveries=1000)
+async def pay(n: int) -> int:
+    return await _call(n)
+
+
 @action(
     pack="outage",
-    breaker={"failures": THRESHOLD, "of": OF, "within": "1m", "probe": PROBE_S},
-    retry={"max_attempts": 1000, "initial_delay": 0.05, "jitter": 0},
+    breaker=Breaker(THRESHOLD, of=OF, within="1m", probe=PROBE_S, counts_running=True),
+    retry=RETRY,
     max_recoveries=1000,
 )
-async def pay(n: int) -> int:
+async def pay_with_care(n: int) -> int:
+    """The same, behind a breaker that counts running calls."""
+    return await _call(n)
+
+
+async def _call(n: int) -> int:
     run = current()
     await Service(Path(os.environ[FOLDER])).call(n, str(run.execution_id), run.attempt)
     return n

@@ -37,6 +37,13 @@ FAULTS = {
     "all start when the probe has completed": "I3k",
 }
 """What is taken away, and the invariant that must then be violated."""
+COUNTING_FAULTS = {
+    "running calls are not counted": "I3c",
+    "failures are not counted with running calls": "I3c",
+    "running calls are not counted while it releases": "I3c",
+    "nothing is promoted when a call has failed": "I10",
+}
+"""The same for a breaker that counts running calls."""
 
 
 class Execution(NamedTuple):
@@ -67,12 +74,14 @@ class State(NamedTuple):
 
 
 class Breakers:
-    """The possible steps in a state. `fault`: the missing mechanism, if there is one."""
+    """The possible steps in a state. `fault`: the missing mechanism, if there is one. `counts_running`: a running call counts as
+    a failure until it has ended."""
 
     misfortunes: tuple[str, ...] = ("lose", "cancel", "fail")
 
-    def __init__(self, fault: str = "") -> None:
+    def __init__(self, fault: str = "", *, counts_running: bool = False) -> None:
         self.fault = fault
+        self.counts_running = counts_running
 
     def beginning(self) -> State:
         return State(tuple(Execution(place=n, due=n) for n in range(EXECUTIONS)))
@@ -91,6 +100,8 @@ class Breakers:
             return s.wrong
         if s.breaker == CLOSED and sum(s.happened) >= FAILURES:
             return "threshold"
+        if self.counts_running and self._at_risk(s) > FAILURES:
+            return "I3c"
         bound = {CLOSED: EXECUTIONS, OPEN: 0, PROBING: 1, RELEASING: 2 + s.completions}[s.breaker]
         return "I3k" if self._new_calls(s) > bound else ""
 
@@ -186,6 +197,8 @@ class Breakers:
                 s = s._replace(allowed=2 * s.allowed, passed=0)
         if s.breaker == RELEASING and not self._line(s) and not self._is_older_scheduled(s):
             s = s._replace(breaker=CLOSED, allowed=1, passed=0, completions=0)
+        if failed and self.fault == "nothing is promoted when a call has failed":
+            return s
         return self._promoted(s)
 
     def _opened(self, s: State) -> State:
@@ -221,6 +234,8 @@ class Breakers:
         return s
 
     def _has_room(self, s: State) -> bool:
+        if self.counts_running and s.breaker != OPEN and not self._has_room_for_failures(s):
+            return False
         if s.breaker in (CLOSED, OPEN):
             return s.breaker == CLOSED
         if s.breaker == PROBING and self.fault == "a probe starts beside another":
@@ -229,6 +244,23 @@ class Breakers:
             return True
         kept = sum(e.is_new and e.status == QUEUED for e in s.executions)
         return self._new_calls(s) + kept < s.allowed
+
+    def _has_room_for_failures(self, s: State) -> bool:
+        counts_none = self.fault == "running calls are not counted" or (
+            self.fault == "running calls are not counted while it releases" and s.breaker == RELEASING
+        )
+        failed = 0 if self.fault == "failures are not counted with running calls" else sum(s.ended)
+        return failed + (0 if counts_none else self._counted_calls(s)) < FAILURES
+
+    def _at_risk(self, s: State) -> int:
+        """Return how many calls reach a service that is down: those that failed, and those that are under way."""
+        return sum(s.happened) + self._counted_calls(s)
+
+    def _counted_calls(self, s: State) -> int:
+        """Return the number of calls under way whose end counts. While the breaker is closed all do."""
+        if s.breaker == CLOSED:
+            return sum(e.status in HOLDING for e in s.executions)
+        return self._new_calls(s)
 
     def _new_calls(self, s: State) -> int:
         """Return the number of calls that were admitted since the breaker opened."""

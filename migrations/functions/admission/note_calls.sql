@@ -4,7 +4,8 @@
 -- the completed ones came last, they could push all failed ones out of the last attempts. The breaker opens at its threshold.
 -- Of an open one, only what was admitted since it opened counts: a failed probe waits for another time, and a completed one
 -- begins the release. While it releases, the number of calls doubles once as many have completed. It is closed when no execution
--- waits there any more. The caller holds the locks of the keys, so no other transaction counts meanwhile.
+-- waits there any more. Where running calls count, a wake row lets others start once a failure is too old to count. The caller
+-- holds the locks of the keys, so no other transaction counts meanwhile.
 -- planner: lookups
 create or replace function note_calls(p_calls breaker_call[]) returns void
 language plpgsql
@@ -21,6 +22,7 @@ begin
         select x.limit_id, x.group_value, (x.breaker ->> 'failures')::integer as failures, (x.breaker ->> 'of')::integer as size,
             make_interval(secs => (x.breaker ->> 'within')::float8) as within,
             make_interval(secs => (x.breaker ->> 'probe')::float8) as probe,
+            coalesce((x.breaker ->> 'counts_running')::boolean, false) as counts_running,
             coalesce(array_agg(x.call) filter (where x.failed), '{}') as failed,
             coalesce(array_agg(x.call) filter (where not x.failed), '{}') as completed
         from (
@@ -63,7 +65,13 @@ begin
         from breaker_attempt a where a.limit_id = r.limit_id and a.group_value = r.group_value;
         if v_failed >= r.failures then
             perform open_breaker(r.limit_id, r.group_value, clock_timestamp() + r.probe, v_failed, v_attempts, null, null);
-        elsif v_breaker.limit_id is not null then
+            continue;
+        end if;
+
+        if r.counts_running and r.failed <> '{}' then
+            insert into wake (limit_id, group_value, at) values (r.limit_id, r.group_value, clock_timestamp() + r.within);
+        end if;
+        if v_breaker.limit_id is not null then
             v_passed := v_breaker.passed + (select count(*) from unnest(v_counted) c where c <> all (r.failed));
             if not exists (select from lane l where l.gate_limit = r.limit_id and l.gate_group = r.group_value)
                 and not exists (

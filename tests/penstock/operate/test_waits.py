@@ -320,6 +320,19 @@ async def breaker_open(scene: Scene) -> UUID:
 
 
 @kind(
+    r"Waits for the breaker of bank\.pay_with_care, which counts running calls as failures and opens at 1: "
+    r"0 of the last 0 attempts failed; it is 1st in line\."
+)
+async def breaker_with_running_calls(scene: Scene) -> UUID:
+    await scene.house.start(*DEFINITIONS, **AS_USED)
+    await scene.house.client.start("bank.pay_with_care")
+    await scene.house.until("select from execution where status = 'running'")
+    id = await scene.house.client.start("bank.pay_with_care")
+    await scene.house.until("select from waiter where execution_id = $1", id)
+    return id
+
+
+@kind(
     r"Waits for the limit shop\.tokens: it needs 12,300 tokens, and 8,100 of 90,000 are left in this minute, .*\."
 )
 async def rate_with_costs(scene: Scene) -> UUID:
@@ -639,6 +652,11 @@ async def failed(scene: Scene) -> UUID:
 async def pay() -> None: ...
 
 
+@action(pack="bank", breaker={"failures": 1, "counts_running": True})
+async def pay_with_care() -> None:
+    await asyncio.sleep(600)
+
+
 @action(pack="wait")
 async def stays() -> None:
     while True:
@@ -743,7 +761,21 @@ workflow: wait.fails
 tasks: {charge: {action: wait.too_much}}
 """)  # fmt: skip
 DEFINITIONS = (
-    *(pay, stays, alone, naps, too_much, outside_action, sleeps, tries, listens, hears, calls, paid),
+    *(
+        pay,
+        pay_with_care,
+        stays,
+        alone,
+        naps,
+        too_much,
+        outside_action,
+        sleeps,
+        tries,
+        listens,
+        hears,
+        calls,
+        paid,
+    ),
     *FLOWS,
 )
 

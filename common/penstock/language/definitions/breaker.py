@@ -36,6 +36,9 @@ class Breaker(Options):
     """The time from the opening, or from a failed probe, to the next probe."""
     by: Paths = ()
     """Paths of parameters. Each combination of their values has a breaker of its own."""
+    counts_running: bool = False
+    """A running call counts as a failure until it has ended. Then at most `failures` calls reach a service that is down
+    before the breaker opens. It also limits the calls: with those that have failed, at most `failures` run at the same time."""
 
     if TYPE_CHECKING:
 
@@ -47,6 +50,7 @@ class Breaker(Options):
             within: float | str = 60,
             probe: float | str = 30,
             by: str | Sequence[str] = (),
+            counts_running: bool = False,
         ) -> None: ...
 
     @model_validator(mode="after")
@@ -58,11 +62,12 @@ class Breaker(Options):
             )
         return self
 
-    def numbers(self) -> dict[str, float]:
+    def thresholds(self) -> dict[str, float | bool]:
         """Return the thresholds with their defaults, as admission reads them."""
         return {
             "failures": self.failures,
             "of": self.of or self.failures,
             "within": self.within,
             "probe": self.probe,
+            "counts_running": self.counts_running,
         }

@@ -15,7 +15,7 @@ Reason = Literal[
     "held", "inquiry", "event", "outside", "running", "stopping", "ended",
 ]  # fmt: skip
 """The causes. limit, rate: a slot, or the next start that a rate permits; breaker: a
-breaker is open; regroup: its limits changed; worker: no
+breaker is open, or counts running calls; regroup: its limits changed; worker: no
 live worker can run it; route: workers that can are busy, or about to claim it; timer: a retry, a deferral, a delay;
 message: an executor is about to handle it; outage: no process can; task: a workflow's own tasks; dependency: other
 tasks of its workflow; held: a hold; outside: a system that completes it."""

@@ -89,7 +89,7 @@ async def _before(
             for row in await breakers.states(session, limit.ref, 1000)
             if row.group_value == limit.group_value
         ]
-        if rows and rows[0].state != "closed":
+        if rows and (rows[0].state != "closed" or rows[0].counts_running):
             facts = {**facts, "breaker": asdict(rows[0]), "holders": None}
             return why_of(row, "breaker", _broken(rows[0], whose, turn), *details, **facts)
     if limit.needs is not None and limit.room is not None and (limit.room < limit.needs or position > 1):
@@ -127,6 +127,11 @@ def _broken(breaker: BreakerState, whose: str, turn: str) -> str:
         calls = count(breaker.allowed or 0, "call")
         return (
             f"waits for the breaker of {name}{whose}, which is closing and lets at most {calls} run: {turn}"
+        )
+    if breaker.state == "closed":
+        return (
+            f"waits for the breaker of {name}{whose}, which counts running calls as failures and opens at "
+            f"{breaker.failures}: {breaker.failed} of the last {breaker.attempts} attempts failed; {turn}"
         )
     since = "" if breaker.since is None else f" since {breaker.since:%Y-%m-%d %H:%M:%S} UTC"
     if breaker.by_whom is not None:

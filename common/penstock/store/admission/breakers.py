@@ -36,6 +36,9 @@ class BreakerState:
     by_whom: Annotated[str | None, Field(description="The person that opened it.")]
     reason: str | None
     waiting: Annotated[int, Field(description="The number of executions that wait at it.")]
+    counts_running: Annotated[
+        bool, Field(description="True if a running call counts as a failure until it has ended.")
+    ]
 
 
 STATES = """
@@ -51,7 +54,8 @@ select l.ref, l.scope, l.by, k.group_value,
     b.by as by_whom, b.reason, (
         select coalesce(sum(w.n), 0)::integer from lane g
         cross join lateral (select count(*) as n from waiter where waiter.lane = g.id) w
-        where g.gate_limit = l.id and g.gate_group = k.group_value) as waiting
+        where g.gate_limit = l.id and g.gate_group = k.group_value) as waiting,
+    coalesce((l.breaker ->> 'counts_running')::boolean, false) as counts_running
 from catalog c join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
 cross join lateral (
     select b.group_value from breaker b where b.limit_id = l.id

@@ -167,7 +167,7 @@ def _stored_cost(cost: float | str | None) -> dict[str, Any] | None:
 
 def _stored_breaker(breaker: dict[str, Any] | None) -> str | None:
     """Return a breaker with its defaults as JSON, as admission reads it."""
-    return None if breaker is None else orjson.dumps(Breaker.model_validate(breaker).numbers()).decode()
+    return None if breaker is None else orjson.dumps(Breaker.model_validate(breaker).thresholds()).decode()
 
 
 async def drop_undeclared(tx: Transaction, documents: Sequence[Document]) -> list[str]:
@@ -218,7 +218,8 @@ class LimitInForce:
     unit: Annotated[str, Field(description="The unit of the cost, or empty.")]
     budget: Annotated[bool, Field(description="Whether the budgets of trees in that unit bound it.")]
     breaker: Annotated[
-        JsonTextOrNull, Field(description="The thresholds, if it is a breaker: failures, of, within, probe.")
+        JsonTextOrNull,
+        Field(description="The thresholds, if it is a breaker: failures, of, within, probe, counts_running."),
     ]
     by_hand: bool
     declared: Annotated[

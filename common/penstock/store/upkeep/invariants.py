@@ -87,6 +87,24 @@ INVARIANTS = (
                then b.allowed else 0 end""",
     ),
     Invariant(
+        "I3c",
+        "breaker: one that counts running calls lets no more fail and run than it takes to open",
+        """select l.ref || ' ' || k.group_value from concurrency_limit l
+           cross join lateral (select distinct s.group_value from slot s where s.limit_id = l.id) k
+           left join breaker b on b.limit_id = l.id and b.group_value = k.group_value
+           cross join lateral (
+               select count(*) as n from slot s join execution e on e.id = s.execution_id
+               where s.limit_id = l.id and s.group_value = k.group_value
+                   and s.admitted_at >= coalesce(b.opened_at, '-infinity')
+                   and e.status in ('scheduled', 'running', 'canceling')) under_way
+           where (l.breaker ->> 'counts_running')::boolean
+               and under_way.n + (
+                   select count(*) from breaker_attempt a
+                   where a.limit_id = l.id and a.group_value = k.group_value and a.failed
+                       and a.ended_at > clock_timestamp() - make_interval(secs => (l.breaker ->> 'within')::float8)
+               ) > (l.breaker ->> 'failures')::integer""",
+    ),
+    Invariant(
         "I3s",
         "slots are held by executions that are scheduled, run, or wait for an answer",
         """select s.execution_id::text from slot s left join execution e on e.id = s.execution_id

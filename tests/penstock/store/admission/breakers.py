@@ -28,6 +28,7 @@ class Options(NamedTuple):
     of: int
     within: int
     probe: int
+    counts_running: bool
 
 
 class Start(NamedTuple):
@@ -139,12 +140,15 @@ class Model:
     def room(self, customer: str) -> float:
         """Return how many more calls may start now."""
         breaker = self.breakers[customer]
-        if breaker.state == "closed":
-            return inf
         if breaker.state == "open" and self.clock < breaker.probe_at:
             return 0
+        at_most: float = inf if breaker.state == "closed" else breaker.allowed
+        if self.options.counts_running:
+            ended = [failed for at, failed in breaker.attempts if at > self.clock - self.options.within]
+            at_most = min(at_most, self.options.failures - sum(ended))
+        opened = 0 if breaker.state == "closed" else breaker.opened
         under_way = [self.calls[number] for number in self.numbers(*UNDER_WAY, customer=customer)]
-        return max(breaker.allowed - sum(call.admitted >= breaker.opened for call in under_way), 0)
+        return max(at_most - sum(call.admitted >= opened for call in under_way), 0)
 
     def play(self, step: Step) -> None:
         """Play a step, and admit what may start after it."""
@@ -174,12 +178,15 @@ class Model:
                 else:
                     self.breakers[customer].state = "closed"
                 self.breakers[customer].attempts = []
-        self._admit()
+        self._admit(isinstance(step, Wait))
 
-    def _admit(self) -> None:
+    def _admit(self, is_wait: bool) -> None:
         self.tick += 1
         for call in sorted((self.calls[number] for number in self.numbers("queued")), key=lambda c: c.place):
             if self.room(call.customer) > 0:
+                self.rules["starts once a failure is too old to count"] += is_wait and (
+                    self.breakers[call.customer].state == "closed"
+                )
                 call.status, call.admitted = "scheduled", self.tick
                 self.admissions.append(call.number)
                 self._note_probe(call)
@@ -282,7 +289,8 @@ DOWN = {"failed": 5, "retried": 5, "timeout": 2, "refused": 2, "completed": 2, "
 def options(dice: random.Random) -> Options:
     """Return options with small thresholds. The sum of some waits is never near `within` or `probe`: the real clock goes on."""
     failures = dice.choice([1, 2, 2, 3])
-    return Options(failures, failures + dice.randint(0, 3), dice.choice([850, 2350]), dice.choice([450, 950]))
+    of, within, probe = failures + dice.randint(0, 3), dice.choice([850, 2350]), dice.choice([450, 950])
+    return Options(failures, of, within, probe, counts_running=dice.random() < 0.4)
 
 
 def steps(dice: random.Random, model: Model, count: int) -> Iterator[Step]:

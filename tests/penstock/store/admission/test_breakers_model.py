@@ -74,6 +74,7 @@ RULES = {
     "opens while open",
     "opens while releasing",
     "refused parameters do not open it",
+    "starts once a failure is too old to count",
     "takes back what was admitted and not claimed",
 }
 
