@@ -91,7 +91,7 @@ async def test_show_says_which_burst_an_event_went_into(house: Installation) -> 
     await house.until("select 1 from burst_event having count(*) = 2")
     [open_verdict] = await event_rules.tried(house.session, first)
     assert (
-        "the event waits in an open burst of 2 events, which stays open at least until" in open_verdict["why"]
+        "the event waits in an open burst of 2 events, which closes at the earliest at" in open_verdict["why"]
     )
     await house.worker(index)
     await started(house)

@@ -108,9 +108,9 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
         return "its window has just closed"
     ends_at = progress.ends_at + compiled.window.lateness
     return (
-        f"the event waits in a window that holds {_several(len(waiting))}, this one included. The window "
+        f"the event waits in an open window, which has {_several(len(waiting))} so far, this one included. The window "
         f"{compiled.window.state(progress.filled, compiled.triggers)}. "
-        f"It stays open at least until {ends_at:%Y-%m-%d %H:%M:%S} UTC"
+        f"It closes at the earliest at {ends_at:%Y-%m-%d %H:%M:%S} UTC"
     )
 
 
@@ -125,7 +125,7 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
         closing = (
             ""
             if burst.due_at is None
-            else f", which stays open at least until {burst.due_at:%Y-%m-%d %H:%M:%S} UTC"
+            else f", which closes at the earliest at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC"
         )
         return {"why": f"the event waits in an open burst of {_several(burst.events)}{closing}"}
     noun = "burst" if burst.fits is None else "match"
@@ -276,7 +276,7 @@ def _verdict(
     if match.place is not None:
         return {"verdict": "matched", "why": "the event fits a part of the window", "params": None}
     if match.matched:
-        why = "its condition is true" if body.get("when") else "it has no condition"
+        why = "the condition is true" if body.get("when") else "it has no condition"
         return {
             "verdict": "matched",
             "why": why,
@@ -287,5 +287,5 @@ def _verdict(
     elif "window" in body:
         why = "the event fits no part of the window"
     else:
-        why = f"its condition is false: {body.get('when')}"
+        why = f"the condition is false: {body.get('when')}"
     return {"verdict": "no match", "why": why, "params": None}

@@ -29,7 +29,7 @@ CAUSES = {
     "executor": ("Executor", "wait for an executor to schedule them"),
     "human": ("Human", "wait for the answer to an inquiry"),
     "event": ("Event", "wait for an event"),
-    "asleep": ("Sleeping", "wait for a timer, signal, child or callback, and use no worker"),
+    "asleep": ("Sleeping", "wait for a timer, signal, child or callback. They use no worker"),
     "stopping": ("Stopping", "are being stopped"),
     "workflow": ("Workflows", "have open tasks"),
 }

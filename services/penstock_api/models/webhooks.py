@@ -20,7 +20,7 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="The header that carries the secret. It is used only if the signature kind is `secret`. "
+        description="The header that carries the secret. Only for the signature kind `secret`. "
         "Default: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
@@ -33,11 +33,11 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="Template for a callback id. Each call completes the executions that wait for this id. "
-        "Empty: calls complete no execution.",
+        description="Template for a callback id. Each call ends the executions that wait for this id as completed. "
+        "Empty: calls end no execution.",
     )
     fails: str | None = Field(
         default=None,
-        description="Condition. If it is true, the executions that wait for the id fail instead of completing. "
+        description="Condition. If it is true, the executions that wait for the id end as failed instead. "
         "Variables: `body`, `headers`, `query`.",
     )

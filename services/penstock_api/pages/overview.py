@@ -110,12 +110,15 @@ def _drawn(activity: Activity | None) -> dict[str, Any]:
         "seen": activity,
         "ends": plot.bars(
             [entry.ends for entry in slices],
-            [f"{entry.ends:,} ended, {age} ago" for entry, age in zip(slices, ages, strict=True)],
+            [
+                f"{age} ago: {entry.ends:,} ended within {SECONDS} s"
+                for entry, age in zip(slices, ages, strict=True)
+            ],
         ),
         "failed": plot.bars(
             [entry.failed for entry in slices],
             [
-                f"{entry.failed:,} of {entry.ends:,} failed, {age} ago"
+                f"{age} ago: {entry.failed:,} of {entry.ends:,} failed within {SECONDS} s"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),

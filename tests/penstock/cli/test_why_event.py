@@ -23,11 +23,11 @@ async def test_why_names_the_window_and_burst_of_an_event(house: Installation) -
     assert explained.code == 0, explained.err
     window, burst = explained.out.splitlines()
     assert window.startswith(
-        "till.alarm: the event waits in a window that holds 2 events, this one included. The window needs 1 more event of "
-        "till.paid. It stays open at least until "
+        "till.alarm: the event waits in an open window, which has 2 events so far, this one included. The window needs 1 more event of "
+        "till.paid. It closes at the earliest at "
     )
     assert burst.startswith(
-        "till.book_large: the event waits in an open burst of 2 events, which stays open at least until "
+        "till.book_large: the event waits in an open burst of 2 events, which closes at the earliest at "
     )
     document = (await penstock("why", first, "--json")).document
     assert [verdict["rule"] for verdict in document["rules"]] == ["till.alarm", "till.book_large"]
@@ -38,7 +38,7 @@ async def test_why_names_the_execution_of_an_event(house: Installation) -> None:
     [event] = await publish(house, 5)
     [execution] = await house.rows("select id from execution")
     lines = (await penstock("why", event)).out.splitlines()
-    assert lines == ["till.book_large: its condition is true", f"  execution {execution['id']}"]
+    assert lines == ["till.book_large: the condition is true", f"  execution {execution['id']}"]
 
 
 async def test_why_refuses_an_unknown_id(house: Installation) -> None:

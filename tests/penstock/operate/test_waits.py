@@ -412,7 +412,7 @@ async def outside(scene: Scene) -> UUID:
     return await scene.run("wait.outside_action", "select from outside_wait where execution_id = $1")
 
 
-@kind(r"Waits for the end of the sleep `sleep`, in 60 min\.")
+@kind(r"Waits for the sleep `sleep`, which ends in 60 min\.")
 async def sleep(scene: Scene) -> UUID:
     return await scene.run("wait.sleeps", "select from suspended where execution_id = $1")
 

@@ -41,7 +41,7 @@ async def test_local_access_has_a_name_and_no_account(site: Site) -> None:
 async def test_event_page_names_the_action_of_a_rule_without_match(site: Site) -> None:
     async with visitor(site) as client:
         event = (await client.get(f"/events/{site.ids['event']}")).text
-    assert "(starts depot.check)</span>: its condition is false: payload.order == 13" in event
+    assert "(action depot.check)</span>: the condition is false: payload.order == 13" in event
 
 
 async def test_audit_without_rows_says_so(site: Site) -> None:

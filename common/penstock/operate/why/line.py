@@ -179,7 +179,7 @@ def _held(limit: KeyLimit, maximum: int, holders: list[SlotHolder]) -> str:
     since = f"for {span(oldest.seconds)}{holder}"
     if maximum == limit.held == 1:
         return f"{oldest.id} ({oldest.action}) has held the only slot {since}"
-    return f"{limit.held} of {count(maximum, 'slot')} are in use, one of them by {oldest.id} ({oldest.action}) {since}"
+    return f"{limit.held} of {count(maximum, 'slot')} are in use; {oldest.id} ({oldest.action}) has held one {since}"
 
 
 async def _guess(session: Session, place: LinePlace, position: int) -> float | None:

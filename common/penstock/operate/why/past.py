@@ -30,7 +30,7 @@ async def ended(session: Session, row: Execution, settings: Settings) -> Why:
     failure = failure_of(row)
     attempts = f", in {count(row.attempt, 'attempt')}" if row.attempt else ""
     clause = f"{VERBS[row.status]} {span(age)} ago" + (f": {failure}" if failure else "")
-    details = [f"It took {span(duration)} from its request to its end{attempts}."]
+    details = [f"It took {span(duration)} from creation to end{attempts}."]
     if failure and row.status == FAILED:
         details.append(f"Run it again with: penstock rerun {row.id}")
     return why_of(

@@ -137,7 +137,7 @@ async def _timed_step(session: Session, row: Execution, remaining: str) -> str:
     name = first.name.rpartition("/")[2]
     key = name if first.ordinal == 1 else f"{name}:{first.ordinal}"
     if first.kind == SLEEP:
-        return f"the end of the sleep `{key}`, in {remaining}"
+        return f"the sleep `{key}`, which ends in {remaining}"
     error = orjson.loads(first.error) if first.error else {}
     failed = f" (it failed: {error.get('type')}: {error.get('message')})" if error else ""
     return f"try {first.tries + 1} of step {key} in {remaining}{failed}"
