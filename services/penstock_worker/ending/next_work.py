@@ -27,8 +27,7 @@ from penstock.store.outbox.queues import PLACED
 from penstock.store.session.database import Session, Transaction, is_transient
 from penstock.store.session.staged_messages import StagedMessage
 from penstock.store.workflows import steps
-from penstock_worker.claiming.claiming import Claiming
-from penstock_worker.claiming.claims import Claimed
+from penstock_worker.claiming.claims import Claimed, Claiming
 from penstock_worker.outgoing.writer import store_with_ends
 from penstock_worker.records.slots import Slots
 

@@ -21,7 +21,7 @@ from penstock.messaging.broadcast import CoalescedBroadcast
 from penstock.store.executions import attempts
 from penstock.store.executions.attempts import AttemptEnd, Finished
 from penstock.store.session.database import Session, retried
-from penstock_worker.claiming.claiming import OpenClaims
+from penstock_worker.claiming.claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.ending.next_work import NextWork, Taking, finish
 from penstock_worker.outgoing.writer import RENEWALS, EffectWriter, with_new_ids
