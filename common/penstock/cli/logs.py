@@ -48,12 +48,12 @@ def logs(
 async def _print_pages(pages: AsyncIterator[Page], follow: bool, json: bool) -> int:
     """Print the stored lines, and with `follow` the later ones. Return the number of lines."""
     count = 0
-    async for lines, ended in pages:
+    async for lines, is_last in pages:
         for task, execution, line in lines:
             _print(task, execution, line, json)
         count += len(lines)
         is_full = len(lines) >= log_lines.PAGE
-        if ended or not (follow or is_full):
+        if is_last or not (follow or is_full):
             break
         if not is_full:
             await asyncio.sleep(0.3)
@@ -83,8 +83,8 @@ async def _over_http(client: HttpClient, id: UUID) -> AsyncIterator[Page]:
     """Yield the lines of an execution. Those of its tasks have to be read by the tasks' own ids."""
     cursor: str | None = None
     while True:
-        lines, cursor, ended = await client.log_lines(id, cursor)
-        yield [("", id, line) for line in lines], ended
+        lines, cursor, is_last = await client.log_lines(id, cursor)
+        yield [("", id, line) for line in lines], is_last
 
 
 def _print(task: str, execution: UUID, line: log_lines.LogLine, json: bool) -> None:
