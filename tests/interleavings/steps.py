@@ -21,7 +21,8 @@ from penstock.store.session.database import Session
 from penstock_worker.claiming.claims import Claiming, Claims, OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.permits import Permits
-from penstock_worker.ending.next_work import NextWork, Taking, finish
+from penstock_worker.ending.next_work import NextWork, Taking
+from penstock_worker.ending.reports import finish
 from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.slots import Slots
