@@ -14,10 +14,8 @@ from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import chosen_server, over_http
-from penstock.errors import NotFound
 from penstock.operate.workflow_tree import names_inside
-from penstock.store.executions import executions as store
-from penstock.store.executions import log_lines
+from penstock.store.executions import executions, log_lines
 from penstock.store.session.database import Session
 
 if TYPE_CHECKING:
@@ -64,10 +62,8 @@ async def _in_database(session: Session, id: UUID) -> AsyncIterator[Page]:
     """Yield the lines of an execution and of all executions inside it, each page after the one before."""
     last: dict[UUID, tuple[int, int]] = {}
     while True:
-        rows = await store.find(session, [id])
-        if not rows:
-            raise NotFound(f"no execution {id}", hint="`penstock executions` lists the newest.")
-        complete = await log_lines.are_all_there(session, rows[0].finished_at)
+        row = await executions.get(session, id)
+        complete = await log_lines.are_all_there(session, row.finished_at)
         names = await names_inside(session, id)
         for execution in names:
             last.setdefault(execution, (0, -1))
