@@ -23,7 +23,7 @@ from penstock.language.terms.ids import new_id
 
 if TYPE_CHECKING:
     from penstock.client.breakers import Breakers
-    from penstock.client.bulk import Outcome
+    from penstock.client.bulk import BulkOutcome
     from penstock.client.holds import Holds
     from penstock.client.limits import Limits
     from penstock.client.rule_replays import ReplayPage
@@ -478,7 +478,7 @@ class Client(StartAndWatch):
         reason: str | None,
         from_failed: bool = False,
         dry_run: bool = False,
-    ) -> list[Outcome]:
+    ) -> list[BulkOutcome]:
         """Run the ended executions that match the filter again, and return an outcome for each. An execution that was re-run
         before is left out."""
         from penstock.client import executions

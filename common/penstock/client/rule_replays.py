@@ -30,7 +30,7 @@ MAX_EVENTS = 500
 RETENTION_SLACK = timedelta(hours=1)
 """An event is replayed only if its enforcement will be kept for this time, so that no retention runs beside the replay."""
 
-Outcome = Literal["started", "would start", "existing", "failed", "no match", "left"]
+ReplayOutcome = Literal["started", "would start", "existing", "failed", "no match", "left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Replayed:
     created_at: datetime
     tenant: str
     outcome: Annotated[
-        Outcome,
+        ReplayOutcome,
         Field(description="started, would start, existing, failed, no match, left"),
         WithJsonSchema({"type": "string"}),
     ]
@@ -134,7 +134,7 @@ async def _replay(tx: Transaction, replay: Replay) -> ReplayPage:
 def _replayed(
     event: Event,
     is_unmatched: bool,
-    past: replays.Outcome | None,
+    past: replays.StoredMatch | None,
     match: NewEnforcement | None,
     masking: Masking,
     action: str,
