@@ -12,14 +12,14 @@ begin
         select e.id from execution e join paused_workflow p on p.execution_id = e.parent where e.id = any (p_ids));
     v_covered := array(
         select e.id from execution e join namespace n on n.id = e.namespace_id
-        where e.id = any (p_ids) and n.hold is not null and e.id <> all (v_paused));
+        where e.id = any (p_ids) and n.hold is not null);
     if v_paused = '{}' and v_covered = '{}' then
         return p_ids;
     end if;
     perform from execution where id = any (v_paused || v_covered) and status = 'requested' order by id for no key update;
     update execution set not_before = held_until(), reason = 'its workflow is paused'
     where id = any (v_paused) and status = 'requested';
-    with moved as (
+    with moved as ( -- a task that was held with its workflow just now is not due any more
         update execution set not_before = held_until(), reason = 'it is held'
         where id = any (v_covered) and status = 'requested' and (not_before is null or not_before <= clock_timestamp())
         returning id, namespace_id, priority, ready_at, timed
