@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 
 from tests.mirror import broken_limit
 from tests.prose_counts import broken_limits, broken_subjects
+from tests.reach import broken_reach
 
 LONGEST = 300  # lines of a source file, as advice
 SOURCES = {".py", ".sql", ".js", ".css", ".html", ".sh"}
@@ -317,7 +318,13 @@ def main() -> None:
     if sys.argv[1:] == ["advice"]:
         print("\n".join(broken(root, tracked(root), ADVICE)) or "No file is long.")
         return
-    lines = [*broken(root, tracked(root)), *broken_limits(root), *broken_limit(root), *broken_subjects(root)]
+    lines = [
+        *broken(root, tracked(root)),
+        *broken_limits(root),
+        *broken_limit(root),
+        *broken_reach(root),
+        *broken_subjects(root),
+    ]
     print("\n".join(lines) or "The rules of the house are kept.")
     sys.exit(bool(lines))
 

@@ -130,11 +130,7 @@ async def _enforce(
         )
         for burst in closed
     ]
-    enforcements = await rule_matches.enforcements(tx, hits, compiled)
-    await events.enforce(tx, enforcements)
-    rule_failures.tally(tx).add(
-        [enforcement.rule for enforcement in enforcements if enforcement.error is not None]
-    )
+    rule_failures.tally(tx).add(await rule_matches.enforce(tx, hits, compiled))
 
 
 def _match(burst: ClosedBurst, by_id: Mapping[UUID, Event], rule: CompiledRule) -> Match:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import orjson
 
 from penstock import tracing
-from penstock.store.events.events import Event, NewEnforcement
+from penstock.store.events.events import Event
+from penstock.store.events.rule_matches import NewEnforcement
 from penstock.tracing import Span
 from penstock.tracing.spans import EVENT, RULE, above, event_span, rule_span
 

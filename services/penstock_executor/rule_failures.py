@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from penstock.store.events.rule_matches import NewEnforcement
+
 
 class Cached(Protocol):
     """An owner of a replica's cache: its database, or a transaction on it."""
@@ -22,10 +24,12 @@ class Tally:
     total: Counter[str] = field(default_factory=Counter)
     untold: Counter[str] = field(default_factory=Counter)
 
-    def add(self, rules: Iterable[str]) -> None:
-        for rule in rules:
-            self.total[rule] += 1
-            self.untold[rule] += 1
+    def add(self, enforcements: Iterable[NewEnforcement]) -> None:
+        """Count the enforcements that have an error."""
+        for enforcement in enforcements:
+            if enforcement.error is not None:
+                self.total[enforcement.rule] += 1
+                self.untold[enforcement.rule] += 1
 
     def tell(self) -> dict[str, int]:
         """Return the failures since the last call, and mark them as reported."""

@@ -18,11 +18,11 @@ from penstock.store.admission import namespaces
 from penstock.store.definitions import catalog
 from penstock.store.executions.attempts import AttemptEnd
 from penstock.store.session.database import Session
-from penstock_worker.claiming.claiming import Claiming, OpenClaims
-from penstock_worker.claiming.claims import Claims
+from penstock_worker.claiming.claims import Claiming, Claims, OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.permits import Permits
-from penstock_worker.ending.next_work import NextWork, Taking, finish
+from penstock_worker.ending.next_work import NextWork, Taking
+from penstock_worker.ending.reports import finish
 from penstock_worker.records.batches import Batches
 from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.slots import Slots

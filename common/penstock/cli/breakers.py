@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from penstock.cli.arguments import parse_duration, parse_params
 from penstock.cli.command_runner import ME
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.output import Json, json_line, listing, out
 from penstock.cli.server import by_either, read
 
 commands = typer.Typer(help="List, open and close breakers.", no_args_is_help=True)
@@ -25,27 +24,22 @@ Parameters = Annotated[
 def list_(json: Json = False) -> None:
     """List the breakers, open ones first, each with the number of executions that wait."""
     rows = read(lambda client: client.breakers.all())
-    if json:
-        for row in rows:
-            json_line(asdict(row))
-        return
-    table(
+    listing(
         ["breaker", "key", "state", "since", "failed", "opens at", "next probe", "by", "reason", "waiting"],
-        [
-            (
-                row.ref.removesuffix(".breaker"),
-                row.group_value or None,
-                row.state,
-                row.since,
-                f"{row.failed} of {row.attempts}",
-                f"{row.failures} of {row.of} in {row.within:g} s",
-                None if row.probe_in is None else f"in {row.probe_in:.0f} s",
-                row.by_whom,
-                row.reason,
-                row.waiting,
-            )
-            for row in rows
-        ],
+        rows,
+        lambda row: (
+            row.ref.removesuffix(".breaker"),
+            row.group_value or None,
+            row.state,
+            row.since,
+            f"{row.failed} of {row.attempts}",
+            f"{row.failures} of {row.of} in {row.within:g} s",
+            None if row.probe_in is None else f"in {row.probe_in:.0f} s",
+            row.by_whom,
+            row.reason,
+            row.waiting,
+        ),
+        json=json,
         empty="No breakers. Declare one with an action: breaker={'failures': 20, 'of': 50}",
     )
 

@@ -10,14 +10,14 @@ import typer
 from rich.markup import escape
 
 from penstock.cli.output import complain, err, json_line, out
-from penstock.client.bulk import Outcome, Tally
+from penstock.client.bulk import BulkOutcome, Tally
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print what would be changed.")]
 SHOWN = 10
 """The maximum number of reasons to print."""
 
 
-def show(outcomes: Iterable[Outcome], done: str, *, each: bool, json: bool) -> None:
+def show(outcomes: Iterable[BulkOutcome], done: str, *, each: bool, json: bool) -> None:
     """Print each outcome, or else the number of successful ones with the word `done`, and the reasons of the others. Exit with
     code 1 if items were left unchanged."""
     counted = Tally()

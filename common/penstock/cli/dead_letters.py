@@ -13,7 +13,7 @@ from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.client import dead_letters
-from penstock.client.bulk import Outcome
+from penstock.client.bulk import BulkOutcome
 from penstock.client.client import Client
 from penstock.errors import InvalidInput, NotFound
 from penstock.store.outbox.dead_letters import DeadLetterSummary, LetterFilter
@@ -113,7 +113,7 @@ def replay(
     again, as each is returned once. Exit code 1 if some cannot be returned."""
     selection = _chosen(ids, queue, reason, every)
 
-    async def work(client: Client) -> list[Outcome]:
+    async def work(client: Client) -> list[BulkOutcome]:
         return [outcome async for outcome in dead_letters.replay(client, selection, dry_run=dry_run)]
 
     done = with_client(work)

@@ -14,7 +14,7 @@ from penstock.cli import rule_errors as cli_rule_errors
 from penstock.cli import rule_replays as cli_rule_replays
 from penstock.cli.command_runner import wake_schedules, with_session
 from penstock.cli.lint_files import print_faults
-from penstock.cli.output import Json, err, json_line, out, table
+from penstock.cli.output import Json, err, json_line, listing, out, table
 from penstock.cli.routes import warn
 from penstock.cli.server import read
 from penstock.client.installation import find_installation
@@ -107,13 +107,11 @@ def _listed(kinds: list[str], json: bool, *columns: str) -> None:
 
 
 def _print(rows: list[dict[str, Any]], json: bool, *columns: str) -> None:
-    if json:
-        for row in rows:
-            json_line(row)
-        return
-    table(
+    listing(
         ["ref", "enabled", *columns],
-        [(row["ref"], row["enabled"], *(_column(row, c) for c in columns)) for row in rows],
+        rows,
+        lambda row: (row["ref"], row["enabled"], *(_column(row, c) for c in columns)),
+        json=json,
         empty="None yet. Register some with `penstock apply FILE`.",
     )
 
@@ -194,13 +192,11 @@ def test(event: Annotated[UUID, typer.Argument(help="An event.")], json: Json = 
     """Evaluate all rules of an event's trigger for the event, without starting anything: which match, and why others
     do not."""
     verdicts = with_session(lambda session: event_rules.tried(session, event))
-    if json:
-        for verdict in verdicts:
-            json_line(verdict)
-        return
-    table(
+    listing(
         ["rule", "verdict", "why"],
-        [(v["rule"], v["verdict"], v["why"]) for v in verdicts],
+        verdicts,
+        lambda v: (v["rule"], v["verdict"], v["why"]),
+        json=json,
         empty="No rule listens to this event's trigger.",
     )
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.command_runner import ME, with_session
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.output import Json, json_line, listing, out
 from penstock.operate import encryption as operate
 from penstock.store.access import tenant_keys
 
@@ -53,13 +53,11 @@ def rotate(tenant: Tenant, json: Json = False) -> None:
 def list_(json: Json = False) -> None:
     """List the data keys of encrypted tenants, each with the id of its master key."""
     keys = with_session(tenant_keys.listed)
-    if json:
-        for key in keys:
-            json_line(asdict(key))
-        return
-    table(
+    listing(
         ["tenant", "key", "seals", "master key", "made by", "at"],
-        [(k.tenant, k.number, "yes" if k.seals else "no", k.master_key, k.made_by, k.made_at) for k in keys],
+        keys,
+        lambda k: (k.tenant, k.number, "yes" if k.seals else "no", k.master_key, k.made_by, k.made_at),
+        json=json,
         empty="None. Encrypt the values of a tenant with: penstock encryption on TENANT",
     )
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from penstock.cli import name_completion
 from penstock.cli.execution_filter import choosing
-from penstock.cli.output import Json, age, err, fields, json_line, out, table
+from penstock.cli.output import Json, age, err, fields, json_line, listing, out, table
 from penstock.cli.server import read
 from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
@@ -182,13 +182,11 @@ def history(
 ) -> None:
     """Show every status of an execution, with its instant and the actor that changed it."""
     rows = read(lambda client: client.history(id))
-    if json:
-        for row in rows:
-            json_line(row)
-        return
-    table(
+    listing(
         ["at", "status", "try", "by", "reason"],
-        [(r.at, r.new, r.attempt, r.actor, r.reason) for r in rows],
+        rows,
+        lambda r: (r.at, r.new, r.attempt, r.actor, r.reason),
+        json=json,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import ME
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.output import Json, json_line, listing, out
 from penstock.cli.server import by_either, read
 
 Kind = Annotated[str, typer.Argument(help="The kind of the name: action, pack, route or tenant.")]
@@ -60,25 +59,20 @@ def release(
 def holds(json: Json = False) -> None:
     """List the holds, each with the number of executions that wait."""
     rows = read(lambda client: client.holds.all())
-    if json:
-        for row in rows:
-            json_line(asdict(row))
-        return
-    table(
+    listing(
         ["held", "name", "since", "until", "by", "reason", "released at", "waiting"],
-        [
-            (
-                row.kind,
-                row.name,
-                row.since,
-                row.until,
-                row.by,
-                row.reason,
-                f"{row.rate_count} in {row.rate_seconds:g} s" if row.rate_count else None,
-                row.held,
-            )
-            for row in rows
-        ],
+        rows,
+        lambda row: (
+            row.kind,
+            row.name,
+            row.since,
+            row.until,
+            row.by,
+            row.reason,
+            f"{row.rate_count} in {row.rate_seconds:g} s" if row.rate_count else None,
+            row.held,
+        ),
+        json=json,
         empty="Nothing is held. To hold something: penstock hold pack shop",
     )
 

@@ -10,7 +10,7 @@ import typer
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_value
 from penstock.cli.command_runner import ME
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.output import Json, json_line, listing, out
 from penstock.cli.server import by_either, read
 
 
@@ -21,13 +21,11 @@ def inquiries(
 ) -> None:
     """List the inquiries that executions wait for."""
     rows = read(lambda client: client.inquiries(answered=every, assignee=assignee))
-    if json:
-        for row in rows:
-            json_line(row)
-        return
-    table(
+    listing(
         ["execution", "status", "asks", "question", "until", "answer"],
-        [(r.execution_id, _status(r.status), r.assignee, r.prompt, r.due_at, r.response) for r in rows],
+        rows,
+        lambda r: (r.execution_id, _status(r.status), r.assignee, r.prompt, r.due_at, r.response),
+        json=json,
         empty="Nobody is asked anything.",
     )
 

@@ -9,7 +9,7 @@ import orjson
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.output import Json, json_line, listing, out
 from penstock.cli.server import by_either, read
 from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce
 
@@ -27,25 +27,21 @@ Ref = Annotated[
 def list_(json: Json = False) -> None:
     """List the limits in force, each with its holders and waiters."""
     rows = read(lambda client: client.limits.all())
-    if json:
-        for row in rows:
-            json_line(_plain(row))
-        return
-    table(
+    listing(
         ["limit", "covers", "allows", "by", "when full", "running", "waiting", "set by"],
-        [
-            (
-                row.ref,
-                row.scope,
-                allows(row),
-                row.by,
-                _when_full(row),
-                row.held,
-                row.waiting,
-                _set_by(row),
-            )
-            for row in rows
-        ],
+        rows,
+        lambda row: (
+            row.ref,
+            row.scope,
+            allows(row),
+            row.by,
+            _when_full(row),
+            row.held,
+            row.waiting,
+            _set_by(row),
+        ),
+        json=json,
+        document=_plain,
         empty="There are no limits. Create one with: penstock limit set shop.database 50 --scope shop",
     )
 
@@ -62,13 +58,11 @@ def totals(
 ) -> None:
     """Count the attempts that asked for a slot of each limit, got it, and gave it back."""
     rows = read(lambda client: client.limits.totals(ref, hours=hours))
-    if json:
-        for row in rows:
-            json_line(row)
-        return
-    table(
+    listing(
         ["limit", "enqueued", "admitted", "completed", "held", "waiting"],
-        [(row.ref, row.enqueued, row.admitted, row.completed, row.held, row.waiting) for row in rows],
+        rows,
+        lambda row: (row.ref, row.enqueued, row.admitted, row.completed, row.held, row.waiting),
+        json=json,
         empty="No limits are in force.",
     )
 

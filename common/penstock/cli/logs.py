@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
@@ -13,14 +14,15 @@ from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import chosen_server, over_http
-from penstock.errors import NotFound
 from penstock.operate.workflow_tree import names_inside
-from penstock.store.executions import executions as store
-from penstock.store.executions import log_lines
+from penstock.store.executions import executions, log_lines
 from penstock.store.session.database import Session
 
 if TYPE_CHECKING:
     from penstock.client.http_client import HttpClient
+
+Page = tuple[list[tuple[str, UUID, log_lines.LogLine]], bool]
+"""Lines, each with the name of its task (empty for the execution itself) and its execution, and True if no lines follow."""
 
 
 def logs(
@@ -33,51 +35,52 @@ def logs(
     """Print the output and the log of an execution. For a workflow, print the lines of all its tasks, each with the
     task's name."""
     printed = (
-        over_http(lambda client: _print_over_http(client, id, follow, json))
+        over_http(lambda client: _print_pages(_over_http(client, id), follow, json))
         if chosen_server() is not None
-        else with_session(lambda session: _print_lines(session, id, follow, json), either=True)
+        else with_session(lambda session: _print_pages(_in_database(session, id), follow, json), either=True)
     )
     if not printed and not json:
         err.print("[dim]It has printed nothing.[/dim]")
 
 
-async def _print_lines(session: Session, id: UUID, follow: bool, json: bool) -> int:
+async def _print_pages(pages: AsyncIterator[Page], follow: bool, json: bool) -> int:
     """Print the stored lines, and with `follow` the later ones. Return the number of lines."""
     count = 0
+    async for lines, is_last in pages:
+        for task, execution, line in lines:
+            _print(task, execution, line, json)
+        count += len(lines)
+        is_full = len(lines) >= log_lines.PAGE
+        if is_last or not (follow or is_full):
+            break
+        if not is_full:
+            await asyncio.sleep(0.3)
+    return count
+
+
+async def _in_database(session: Session, id: UUID) -> AsyncIterator[Page]:
+    """Yield the lines of an execution and of all executions inside it, each page after the one before."""
     last: dict[UUID, tuple[int, int]] = {}
-    names: dict[UUID, str] = {}
     while True:
-        rows = await store.find(session, [id])
-        if not rows:
-            raise NotFound(f"no execution {id}", hint="`penstock executions` lists the newest.")
-        last_look = not follow or await log_lines.are_all_there(session, rows[0].finished_at)
+        row = await executions.get(session, id)
+        complete = await log_lines.are_all_there(session, row.finished_at)
         names = await names_inside(session, id)
         for execution in names:
             last.setdefault(execution, (0, -1))
         lines = await log_lines.after_each(session, last)
-        for execution, line in lines:
-            _print(names[execution], execution, line, json)
-            last[execution] = (line.attempt, line.seq)
-        count += len(lines)
-        if len(lines) < log_lines.PAGE:
-            if last_look:
-                return count
-            await asyncio.sleep(0.3)
+        last |= {execution: (line.attempt, line.seq) for execution, line in lines}
+        yield (
+            [(names[execution], execution, line) for execution, line in lines],
+            complete and len(lines) < log_lines.PAGE,
+        )
 
 
-async def _print_over_http(client: HttpClient, id: UUID, follow: bool, json: bool) -> int:
-    """Print the lines of an execution over HTTP, and return their number. The lines of tasks have to be read by the
-    tasks' own ids."""
-    count, cursor = 0, None
+async def _over_http(client: HttpClient, id: UUID) -> AsyncIterator[Page]:
+    """Yield the lines of an execution. Those of its tasks have to be read by the tasks' own ids."""
+    cursor: str | None = None
     while True:
-        lines, cursor, finished = await client.log_lines(id, cursor)
-        for line in lines:
-            _print("", id, line, json)
-        count += len(lines)
-        if finished or (not lines and not follow):
-            return count
-        if not lines:
-            await asyncio.sleep(0.5)
+        lines, cursor, is_last = await client.log_lines(id, cursor)
+        yield [("", id, line) for line in lines], is_last
 
 
 def _print(task: str, execution: UUID, line: log_lines.LogLine, json: bool) -> None:

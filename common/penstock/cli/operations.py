@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli import name_completion
 from penstock.cli.command_runner import with_parts, with_session
-from penstock.cli.output import Json, err, fields, json_line, out, span, table
+from penstock.cli.output import Json, err, fields, json_line, listing, out, span, table
 from penstock.cli.server import read
 from penstock.language.terms import labels
 from penstock.operate import check as checks
@@ -82,26 +82,22 @@ def repair(
 def list_workers(json: Json = False) -> None:
     """List the live executors and workers, by their heartbeats."""
     rows = read(lambda client: client.workers.all())
-    if json:
-        for process in rows:
-            json_line(_document(process))
-        return
-    table(
+    listing(
         ["name", "kind", "state", "routes", "labels", "holds", "slots", "sdk", "last heartbeat"],
-        [
-            (
-                p.name,
-                p.kind,
-                p.state,
-                p.routes,
-                labels.format_labels(orjson.loads(p.labels)),
-                p.held,
-                p.concurrency,
-                p.sdk,
-                f"{span(p.age)} ago",
-            )
-            for p in rows
-        ],
+        rows,
+        lambda p: (
+            p.name,
+            p.kind,
+            p.state,
+            p.routes,
+            labels.format_labels(orjson.loads(p.labels)),
+            p.held,
+            p.concurrency,
+            p.sdk,
+            f"{span(p.age)} ago",
+        ),
+        json=json,
+        document=_document,
         empty="Nobody lives here. Start one with `penstock executor`, `penstock worker` or `penstock dev`.",
     )
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import orjson
@@ -20,6 +20,8 @@ from rich.text import Text
 from penstock.errors import PenstockError
 from penstock.language.terms.visible_text import visible, visible_json
 from penstock.service.explain_errors import more_of
+
+T = TypeVar("T")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one document a line.")]
 """The option `--json` of a command, as the type of its parameter."""
@@ -101,6 +103,23 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str =
         out.print(f"[dim]{escape(empty)}[/dim]")
         return
     print_whole(grid(columns, values))
+
+
+def listing(
+    columns: Sequence[str],
+    rows: Iterable[T],
+    cells: Callable[[T], Sequence[Any]],
+    *,
+    json: bool,
+    document: Callable[[T], Any] | None = None,
+    empty: str = "Nothing.",
+) -> None:
+    """Print the rows as a table, or with `json` a JSON document a line: the row itself, or what `document` returns for it."""
+    if json:
+        for row in rows:
+            json_line(row if document is None else document(row))
+    else:
+        table(columns, map(cells, rows), empty=empty)
 
 
 def print_whole(rendered: Table) -> None:

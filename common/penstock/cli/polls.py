@@ -10,7 +10,7 @@ import typer
 
 from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
-from penstock.cli.output import Json, fields, json_line, out, table
+from penstock.cli.output import Json, fields, json_line, listing, out
 from penstock.errors import NotFound
 from penstock.store.events import polls as store
 from penstock.store.session.database import Session
@@ -30,25 +30,21 @@ def _shown(poll: store.Poll) -> dict[str, object]:
 def list_(json: Json = False) -> None:
     """List poll triggers, each with the outcome of its last call."""
     rows = with_session(store.listed)
-    if json:
-        for poll in rows:
-            json_line(_shown(poll))
-        return
-    table(
+    listing(
         ["trigger", "every", "enabled", "next call", "call", "events", "failures", "error"],
-        [
-            (
-                poll.trigger,
-                f"{poll.every:g} s",
-                poll.enabled,
-                poll.next_due if poll.running is None else None,
-                poll.call,
-                poll.found,
-                poll.failures,
-                poll.error,
-            )
-            for poll in rows
-        ],
+        rows,
+        lambda poll: (
+            poll.trigger,
+            f"{poll.every:g} s",
+            poll.enabled,
+            poll.next_due if poll.running is None else None,
+            poll.call,
+            poll.found,
+            poll.failures,
+            poll.error,
+        ),
+        json=json,
+        document=_shown,
         empty="No trigger polls. Put @trigger(every=...) above a function that looks for events.",
     )
 

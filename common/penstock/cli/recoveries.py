@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from penstock.cli import execution_filter as of
-from penstock.cli.output import Json, age, json_line, table
+from penstock.cli.output import Json, age, listing
 from penstock.cli.server import read
 
 
@@ -24,13 +24,11 @@ def recoveries(
     """List recovered losses, the newest first; by default those of one day."""
     begin = of.instant("--since", since)
     rows = read(lambda client: client.recoveries(since=begin, kind=kind, worker=worker, limit=limit))
-    if json:
-        for row in rows:
-            json_line(row)
-        return
-    table(
+    listing(
         ["kind", "age", "execution", "subject", "number", "worker", "status", "why"],
-        [(r.kind, age(r.at), r.execution, r.subject, r.number, r.worker, r.status, r.why) for r in rows],
+        rows,
+        lambda r: (r.kind, age(r.at), r.execution, r.subject, r.number, r.worker, r.status, r.why),
+        json=json,
         empty="Nothing was lost.",
     )
 

@@ -13,7 +13,7 @@ import typer
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import with_session
-from penstock.cli.output import Json, err, json_line, table
+from penstock.cli.output import Json, err, json_line, listing, table
 from penstock.cli.server import read
 from penstock.client.schedules import upcoming
 from penstock.language.schedules import Preview, Spec, find_zone
@@ -132,26 +132,21 @@ def history(
         return await reading.history(session, ref, limit, before.replace(tzinfo=UTC) if before else None)
 
     rows = with_session(work)
-    if json:
-        for row in rows:
-            json_line(row)
-        return
-    table(
+    listing(
         ["due (UTC)", "kind", "status", "late", "started", "took", "execution", "by", "error"],
-        [
-            (
-                row.due_at,
-                row.kind,
-                row.outcome or row.status,
-                _seconds(row.lag) if row.kind == "due" else "",
-                row.started_at,
-                _seconds(row.took),
-                row.execution_id,
-                row.made_by,
-                row.error,
-            )
-            for row in rows
-        ],
+        rows,
+        lambda row: (
+            row.due_at,
+            row.kind,
+            row.outcome or row.status,
+            _seconds(row.lag) if row.kind == "due" else "",
+            row.started_at,
+            _seconds(row.took),
+            row.execution_id,
+            row.made_by,
+            row.error,
+        ),
+        json=json,
         empty="It has not fired yet.",
     )
 

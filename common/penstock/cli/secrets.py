@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.command_runner import ME, with_session
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.output import Json, json_line, listing, out
 from penstock.operate import secrets as operate
 from penstock.store.access import secrets as store
 
@@ -57,13 +57,11 @@ def list_(
 ) -> None:
     """List the names of secrets. Their values cannot be read back."""
     rows = with_session(lambda session: store.listed(session, None if tenant is None else [tenant]))
-    if json:
-        for row in rows:
-            json_line(asdict(row))
-        return
-    table(
+    listing(
         ["tenant", "name", "master key", "set by", "at"],
-        [(r.tenant, r.name, r.master_key, r.set_by, r.set_at) for r in rows],
+        rows,
+        lambda r: (r.tenant, r.name, r.master_key, r.set_by, r.set_at),
+        json=json,
         empty="None. Set one with: penstock secrets set NAME",
     )
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from penstock.cli.command_runner import run, with_session
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.output import Json, json_line, listing, out
 from penstock.client.installation import find_installation
 from penstock.operate import broker_users
 from penstock.operate import roles as operate
@@ -63,13 +62,11 @@ def roles(
         return await operate.apply(session, session.settings, services, passwords)
 
     made_roles = with_session(work)
-    if json:
-        for role in made_roles:
-            json_line(asdict(role))
-        return
-    table(
+    listing(
         ["service", "role", "PENSTOCK_DATABASE_URL, shown this once"],
-        [(role.service, role.role, role.address or "as before") for role in made_roles],
+        made_roles,
+        lambda role: (role.service, role.role, role.address or "as before"),
+        json=json,
         empty="None.",
     )
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.command_runner import ME, with_session
-from penstock.cli.output import Json, err, json_line, out, table
+from penstock.cli.output import Json, err, json_line, listing, out
 from penstock.operate import subscriptions as operate
 from penstock.store.access import subscriptions as store
 from penstock.store.access.subscriptions import Subscription
@@ -70,13 +70,11 @@ def set_(
 def list_(json: Json = False) -> None:
     """List subscriptions, with the state of their calls."""
     rows = with_session(store.listed)
-    if json:
-        for row in rows:
-            json_line(asdict(row))
-        return
-    table(
+    listing(
         ["name", "address", "statuses", "of", "waiting", "dropped", "reached", "state"],
-        [(r.name, r.url, r.statuses, _of(r), r.waiting, r.dropped, r.delivered_at, _state(r)) for r in rows],
+        rows,
+        lambda r: (r.name, r.url, r.statuses, _of(r), r.waiting, r.dropped, r.delivered_at, _state(r)),
+        json=json,
         empty="None. Make one with: penstock subscriptions set NAME URL",
     )
 

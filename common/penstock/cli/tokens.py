@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import ME, with_session
-from penstock.cli.output import Json, err, json_line, out, table
+from penstock.cli.output import Json, err, json_line, listing, out
 from penstock.operate import access
 from penstock.store.access import tokens as store
 from penstock.store.access.tokens import Token
@@ -89,24 +89,19 @@ def rotate(
 def list_(json: Json = False) -> None:
     """List tokens, without their secrets."""
     rows = with_session(store.listed)
-    if json:
-        for row in rows:
-            json_line(row)
-        return
-    table(
+    listing(
         ["name", "scopes", "tenants", "made by", "at", "used", "expires"],
-        [
-            (
-                row.name,
-                row.scopes,
-                row.tenants or "all",
-                row.created_by,
-                row.created_at,
-                row.used_at,
-                row.expires_at,
-            )
-            for row in rows
-        ],
+        rows,
+        lambda row: (
+            row.name,
+            row.scopes,
+            row.tenants or "all",
+            row.created_by,
+            row.created_at,
+            row.used_at,
+            row.expires_at,
+        ),
+        json=json,
         empty="Nobody has a token. Make one with: penstock tokens create NAME --scope operator",
     )
 

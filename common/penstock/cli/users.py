@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.command_runner import ME, with_session
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.output import Json, json_line, listing, out
 from penstock.extras import require
 from penstock.store.access import people as store
 from penstock.store.access.people import Person
@@ -52,16 +52,18 @@ def create(
 def list_(json: Json = False) -> None:
     """List users, with their roles."""
     rows = with_session(store.listed)
-    if json:
-        for row in rows:
-            json_line(asdict(row))
-        return
-    table(
+    listing(
         ["name", "roles", "second factor", "sessions", "made by", "at"],
-        [
-            (r.name, _roles(r), "yes" if r.totp_since else "no", r.sessions, r.created_by, r.created_at)
-            for r in rows
-        ],
+        rows,
+        lambda r: (
+            r.name,
+            _roles(r),
+            "yes" if r.totp_since else "no",
+            r.sessions,
+            r.created_by,
+            r.created_at,
+        ),
+        json=json,
         empty="Nobody has a password. Let somebody in with: penstock users create NAME --role operator",
     )
 

@@ -9,7 +9,7 @@ import typer
 
 from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import ME, with_session
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.output import Json, json_line, listing, out
 from penstock.operate import webhooks as operate
 from penstock.store.access import webhooks as store
 from penstock.store.access.webhooks import Webhook
@@ -87,13 +87,12 @@ def set_(
 def list_(json: Json = False) -> None:
     """List webhooks, without their secrets."""
     rows = with_session(store.listed)
-    if json:
-        for row in rows:
-            json_line(_shown(row))
-        return
-    table(
+    listing(
         ["name", "trigger", "tenant", "signature", "made by", "at"],
-        [(r.name, r.trigger, r.tenant, r.signature, r.created_by, r.created_at) for r in rows],
+        rows,
+        lambda r: (r.name, r.trigger, r.tenant, r.signature, r.created_by, r.created_at),
+        json=json,
+        document=_shown,
         empty="None. Make one with: penstock webhooks set NAME --trigger TRIGGER",
     )
 

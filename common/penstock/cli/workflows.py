@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli import name_completion
 from penstock.cli.command_runner import with_session
-from penstock.cli.output import Json, json_line, out, table
+from penstock.cli.output import Json, json_line, listing, out
 from penstock.errors import InvalidInput
 from penstock.language.workflows import Workflow, from_yaml, to_yaml
 from penstock.language.workflows.diagram import to_dot, to_mermaid
@@ -64,16 +64,12 @@ def show(
 def versions(ref: Ref, json: Json = False) -> None:
     """List the versions of a workflow, newest first. A run keeps the version with which it began."""
     rows = with_session(lambda session: operate.versions(session, ref))
-    if json:
-        for row in rows:
-            json_line({name: value for name, value in asdict(row).items() if name != "body"})
-        return
-    table(
+    listing(
         ["version", "", "since", "open runs"],
-        [
-            (row.digest[:SHORT], "current" if row.current else "", row.created_at, row.open_runs)
-            for row in rows
-        ],
+        rows,
+        lambda row: (row.digest[:SHORT], "current" if row.current else "", row.created_at, row.open_runs),
+        json=json,
+        document=lambda row: {name: value for name, value in asdict(row).items() if name != "body"},
     )
 
 

@@ -8,8 +8,8 @@ from uuid import UUID
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.terms.budgets import check_amount
 from penstock.language.terms.options import Wrong
-from penstock.operate.executions import one
 from penstock.store.admission import budgets
+from penstock.store.executions import executions
 from penstock.store.session.database import Session, Transaction
 
 
@@ -21,7 +21,7 @@ async def raise_budget(session: Session, id: UUID, unit: str, amount: float) -> 
         check_amount(unit, amount)
     except Wrong as wrong:
         raise InvalidInput(str(wrong), hint=wrong.hint) from None
-    await one(session, id)
+    await executions.get(session, id)
     async with session.transaction() as tx:
         raised = await budgets.raise_amount(tx, id, unit, Decimal(repr(amount)))
         tx.tell(before=raised.previous, after=amount)

@@ -11,7 +11,7 @@ from penstock.errors import PenstockError
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BulkOutcome:
     """The outcome for one item. Either the command was carried out, and `said` describes its effect, or the item was
     left unchanged because of `error`."""
 
@@ -49,7 +49,7 @@ class Tally:
     done: int = 0
     refused: dict[str, Refusal] = field(default_factory=dict)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: BulkOutcome) -> None:
         if outcome.error is None:
             self.done += 1
             return
@@ -57,7 +57,7 @@ class Tally:
         self.refused.setdefault(reason, Refusal(outcome.error, outcome.id)).count += 1
 
 
-async def tally(outcomes: AsyncIterator[Outcome]) -> Tally:
+async def tally(outcomes: AsyncIterator[BulkOutcome]) -> Tally:
     """Run a bulk command to its end, and return the counts of its outcomes."""
     counted = Tally()
     async for outcome in outcomes:

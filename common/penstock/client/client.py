@@ -23,7 +23,7 @@ from penstock.language.terms.ids import new_id
 
 if TYPE_CHECKING:
     from penstock.client.breakers import Breakers
-    from penstock.client.bulk import Outcome
+    from penstock.client.bulk import BulkOutcome
     from penstock.client.holds import Holds
     from penstock.client.limits import Limits
     from penstock.client.rule_replays import ReplayPage
@@ -268,9 +268,9 @@ class Client(StartAndWatch):
 
     async def get(self, id: UUID) -> Execution:
         """Return the current state of an execution. Raises NotFound."""
-        from penstock.operate.executions import one
+        from penstock.store.executions import executions
 
-        return await one(self.session, id)
+        return await executions.get(self.session, id)
 
     async def history(self, id: UUID) -> list[Move]:
         """Return every status of an execution, oldest first. Raises NotFound."""
@@ -430,11 +430,12 @@ class Client(StartAndWatch):
         the execution has not ended, or if a task that would be kept has read a changed parameter.
         """
         from penstock.client import commands
+        from penstock.store.executions import executions
         from penstock.store.session.committed_once import committed_once
 
         async def write(tx: Transaction) -> UUID:
             new = new_id()
-            old = await commands.found(tx, id)
+            old = await executions.get(tx, id)
             await commands.rerun(
                 tx,
                 new,
@@ -477,7 +478,7 @@ class Client(StartAndWatch):
         reason: str | None,
         from_failed: bool = False,
         dry_run: bool = False,
-    ) -> list[Outcome]:
+    ) -> list[BulkOutcome]:
         """Run the ended executions that match the filter again, and return an outcome for each. An execution that was re-run
         before is left out."""
         from penstock.client import executions

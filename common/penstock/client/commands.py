@@ -19,7 +19,6 @@ from penstock.language.schemas import check_value
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.waits import WAITS
 from penstock.store.definitions import catalog
-from penstock.store.executions import executions
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Transaction
 from penstock.store.workflows import workflow_commands
@@ -45,16 +44,6 @@ async def command(
             f"{id} is neither a workflow that runs nor a durable function",
             hint=f"`penstock show {id}` tells what it is.",
         )
-
-
-async def found(tx: Transaction, id: UUID) -> Execution:
-    """Return an execution. Raises NotFound."""
-    rows = await executions.find(tx, [id])
-    if not rows:
-        raise NotFound(
-            f"no execution {id}", hint="Ended executions are deleted when their retention is over."
-        )
-    return rows[0]
 
 
 async def rerun(

@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 
 from penstock.client import answers
-from penstock.client.bulk import Outcome
+from penstock.client.bulk import BulkOutcome
 from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
 from penstock.language.moves import FINAL
@@ -110,7 +110,9 @@ async def drop(session: Session, filters: LetterFilter, *, dry_run: bool = False
         dropped += len(gone)
 
 
-async def replay(client: Client, filters: LetterFilter, *, dry_run: bool = False) -> AsyncIterator[Outcome]:
+async def replay(
+    client: Client, filters: LetterFilter, *, dry_run: bool = False
+) -> AsyncIterator[BulkOutcome]:
     """Replay dead letters: return each to where it came from, and delete it here. A message that fails again is
     dead-lettered again.
 
@@ -204,7 +206,7 @@ def _ended(execution: UUID) -> PenstockError:
     )
 
 
-async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready]) -> list[Outcome]:
+async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready]) -> list[BulkOutcome]:
     """Replay the letters that are still stored. Another transaction may have replayed the others."""
     held = await dead_letters.hold(
         tx, [id for id, item in ready.items() if not isinstance(item, PenstockError)]
@@ -232,7 +234,7 @@ async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready]) -> list[Outco
     return outcomes
 
 
-def _outcome(id: UUID, result: object) -> Outcome:
+def _outcome(id: UUID, result: object) -> BulkOutcome:
     if isinstance(result, PenstockError):
-        return Outcome(id, error=result)
-    return Outcome(id, result if isinstance(result, str) else "it can be put back")
+        return BulkOutcome(id, error=result)
+    return BulkOutcome(id, result if isinstance(result, str) else "it can be put back")

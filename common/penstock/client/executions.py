@@ -8,7 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from penstock.client import commands
-from penstock.client.bulk import Outcome, Part
+from penstock.client.bulk import BulkOutcome, Part
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.terms.ids import new_id
 from penstock.store.executions import execution_list
@@ -83,7 +83,7 @@ async def rerun(
     from_failed: bool = False,
     dry_run: bool = False,
     part: Part | None = None,
-) -> AsyncIterator[Outcome]:
+) -> AsyncIterator[BulkOutcome]:
     """Run the ended executions that match the filter again, each as `Client.rerun` does. Yield an outcome for each,
     also for one that cannot be re-run.
 
@@ -92,12 +92,12 @@ async def rerun(
     """
     async for rows in _batches(client.session, replace(filters, ended=True), RERUN_AT_ONCE, part):
 
-        async def step(tx: Transaction, rows: Sequence[ListedExecution] = rows) -> list[Outcome]:
+        async def step(tx: Transaction, rows: Sequence[ListedExecution] = rows) -> list[BulkOutcome]:
             olds = [row.id for row in rows]
             reruns = await workflow_commands.rerun_before(tx, olds)
             remaining = [old for old in olds if old not in reruns]
             if dry_run:
-                return [Outcome(old, "it can be run once more") for old in remaining]
+                return [BulkOutcome(old, "it can be run once more") for old in remaining]
             done = [
                 await _rerun(tx, new_id(), row, from_failed=from_failed, by=by, reason=reason)
                 for row in await store.find(tx, remaining)
@@ -114,12 +114,12 @@ async def rerun(
 
 async def _rerun(
     tx: Transaction, new: UUID, old: Execution, *, from_failed: bool, by: str, reason: str | None
-) -> Outcome:
+) -> BulkOutcome:
     try:
         await commands.rerun(tx, new, old, from_failed=from_failed, from_task=None, by=by, reason=reason)
     except (NotFound, Conflict, InvalidInput) as error:
-        return Outcome(old.id, error=error)
-    return Outcome(old.id, f"execution {new}")
+        return BulkOutcome(old.id, error=error)
+    return BulkOutcome(old.id, f"execution {new}")
 
 
 async def _batches(

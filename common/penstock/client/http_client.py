@@ -19,7 +19,7 @@ import orjson
 from pydantic import TypeAdapter
 
 from penstock import tracing
-from penstock.client.bulk import Outcome
+from penstock.client.bulk import BulkOutcome
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.command_kinds import check_command
 from penstock.client.http_descriptions import described_execution
@@ -293,19 +293,19 @@ class HttpClient(StartAndWait):
         reason: str | None,
         from_failed: bool = False,
         dry_run: bool = False,
-    ) -> list[Outcome]:
+    ) -> list[BulkOutcome]:
         """Run the ended executions that match the filter again. Return the outcomes, without a mapping to the
         executions; `by` is the name of the token."""
-        outcomes: list[Outcome] = []
+        outcomes: list[BulkOutcome] = []
         cursor = None
         while True:
             response = await self._bulk(
                 "rerun", filters, cursor, dry_run, reason=reason, from_failed=from_failed
             )
-            outcomes += [Outcome(UUID(int=0), "done")] * response["count"]
+            outcomes += [BulkOutcome(UUID(int=0), "done")] * response["count"]
             for refusal in response["refused"]:
                 error = PenstockError(refusal["says"], hint=refusal["hint"])
-                outcomes += [Outcome(UUID(refusal["example"]), error=error)] * refusal["count"]
+                outcomes += [BulkOutcome(UUID(refusal["example"]), error=error)] * refusal["count"]
             if (cursor := response["next"]) is None:
                 return outcomes
 

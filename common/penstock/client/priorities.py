@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from penstock.client.commands import found
 from penstock.client.starts import check_priority
 from penstock.errors import Conflict
 from penstock.store.executions import executions
@@ -18,7 +17,7 @@ async def change(session: Session, id: UUID, priority: int) -> tuple[Transaction
     check_priority(priority)
 
     async def set_priority(tx: Transaction) -> int:
-        row = await found(tx, id)
+        row = await executions.get(tx, id)
         if row.finished_at is not None:
             raise Conflict(
                 f"{id} has ended: it is {row.status}",

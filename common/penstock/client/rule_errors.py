@@ -14,8 +14,9 @@ from penstock.client.client import Client
 from penstock.language.rules.event_rules import CompiledRule, Match, WindowMatch, evaluate, parameters
 from penstock.operate.event_rules import KEPT_DAYS
 from penstock.store.events import bursts, events, rule_errors, rule_matches
-from penstock.store.events.events import Event, NewEnforcement
+from penstock.store.events.events import Event
 from penstock.store.events.rule_errors import Place, RuleError
+from penstock.store.events.rule_matches import NewEnforcement
 from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction
 

@@ -17,8 +17,9 @@ from penstock.language.rules.event_rules import evaluate
 from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.masking import Masking
 from penstock.store.definitions import catalog
-from penstock.store.events import bursts, events, replays, rule_matches
-from penstock.store.events.events import CurrentRule, Event, NewEnforcement
+from penstock.store.events import bursts, replays, rule_matches
+from penstock.store.events.events import CurrentRule, Event
+from penstock.store.events.rule_matches import NewEnforcement
 from penstock.store.session import clock
 from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction
@@ -29,7 +30,7 @@ MAX_EVENTS = 500
 RETENTION_SLACK = timedelta(hours=1)
 """An event is replayed only if its enforcement will be kept for this time, so that no retention runs beside the replay."""
 
-Outcome = Literal["started", "would start", "existing", "failed", "no match", "left"]
+ReplayOutcome = Literal["started", "would start", "existing", "failed", "no match", "left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Replayed:
     created_at: datetime
     tenant: str
     outcome: Annotated[
-        Outcome,
+        ReplayOutcome,
         Field(description="started, would start, existing, failed, no match, left"),
         WithJsonSchema({"type": "string"}),
     ]
@@ -118,7 +119,7 @@ async def _replay(tx: Transaction, replay: Replay) -> ReplayPage:
             hits.append((event, rule, verdict))
     new = {match.event_id: match for match in await rule_matches.enforcements(tx, hits, compiled)}
     if new and not replay.dry_run:
-        await events.enforce(tx, list(new.values()))
+        await rule_matches.record(tx, list(new.values()))
         past = await replays.outcomes(tx, rule.ref, ids)
     masking = await Masking.load(tx)
     items = [
@@ -133,7 +134,7 @@ async def _replay(tx: Transaction, replay: Replay) -> ReplayPage:
 def _replayed(
     event: Event,
     is_unmatched: bool,
-    past: replays.Outcome | None,
+    past: replays.StoredMatch | None,
     match: NewEnforcement | None,
     masking: Masking,
     action: str,

@@ -14,22 +14,22 @@ from penstock.messaging.transports import Delivery
 
 log = structlog.get_logger()
 
-Told = CancelRequested | WorkParked
-TOLD: TypeAdapter[Told] = TypeAdapter(Told)
+Broadcast = CancelRequested | WorkParked
+BROADCAST: TypeAdapter[Broadcast] = TypeAdapter(Broadcast)
 
 
-def read(deliveries: Sequence[Delivery]) -> list[Told]:
+def read(deliveries: Sequence[Delivery]) -> list[Broadcast]:
     """Parse the broadcasts to workers."""
-    broadcasts: list[Told] = []
+    broadcasts: list[Broadcast] = []
     for delivery in deliveries:
         try:
-            broadcasts.append(TOLD.validate_json(delivery.body))
+            broadcasts.append(BROADCAST.validate_json(delivery.body))
         except ValueError:
             log.debug("worker.unknown_broadcast")
     return broadcasts
 
 
-def named(broadcasts: Sequence[Told]) -> list[UUID]:
+def named(broadcasts: Sequence[Broadcast]) -> list[UUID]:
     """Return the executions that the broadcasts ask to cancel, each once."""
     return list(
         dict.fromkeys(

@@ -11,9 +11,9 @@ from penstock.engine.durable.replay import Replayed
 from penstock.engine.durable.replay import replay as replay_code
 from penstock.errors import Conflict, DefinitionError
 from penstock.language.loading import Definitions
-from penstock.operate.executions import one
 from penstock.store.durable import steps
 from penstock.store.durable.run_records import child_of, record_of
+from penstock.store.executions import executions
 from penstock.store.session import clock
 from penstock.store.session.database import Session
 
@@ -22,7 +22,7 @@ async def replay(session: Session, id: UUID, definitions: Definitions) -> Replay
     """Replay the recorded steps of a run with the code of these definitions; nothing is executed or written. Raises
     NotFound; Conflict if the run has recorded nothing; DefinitionError if the definitions have no durable function of
     its name."""
-    run = await one(session, id)
+    run = await executions.get(session, id)
     action = definitions.actions.get(run.action)
     if action is None or not action.durable or action.function is None:
         raise DefinitionError(

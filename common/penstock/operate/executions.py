@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.errors import InvalidInput, NotFound
+from penstock.errors import InvalidInput
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import mask
 from penstock.language.workflows.diagram import to_dot, to_mermaid
@@ -39,21 +39,10 @@ DRAWINGS = {"mermaid": to_mermaid, "dot": to_dot}
 """The function that draws a graph in each notation."""
 
 
-async def one(session: Session, id: UUID) -> Execution:
-    """Return an execution. Raises NotFound."""
-    rows = await executions.find(session, [id])
-    if not rows:
-        raise NotFound(
-            f"no execution {id}",
-            hint="`penstock executions` lists the newest. Ended executions are deleted when their retention is over.",
-        )
-    return rows[0]
-
-
 async def ending(session: Session, id: UUID) -> dict[str, Any]:
     """Return an execution's `id` and `status`, whether it has `finished`, its `result` or `error`, and the sentence about
     its `failure`. Raises NotFound."""
-    row = await one(session, id)
+    row = await executions.get(session, id)
     return {
         "id": row.id,
         "status": row.status,
@@ -163,9 +152,7 @@ async def described_execution(session: Session, id: UUID) -> dict[str, Any]:
     """Return the execution as `described` does. Raises NotFound."""
     document = await described(session, id)
     if document is None:
-        raise NotFound(
-            f"no execution {id}", hint="Ended executions are deleted when their retention is over."
-        )
+        raise executions.missing(id)
     return document
 
 

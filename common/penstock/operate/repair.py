@@ -28,32 +28,23 @@ ROUNDS = 1000
 SHOWN = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Mend:
-    """A repair: its description, and its statement. None: messages are published from here."""
-
-    does: str
-    repair: repairs.Repair | None
-
-
-MENDS: Mapping[str, Mend] = {
-    "I2": Mend(
-        "take back what runs for nobody; it runs again as after a lost worker", repairs.take_back_unowned
-    ),
-    "I3s": Mend("free slots that nobody needs, and let the next in line start", repairs.free_slots),
-    "I5": Mend("look again at gates that are open", repairs.look_at_gates),
-    "I5w": Mend("put back into line who should stand there, at the old place", repairs.put_back_into_line),
-    "I7": Mend("start executions of enforcements that never had one", repairs.start_enforced),
-    "I8": Mend("publish what was staged (with PostgreSQL alone: an executor has to take it)", None),
-    "I10a": Mend("show to recovery what is open", repairs.make_live),
-    "I10b": Mend("hide from recovery what is not open", repairs.make_not_live),
-    "I10c": Mend("write down that an outcome was lost, for whoever waits", repairs.note_lost_outcomes),
-    "I10d": Mend("take back what runs on workers that are gone", repairs.take_back_orphans),
-    "I10e": Mend("run again what waits for an answer to nothing", repairs.run_silent_again),
-    "I10f": Mend("send what ended to the archive", repairs.send_to_archive),
-    "I10g": Mend("wake functions for which what they wait for is there", repairs.wake_suspended),
-    "I11": Mend("forget what was recorded of runs that are not there", repairs.forget_steps),
+MENDS: Mapping[str, str] = {
+    "I2": "take back what runs for nobody; it runs again as after a lost worker",
+    "I3s": "free slots that nobody needs, and let the next in line start",
+    "I5": "look again at gates that are open",
+    "I5w": "put back into line who should stand there, at the old place",
+    "I7": "start executions of enforcements that never had one",
+    "I8": "publish what was staged (with PostgreSQL alone: an executor has to take it)",
+    "I10a": "show to recovery what is open",
+    "I10b": "hide from recovery what is not open",
+    "I10c": "write down that an outcome was lost, for whoever waits",
+    "I10d": "take back what runs on workers that are gone",
+    "I10e": "run again what waits for an answer to nothing",
+    "I10f": "send what ended to the archive",
+    "I10g": "wake functions for which what they wait for is there",
+    "I11": "forget what was recorded of runs that are not there",
 }
+"""The repairs, by invariant. Those that `store/upkeep/repairs.py` does not list publish messages from here."""
 EVIDENCE = "no mend: this is what happened, and changing it would only hide it. Keep a dump of the database, and report it."
 
 State = Literal["proposed", "mended", "left", "no mend"]
@@ -94,14 +85,14 @@ async def _one(session: Session, publisher: Publisher, invariant: Invariant, *, 
     current = await violated(session, invariant, BATCH)
     if not current.violations:
         return None
-    mend = MENDS.get(invariant.name)
-    if mend is None:
+    does = MENDS.get(invariant.name)
+    if does is None:
         return Repair(invariant.name, invariant.says, EVIDENCE, "no mend", current.violations[:SHOWN])
     if not apply:
-        return Repair(invariant.name, invariant.says, mend.does, "proposed", current.violations[:SHOWN])
+        return Repair(invariant.name, invariant.says, does, "proposed", current.violations[:SHOWN])
     mended = 0
     for _ in range(ROUNDS):
-        await _mend(session, publisher, mend, current.violations)
+        await _mend(session, publisher, invariant.name, current.violations)
         remaining = await violated(session, invariant, BATCH)
         gone = len(set(current.violations) - set(remaining.violations))
         mended += gone
@@ -109,14 +100,13 @@ async def _one(session: Session, publisher: Publisher, invariant: Invariant, *, 
         if not gone or not remaining.violations:
             break
     state: State = "left" if current.violations else "mended"
-    return Repair(invariant.name, invariant.says, mend.does, state, current.violations[:SHOWN], mended)
+    return Repair(invariant.name, invariant.says, does, state, current.violations[:SHOWN], mended)
 
 
-async def _mend(session: Session, publisher: Publisher, mend: Mend, ids: Sequence[str]) -> None:
-    if mend.repair is None:
+async def _mend(session: Session, publisher: Publisher, invariant: str, ids: Sequence[str]) -> None:
+    if invariant not in repairs.REPAIRS:
         while await relay(publisher.transport, session, 0.0):
             pass
         return
-    repair = mend.repair
-    tx, _ = await committed_once(session, lambda tx: repair(tx, list(ids)))
+    tx, _ = await committed_once(session, lambda tx: repairs.repair(tx, invariant, ids))
     publisher.publish(tx.staged)

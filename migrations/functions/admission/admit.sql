@@ -67,6 +67,13 @@ begin
         join slot s on s.limit_id = k.limit_id and s.group_value = k.group_value and s.execution_id = c.id
         on conflict (owner, unit, execution_id, attempt) do update set reserved = excluded.reserved, spent = null;
     end if;
-    perform give_way_to(p_candidates);
+    -- Under limits with `when_full: cancel_running`, older executions give way to new ones. Those without a slot now do so as well.
+    for r in
+        select k.limit_id, k.group_value, l.max from unnest(p_candidates) c cross join unnest(c.keys) k
+        join concurrency_limit l on l.id = k.limit_id and l.when_full = 'cancel_running'
+        where c.attempt = 0 group by k.limit_id, k.group_value, l.max order by k.limit_id, k.group_value
+    loop
+        perform give_way((r.limit_id, r.group_value)::limit_key, r.max);
+    end loop;
     return v_messages;
 end $$;

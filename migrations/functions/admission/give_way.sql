@@ -1,6 +1,7 @@
 -- Set timers that end the oldest executions of a key, until `p_max` remain. An execution counts if it holds the key, waits
 -- for it, or has held it and now waits for something else: a retry, an instant, an answer, a child. The timers' loop ends
 -- them in a transaction that takes their locks in order.
+-- planner: lookups
 create or replace function give_way(p_key limit_key, p_max integer) returns void
 language plpgsql
 as $$

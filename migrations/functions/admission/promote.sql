@@ -46,8 +46,7 @@ begin
                 and w.at > clock_timestamp() and w.at <= x.at));
     end if;
     if exists (select from unnest(v_rooms) m where m.allowed = 'Infinity') then
-        perform note_spent(v_gates);
-        v_messages := v_messages || raise_spent_budgets(v_gates);
+        v_messages := v_messages || note_spent_budgets(v_gates);
     end if;
     return v_messages;
 end $$;

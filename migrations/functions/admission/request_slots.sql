@@ -21,7 +21,7 @@ declare
     v_rooms room[];
     v_new limit_key[];
     v_messages message[] := '{}';
-    v_refused message[];
+    r record;
 begin
     if v_ids = '{}' then
         return v_messages;
@@ -37,8 +37,10 @@ begin
     end if;
     v_asking := set_costs(v_asking);
     if exists (select from unnest(v_asking) c where c.costs is not null) then
-        select messages, affordable into v_refused, v_asking from refuse_costly(v_asking);
-        v_messages := v_messages || v_refused;
+        for r in select t.reason, array_agg(t.id order by t.id) as ids from too_costly(v_asking) t group by t.reason order by 1 loop
+            v_messages := v_messages || (end_executions(r.ids, array['requested'], 'cancelled', r.reason, null)).messages;
+            v_asking := array(select c from unnest(v_asking) c where c.id <> all (r.ids));
+        end loop;
         if v_asking = '{}' then
             return v_messages;
         end if;

@@ -22,7 +22,10 @@ begin
     insert into untraced (execution_id)
     select p.execution_id from payload p where p.execution_id = any (v_ids) and p.origin ? 'trace';
     delete from live where execution_id = any (v_ids);
-    perform drop_timers(v_ids);
+    -- A locked timer stays. A loop that is about to fire it has locked the row, and waits for the rows of these executions, which
+    -- the caller holds: to wait for the timer would be a deadlock. The loop then finds the executions ended, and does nothing.
+    delete from timer where ctid = any (array(
+        select ctid from timer where execution_id = any (v_ids) for update skip locked));
     if v_unclaimed is not null then -- an execution that a worker had claimed has no such rows
         update inquiry i set answered_at = clock_timestamp(),
             status = case e.status when 'completed' then 'responded' when 'timeout' then 'timeout' else 'cancelled' end
@@ -40,7 +43,8 @@ begin
     end if;
     v_messages := tell_awaited(v_ids);
     if v_followed is not null then
-        v_messages := v_messages || tell_ends(v_followed);
+        insert into untold (execution_id) select unnest(v_followed) on conflict do nothing;
+        v_messages := v_messages || stage('execution.completed', v_followed, 100);
     end if;
     if v_failed is not null then
         v_messages := v_messages || raise_execution_events('penstock.execution.failed', v_failed);

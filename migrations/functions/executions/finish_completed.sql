@@ -39,7 +39,7 @@ begin
         ), closed as (
             delete from live where execution_id = any (array(select id from ended))
         ), dropped as (
-            -- A loop that is about to fire a timer has locked the timer, and waits for these executions: see drop_timers.
+            -- A loop that is about to fire a timer has locked the timer, and waits for these executions: see close_executions.
             delete from timer where ctid = any (array(
                 select ctid from timer where execution_id = any (array(select id from ended)) for update skip locked))
         ), kept as (

@@ -1,7 +1,8 @@
 -- Place executions that have just started: the one way of whatever makes work ready. Actions are assigned to workers that have
 -- permits (assign_scheduled), and the others are staged on their route, in the order of `p_ids`. `p_prior`: some have a priority.
--- `p_lacked`: some worker of the route lacks their action, so they are parked instead. Waiting tasks begin their waits, and workflows
--- are staged. `p_assigns` is false in a caller's own transaction, which may stay open, as may one behind a pooler (`penstock.assigns`).
+-- `p_lacked`: some worker of the route lacks their action, so they are parked instead, until a worker that has it takes them.
+-- Waiting tasks begin their waits, and workflows are staged. `p_assigns` is false in a caller's own transaction, which may stay
+-- open, as may one behind a pooler (`penstock.assigns`).
 -- A worker that claims the next work in its transaction says so by `penstock.own_queues` and `penstock.own_slots`: work that fits into
 -- its slots is left to it. The message `placed.<queue>` says that work was assigned there.
 create or replace function place_ready(
@@ -30,7 +31,14 @@ begin
     if p_ids = '{}' then
         return v_messages;
     end if;
-    v_messages := v_messages || case when p_lacked then park_lacked(p_ids, p_queue) else stage(p_queue, p_ids, p_size) end;
+    if p_lacked then
+        -- On the route, the worker that lacks the action could receive them first.
+        insert into parked (execution_id, queue, definition_id, rank, ready_at)
+        select id, p_queue, definition_id, -priority, ready_at from execution where id = any (p_ids);
+        v_messages := v_messages || (0, 'parked.' || p_queue, '{}')::message;
+    else
+        v_messages := v_messages || stage(p_queue, p_ids, p_size);
+    end if;
     if p_prior or exists (select from ordered_route where queue = p_queue) then
         perform join_backlog(p_queue, p_ids);
     end if;

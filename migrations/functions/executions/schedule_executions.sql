@@ -10,11 +10,8 @@ declare
     v_messages message[] := '{}';
     v_started integer := 0;
 begin
-    if exists (select from paused_workflow) then
-        p_ids := hold_paused(p_ids);
-    end if;
-    if exists (select from hold) then
-        p_ids := hold_covered(p_ids);
+    if exists (select from paused_workflow) or exists (select from hold) then
+        p_ids := hold_requested(p_ids);
     end if;
     -- Most batches are of one kind: if the first execution is under limits, test whether all are.
     if not exists (select from execution e join namespace n on n.id = e.namespace_id

@@ -13,13 +13,12 @@ import orjson
 from fastapi import APIRouter, Body, Request, Response
 
 from penstock.client.inquiries import may_answer, with_masked_answer
-from penstock.errors import NotFound
 from penstock.language.moves import FINAL, QUEUED, REQUESTED, SCHEDULED, WAITING
 from penstock.language.schemas.secrets import masked_schema
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.access import Caller
 from penstock.operate.durable_steps import Step
-from penstock.operate.executions import described, one
+from penstock.operate.executions import described_execution
 from penstock.operate.why import why
 from penstock.operate.workflow_tree import names_inside
 from penstock.store.definitions import catalog
@@ -54,18 +53,14 @@ RUNS = 20
 @router.get("/executions/{id}", dependencies=[READ])
 async def show(id: ExecutionId, request: Request, backend: Here, session: Db, caller: Asked) -> Response:
     """Show the whole page of an execution."""
-    document = await described(session, id)
-    if document is None:
-        raise NotFound(
-            f"no execution {id}", hint="Ended executions are deleted when their retention is over."
-        )
+    document = await described_execution(session, id)
     inquiry = await inquiries.find(session, id)
     is_answered = inquiry is not None and inquiry.answered_at is not None
     is_open = inquiry is not None and not is_answered and document["status"] == WAITING
     answer = await why(session, id, backend.settings)
     if caller.tenants is not None:
         answer = answer.of_one_tenant()
-    row = await one(session, id)
+    row = await executions.get(session, id)
     history = await executions.history(session, row)
     tasks: list[TaskProgress] = document["tasks"]
     steps: list[Step] = document["steps"]
@@ -144,7 +139,7 @@ async def lines(
 ) -> dict[str, Any]:
     """Return the log lines of the execution and its tasks, `after` the last line of each (attempt, number) that the
     page has."""
-    complete = await log_lines.are_all_there(session, (await one(session, id)).finished_at)
+    complete = await log_lines.are_all_there(session, (await executions.get(session, id)).finished_at)
     names = await names_inside(session, id)
     followed = dict(list(names.items())[:FOLLOWED])
     read = await log_lines.after_each(session, {member: after.get(member, (0, -1)) for member in followed})

@@ -15,7 +15,7 @@ from penstock.language.rules.secret_references import names_in
 from penstock.operate import titles
 from penstock.operate.access import DEFINE as DEFINING
 from penstock.operate.durable_steps import Step, steps_of
-from penstock.operate.executions import described_execution, drawing, ending, one, plain
+from penstock.operate.executions import described_execution, drawing, ending, plain
 from penstock.operate.why import why
 from penstock.store.executions import executions, log_lines, past_attempts
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
@@ -173,19 +173,19 @@ async def graph(
 @router.get("/executions/{id}/history", dependencies=[READ])
 async def history(id: ExecutionId, session: Db) -> list[executions.Move]:
     """List every status of an execution, with its instant and its actor."""
-    return await executions.history(session, await one(session, id))
+    return await executions.history(session, await executions.get(session, id))
 
 
 @router.get("/executions/{id}/attempts", dependencies=[READ])
 async def attempts(id: ExecutionId, session: Db) -> list[past_attempts.PastAttempt]:
     """List the attempts of an execution, each with its times, its worker and its outcome."""
-    return await past_attempts.attempts(session, await one(session, id))
+    return await past_attempts.attempts(session, await executions.get(session, id))
 
 
 @router.get("/executions/{id}/steps", dependencies=[READ])
 async def steps(id: ExecutionId, session: Db) -> list[Step]:
     """List the recorded steps of a durable function, in order. The list of another execution is empty."""
-    await one(session, id)
+    await executions.get(session, id)
     return await steps_of(session, id)
 
 
@@ -198,7 +198,7 @@ async def logs(
     ] = None,
 ) -> models.Log:
     """Return the printed and logged lines of an execution, at most 5,000 at once."""
-    complete = await log_lines.are_all_there(session, (await one(session, id)).finished_at)
+    complete = await log_lines.are_all_there(session, (await executions.get(session, id)).finished_at)
     attempt, _, seq = (after or "0--1").partition("-")
     rows = await log_lines.after_each(session, {id: (int(attempt), int(seq))})
     lines = [line for _, line in rows]
@@ -230,7 +230,7 @@ async def cancel(
     id: ExecutionId, backend: Here, caller: Asked, body: models.Because = NO_REASON
 ) -> models.ToldToEnd:
     """Ask an execution to end. A running one is notified at once; an ended one is left unchanged."""
-    await one(backend.client.session, id)
+    await executions.get(backend.client.session, id)
     reason = f"{body.reason or 'asked by the API'} ({caller.name})"
     return models.ToldToEnd(told=await backend.client.cancel(id, reason=reason))
 
@@ -238,7 +238,7 @@ async def cancel(
 @router.post("/executions/{id}/priority", dependencies=[OPERATE])
 async def set_priority(id: ExecutionId, backend: Here, body: models.NewPriority) -> models.PriorityChanged:
     """Change the priority of an execution and of its tasks that have not ended. What waits has its new place at once."""
-    await one(backend.client.session, id)
+    await executions.get(backend.client.session, id)
     return models.PriorityChanged(changed=await backend.client.set_priority(id, body.priority))
 
 
@@ -264,7 +264,7 @@ async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Reru
     """Run an ended execution again, with the same version, and the same parameters unless some are changed. With a changed
     parameter, a task that has read it cannot be kept. References to stored secrets stay, which needs the scope `define`."""
     if body.parameters or body.unset:
-        row = await one(backend.client.session, id)
+        row = await executions.get(backend.client.session, id)
         if names_in(orjson.loads(row.params or "{}")):
             own(must_have(caller, DEFINING), row.namespace.partition("::")[0])
     new = await backend.client.rerun(

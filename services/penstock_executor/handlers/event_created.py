@@ -11,7 +11,7 @@ from penstock.language.rules.event_rules import CompiledRule, evaluate
 from penstock.messaging.consumer import Batch
 from penstock.store.events import events, rule_matches
 from penstock.store.events.events import CurrentRule, Event
-from penstock.store.events.rule_matches import Hit
+from penstock.store.events.rule_matches import Hit, NewEnforcement
 from penstock.store.session.database import Transaction
 from penstock_executor import (
     burst_matches,
@@ -47,14 +47,11 @@ async def match(tx: Transaction, batch: Sequence[Event]) -> None:
     began = datetime.now(UTC)
     hits = _hits(batch, current, compiled)
     counts.matched.update({event.id: event.trigger for event, _, _ in hits}.values())
-    enforcements: list[events.NewEnforcement] = []
+    enforcements: list[NewEnforcement] = []
     hits = await burst_matches.join(tx, hits, compiled)
     if hits:
-        enforcements = await rule_matches.enforcements(tx, hits, compiled)
-        await events.enforce(tx, enforcements)
-        rule_failures.tally(tx).add(
-            [enforcement.rule for enforcement in enforcements if enforcement.error is not None]
-        )
+        enforcements = await rule_matches.enforce(tx, hits, compiled)
+        rule_failures.tally(tx).add(enforcements)
     event_spans.send(batch, enforcements, began)
 
 

@@ -26,8 +26,7 @@ from penstock_worker.attempts.batch_call import BatchCall
 from penstock_worker.executors import chosen
 from penstock_worker.records.backend import NO_COSTS, Backend
 from penstock_worker.records.batches import ItemBatch
-from penstock_worker.records.running import Running
-from penstock_worker.records.worker_state import WorkerState
+from penstock_worker.records.worker_state import Running, WorkerState
 
 log = structlog.get_logger()
 

@@ -21,8 +21,7 @@ from penstock.language.policies.after_attempt import NOT_BEGUN, Ending
 from penstock.store.executions import assignment, attempts
 from penstock.store.executions.attempts import ClaimAnswer
 from penstock.store.session.database import Session, is_transient
-from penstock_worker.claiming.claiming import Claiming
-from penstock_worker.claiming.claims import Claimed
+from penstock_worker.claiming.claims import Claimed, Claiming
 from penstock_worker.claiming.permits import WITHDRAWAL_S, Permits
 from penstock_worker.records.slots import Slots
 

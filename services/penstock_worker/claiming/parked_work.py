@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import random
 
-from penstock_worker.claiming.claiming import Claiming
+from penstock_worker.claiming.claims import Claiming
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.records.slots import Slots
 

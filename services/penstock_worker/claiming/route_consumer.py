@@ -11,7 +11,7 @@ from uuid import UUID
 from penstock.errors import Undecodable
 from penstock.messaging import envelope
 from penstock.messaging.transports import Delivery, Subscription
-from penstock_worker.claiming.claiming import Claiming
+from penstock_worker.claiming.claims import Claiming
 from penstock_worker.records.slots import Slots
 
 BUSY = 0.1

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from penstock.messaging.messages import WorkParked
 from penstock.messaging.transports import Transport
-from penstock.messaging.worker_broadcasts import Told, named, read
+from penstock.messaging.worker_broadcasts import Broadcast, named, read
 from penstock.store.executions import attempts
 from penstock.store.session.database import Session
 from penstock_worker.attempts.runner import Runner
@@ -33,7 +33,7 @@ async def obey_broadcasts(
     try:
         while True:
             await asyncio.wait({receiving}, timeout=RECHECK_S if unheld else None)
-            broadcasts: list[Told] = []
+            broadcasts: list[Broadcast] = []
             if receiving.done():
                 if not (deliveries := receiving.result()):
                     return

@@ -22,8 +22,7 @@ from penstock.service.heartbeat import Identity
 from penstock.store.executions.result_watch import ResultWatch
 from penstock.store.outbox.queues import WORK
 from penstock_worker.claiming.assignments import FRESH_S, Assignments
-from penstock_worker.claiming.claiming import Claiming, OpenClaims
-from penstock_worker.claiming.claims import Claims
+from penstock_worker.claiming.claims import Claiming, Claims, OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.claiming.parked_work import ParkedWork
 from penstock_worker.claiming.permits import RENEWAL_S, Permits

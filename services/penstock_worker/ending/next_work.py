@@ -1,5 +1,5 @@
-"""The end of attempts and the work that follows it, in one transaction. The worker that commits a step claims the next
-one with it, for the slots that the ends free.
+"""The work that follows the ends of attempts, in the transaction of these ends. The worker that commits a step claims the
+next one with it, for the slots that the ends free.
 
 If that is not possible, an executor does the same on the message about the ends. This is so for more than a few ends
 or starts, or if a lock is needed.
@@ -17,19 +17,15 @@ import structlog
 from penstock.advance import turn_spans
 from penstock.advance.ends import NotAtOnce, follow_ends_at_once
 from penstock.advance.remembered import RememberedWorkflows
-from penstock.attempts.new_effect import NewEffect
-from penstock.language.moves import WAITING
 from penstock.language.terms.ids import new_id
 from penstock.messaging.outbox import Publisher
-from penstock.store.executions import attempts, plain_executions
+from penstock.store.executions import attempts
 from penstock.store.executions.attempts import AttemptEnd, Claimant, Finished
 from penstock.store.outbox.queues import PLACED
 from penstock.store.session.database import Session, Transaction, is_transient
 from penstock.store.session.staged_messages import StagedMessage
 from penstock.store.workflows import steps
-from penstock_worker.claiming.claiming import Claiming
-from penstock_worker.claiming.claims import Claimed
-from penstock_worker.outgoing.writer import store_with_ends
+from penstock_worker.claiming.claims import Claimed, Claiming
 from penstock_worker.records.slots import Slots
 
 log = structlog.get_logger()
@@ -165,47 +161,19 @@ class Taking:
         self.work.claims.over(self.id)
 
 
-async def finish(
-    session: Session,
-    worker: UUID,
-    ends: Sequence[AttemptEnd],
-    claims: Sequence[UUID],
-    go_on: Taking | None,
-    effects: Sequence[NewEffect] = (),
-) -> Finished:
-    """Record the ends, and delete the `claims` that have no attempts left. Store the transactional `effects` of those
-    attempts that the worker still owned. Raises Conflict or Stale for an effect that cannot be stored.
-
-    `go_on`: if possible, also advance the workflows of these tasks, and claim the tasks that follow or the admitted
-    executions.
-    """
-    costs = any(end.ending.costs for end in ends)
-    if go_on is not None and not costs:
-        try:
-            finished = await _going_on(session, worker, ends, claims, go_on)
-            if finished is not None:
-                return finished
-        except Exception as error:
-            if is_transient(error):
-                raise
-            # The following work may have failed, or the ends may have been refused. So write the ends alone, which
-            # shows which one it was.
-            log.warning("next_step.left_to_executors", reason=str(error))
-    async with session.transaction() as tx:
-        if costs:
-            await attempts.settle_costs(tx, worker, ends)
-        if effects:
-            moved = await attempts.finish(tx, worker, ends, claims)
-            await store_with_ends(
-                tx, effects, moved, {e.execution_id for e in ends if e.ending.status == WAITING}
-            )
-        elif costs:
-            moved = await attempts.finish(tx, worker, ends, claims)
-        elif plain_executions.all_completed(ends):
-            moved = await plain_executions.finish(tx, worker, ends, claims)
-        else:
-            moved = await attempts.finish(tx, worker, ends, claims, alone=True)
-    return Finished(moved, tx.staged)
+async def finish_and_go_on(
+    session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: Taking
+) -> Finished | None:
+    """Record the ends, advance the workflows of these tasks, and claim the tasks that follow or the admitted executions. Return
+    None if that is not possible, so that the ends are written alone."""
+    try:
+        return await _going_on(session, worker, ends, claims, go_on)
+    except Exception as error:
+        if is_transient(error):
+            raise
+        # The following work may have failed, or the ends may have been refused. The ends alone show which one it was.
+        log.warning("next_step.left_to_executors", reason=str(error))
+        return None
 
 
 async def _going_on(

@@ -18,13 +18,13 @@ from penstock.errors import Conflict, PenstockError, WrongClock
 from penstock.language.moves import COMPLETED, FAILED, REQUESTED, WAITING
 from penstock.language.policies.after_attempt import Ending
 from penstock.messaging.broadcast import CoalescedBroadcast
-from penstock.store.executions import attempts
+from penstock.store.executions import attempts, plain_executions
 from penstock.store.executions.attempts import AttemptEnd, Finished
 from penstock.store.session.database import Session, retried
-from penstock_worker.claiming.claiming import OpenClaims
+from penstock_worker.claiming.claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
-from penstock_worker.ending.next_work import NextWork, Taking, finish
-from penstock_worker.outgoing.writer import RENEWALS, EffectWriter, with_new_ids
+from penstock_worker.ending.next_work import NextWork, Taking, finish_and_go_on
+from penstock_worker.outgoing.writer import RENEWALS, EffectWriter, store_with_ends, with_new_ids
 from penstock_worker.records.slots import Slots
 
 log = structlog.get_logger()
@@ -221,6 +221,41 @@ class Reports:
                     execution_id=str(attempt.event.execution_id),
                     attempt=attempt.event.attempt,
                 )
+
+
+async def finish(
+    session: Session,
+    worker: UUID,
+    ends: Sequence[AttemptEnd],
+    claims: Sequence[UUID],
+    go_on: Taking | None,
+    effects: Sequence[NewEffect] = (),
+) -> Finished:
+    """Record the ends, and delete the `claims` that have no attempts left. Store the transactional `effects` of those
+    attempts that the worker still owned. Raises Conflict or Stale for an effect that cannot be stored.
+
+    `go_on`: if possible, also do the work that follows.
+    """
+    costs = any(end.ending.costs for end in ends)
+    if go_on is not None and not costs:
+        finished = await finish_and_go_on(session, worker, ends, claims, go_on)
+        if finished is not None:
+            return finished
+    async with session.transaction() as tx:
+        if costs:
+            await attempts.settle_costs(tx, worker, ends)
+        if effects:
+            moved = await attempts.finish(tx, worker, ends, claims)
+            await store_with_ends(
+                tx, effects, moved, {e.execution_id for e in ends if e.ending.status == WAITING}
+            )
+        elif costs:
+            moved = await attempts.finish(tx, worker, ends, claims)
+        elif plain_executions.all_completed(ends):
+            moved = await plain_executions.finish(tx, worker, ends, claims)
+        else:
+            moved = await attempts.finish(tx, worker, ends, claims, alone=True)
+    return Finished(moved, tx.staged)
 
 
 def _effects(report: Report) -> Sequence[NewEffect]:

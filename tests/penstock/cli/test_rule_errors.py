@@ -11,7 +11,9 @@ from prometheus_client import generate_latest
 
 from penstock import Rule, Trigger, action
 from penstock.client import rule_errors
+from penstock.language.terms.ids import new_id
 from penstock.messaging.metrics import Metrics
+from penstock.store.events.rule_matches import NewEnforcement
 from penstock_executor import rule_failures
 from penstock_executor.loops import report_rule_failures
 from tests.flows.installation import Installation
@@ -131,6 +133,10 @@ async def test_an_event_that_comes_again_after_it_changes_nothing(house: Install
     assert await house.statuses() == {"completed": 1}
 
 
+def enforcement(rule: str, error: str | None = "InvalidInput") -> NewEnforcement:
+    return NewEnforcement(new_id(), new_id(), rule, 1, 1, 1, 0, None, None, error)
+
+
 async def test_failures_are_counted_by_rule_and_told_once_a_turn(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,7 +144,8 @@ async def test_failures_are_counted_by_rule_and_told_once_a_turn(
     tally = rule_failures.tally(parts.database)
     metrics = Metrics()
     metrics.show(by_label={"rule_errors": tally.total})
-    tally.add(["till.a", "till.b", "till.a"])
+    tally.add([enforcement("till.a"), enforcement("till.b"), enforcement("till.a")])
+    tally.add([enforcement("till.c", error=None)])
     told = structlog.testing.LogCapture()
     monkeypatch.setattr(
         report_rule_failures, "log", structlog.wrap_logger(None, [told], structlog.BoundLogger)
@@ -148,7 +155,7 @@ async def test_failures_are_counted_by_rule_and_told_once_a_turn(
     assert [(line["event"], line["events"]) for line in told.entries] == [
         ("rules.failed", {"till.a": 2, "till.b": 1})
     ]
-    tally.add(["till.a"])
+    tally.add([enforcement("till.a")])
     shown = generate_latest(metrics.registry).decode()
     assert 'penstock_rule_errors_total{rule="till.a"} 3.0' in shown
     assert tally.tell() == {"till.a": 1}

@@ -12,8 +12,8 @@ from penstock.language.terms.ids import new_id
 from penstock_worker.claiming import assignments
 from penstock_worker.direct.direct_backend import DirectBackend
 from tests.flows.installation import Installation
-from tests.penstock_worker.claiming.test_claiming import house_of_two, worker_of
 from tests.penstock_worker.claiming.test_claims import QUEUE
+from tests.penstock_worker.claiming.test_claims_in_inbox import house_of_two, worker_of
 
 __all__ = ["house_of_two"]
 House = tuple[Installation, list[UUID]]

@@ -24,7 +24,7 @@ SIGNAL_LOOK = 0.5
 """Seconds between two looks for signals, while the function stays for something else."""
 
 
-class Told(Protocol):
+class WaitDeliveries(Protocol):
     """The part of the deliveries of an attempt that its waits use."""
 
     signals: SignalLines
@@ -49,7 +49,7 @@ class Attempted(Protocol):
     clock: Callable[[], datetime]
 
     @property
-    def deliveries(self) -> Told: ...
+    def deliveries(self) -> WaitDeliveries: ...
 
     @property
     def has_values(self) -> bool: ...

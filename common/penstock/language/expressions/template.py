@@ -85,13 +85,6 @@ def _placed(error: ExpressionError, path: tuple[str, ...]) -> ExpressionError:
     return ExpressionError(f"in `{'.'.join(path)}`: {error.message}", hint=error.hint) if path else error
 
 
-def _or_constant(template: Any, path: tuple[str, ...]) -> Render:
-    compiled = _compile(template, path)
-    if compiled is not None:
-        return compiled
-    return _copier(template)
-
-
 def _copier(constant: Any) -> Render:
     """Return a function that returns `constant` with new dicts and lists each time, as the caller may change them."""
     if isinstance(constant, Mapping):

@@ -190,46 +190,6 @@ async def rules(
 
 
 @dataclass(slots=True)
-class NewEnforcement:
-    """A rule that matched an event, and the execution `id` that it starts. `params` and `options` are JSON. With an
-    `error`, the enforcement is stored as failed and nothing starts."""
-
-    id: UUID
-    event_id: UUID
-    rule: str
-    definition_id: int
-    namespace_id: int
-    action_definition_id: int | None
-    priority: int
-    params: str | None
-    options: str | None
-    error: str | None
-
-
-ENFORCE = """
-select enforce_rules($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[],
-    $7::smallint[], $8::text[], $9::text[], $10::text[]) as messages
-"""
-
-
-async def enforce(tx: Transaction, matches: Sequence[NewEnforcement]) -> None:
-    """Record matches, once for each rule and event (I7), and start their executions."""
-    await tx.stage(
-        ENFORCE,
-        [match.id for match in matches],
-        [match.event_id for match in matches],
-        [match.rule for match in matches],
-        [match.definition_id for match in matches],
-        [match.namespace_id for match in matches],
-        [match.action_definition_id for match in matches],
-        [match.priority for match in matches],
-        [match.params for match in matches],
-        [match.options for match in matches],
-        [match.error for match in matches],
-    )
-
-
-@dataclass(slots=True)
 class Enforcement:
     """The outcome of one rule that matched an event."""
 

@@ -15,7 +15,7 @@ from penstock.store.session.rows import rows_as
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StoredMatch:
     """The outcome of a rule for an event: the execution of the event or of its burst, or the error. An open burst has neither
     yet."""
 
@@ -69,7 +69,7 @@ where m.rule = $1 and m.event_id = any($2::uuid[]) and m.dropped is null and b.e
 """
 
 
-async def outcomes(tx: Transaction, rule: str, events: Sequence[UUID]) -> dict[UUID, Outcome]:
+async def outcomes(tx: Transaction, rule: str, events: Sequence[UUID]) -> dict[UUID, StoredMatch]:
     """Return what a rule has made of these events, by event. The rule may have had a debounce time when it saw them."""
-    rows = rows_as(Outcome, await tx.fetch(OUTCOMES, rule, list(events)))
+    rows = rows_as(StoredMatch, await tx.fetch(OUTCOMES, rule, list(events)))
     return {outcome.event_id: outcome for outcome in rows}

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from penstock.store.events.events import NewEnforcement
+from penstock.store.events.rule_matches import NewEnforcement
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 

@@ -1,9 +1,11 @@
-"""The enforcements of rules that match events, with their parameters or with an error. Used for new events, and for
-rules that had failed."""
+"""The enforcements of rules that match events, with their parameters or with an error: for new events, closed bursts,
+replays, and rules that had failed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
 
 import orjson
 
@@ -15,11 +17,28 @@ from penstock.language.terms.ids import new_id
 from penstock.store.access.tenant_keys import encrypted_tenants
 from penstock.store.admission import namespaces
 from penstock.store.definitions import catalog
-from penstock.store.events.events import CurrentRule, Event, NewEnforcement
+from penstock.store.events.events import CurrentRule, Event
 from penstock.store.session.database import Transaction
 
 Hit = tuple[Event, CurrentRule, Match]
 """An event, a rule that matches it, and the parameters that the rule computes."""
+
+
+@dataclass(slots=True)
+class NewEnforcement:
+    """A rule that matched an event, and the execution `id` that it starts. `params` and `options` are JSON. With an
+    `error`, the enforcement is stored as failed and nothing starts."""
+
+    id: UUID
+    event_id: UUID
+    rule: str
+    definition_id: int
+    namespace_id: int
+    action_definition_id: int | None
+    priority: int
+    params: str | None
+    options: str | None
+    error: str | None
 
 
 async def compiled(tx: Transaction, current: Sequence[CurrentRule]) -> dict[int, CompiledRule]:
@@ -61,6 +80,38 @@ async def enforcements(
                 error=error,
             )
         )
+    return new_enforcements
+
+
+ENFORCE = """
+select enforce_rules($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::integer[], $6::integer[],
+    $7::smallint[], $8::text[], $9::text[], $10::text[]) as messages
+"""
+
+
+async def record(tx: Transaction, matches: Sequence[NewEnforcement]) -> None:
+    """Record matches, once for each rule and event (I7), and start their executions."""
+    await tx.stage(
+        ENFORCE,
+        [match.id for match in matches],
+        [match.event_id for match in matches],
+        [match.rule for match in matches],
+        [match.definition_id for match in matches],
+        [match.namespace_id for match in matches],
+        [match.action_definition_id for match in matches],
+        [match.priority for match in matches],
+        [match.params for match in matches],
+        [match.options for match in matches],
+        [match.error for match in matches],
+    )
+
+
+async def enforce(
+    tx: Transaction, hits: Sequence[Hit], compiled: dict[int, CompiledRule]
+) -> list[NewEnforcement]:
+    """Record an enforcement for each hit, and return them."""
+    new_enforcements = await enforcements(tx, hits, compiled)
+    await record(tx, new_enforcements)
     return new_enforcements
 
 

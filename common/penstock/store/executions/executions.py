@@ -10,6 +10,7 @@ from uuid import UUID
 
 import orjson
 
+from penstock.errors import NotFound
 from penstock.language.moves import CANCELING, RUNNING
 from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.session.rows import rows_as
@@ -228,6 +229,22 @@ async def find(session: Session | Transaction, ids: Sequence[UUID]) -> list[Exec
     """Return executions by id, open or archived, with their parameters and results. A client's role gets those that it
     started, and their tasks."""
     return rows_as(Execution, await session.fetch(FIND, list(ids)))
+
+
+async def get(session: Session | Transaction, id: UUID) -> Execution:
+    """Return an execution, open or archived. Raises NotFound."""
+    rows = await find(session, [id])
+    if not rows:
+        raise missing(id)
+    return rows[0]
+
+
+def missing(id: UUID) -> NotFound:
+    """Return the error that says that no execution has this id."""
+    return NotFound(
+        f"no execution {id}",
+        hint="`penstock executions` lists the newest. Ended executions are deleted when their retention is over.",
+    )
 
 
 TENANT = """

@@ -14,7 +14,6 @@ from uuid import UUID
 
 import orjson
 
-from penstock.errors import NotFound
 from penstock.language.moves import COMPLETED
 from penstock.run.failure_causes import execution_failed
 from penstock.store.executions import awaited, executions
@@ -217,9 +216,7 @@ class ResultWatch:
         for id in list(self._waiting):
             row = rows.get(id)
             if row is None:
-                missing = NotFound(
-                    f"no execution {id}", hint="Ended executions are deleted when their retention is over."
-                )
+                missing = executions.missing(id)
                 for future in self._waiting.pop(id, []):
                     if not future.done():
                         future.set_exception(missing)

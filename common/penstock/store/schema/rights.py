@@ -154,7 +154,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "secrets_of_attempt": ("worker", "api"),
     "secrets_of_subscriptions": ("executor",),
     "find_work_token": ("worker",),
-    "raise_spent_budgets": ("executor", "worker", "api"),
+    "note_spent_budgets": ("executor", "worker", "api"),
     "claim_executions": ("worker", "api"),
     "claim_named": ("worker", "api"),
     "finish_completed": ("worker", "api"),

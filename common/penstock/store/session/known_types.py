@@ -15,7 +15,9 @@ KNOWN_FOR = 60.0
 do. asyncpg detects that when it reads such a value, and then all types are queried again."""
 
 
-class Told(NamedTuple):
+class CachedTypes(NamedTuple):
+    """An answer of the database about its types, and the instant at which it came."""
+
     types: Any
     at: float
 
@@ -26,7 +28,7 @@ class _Unasked:
     name = "known"
 
 
-_types_of_servers: dict[tuple[Hashable, frozenset[int]], Told] = {}
+_types_of_servers: dict[tuple[Hashable, frozenset[int]], CachedTypes] = {}
 
 
 def place(connection: KnowingConnection) -> Hashable:
@@ -47,7 +49,7 @@ class KnowingConnection(asyncpg.Connection):
         if cached is not None and time.monotonic() - cached.at < KNOWN_FOR:
             return cached.types, _Unasked
         types, statement = await super()._introspect_types(typeoids, timeout)  # type: ignore[misc]
-        _types_of_servers[key] = Told(types, time.monotonic())
+        _types_of_servers[key] = CachedTypes(types, time.monotonic())
         return types, statement
 
     async def reload_schema_state(self) -> None:

@@ -52,12 +52,6 @@ class Ring(Protocol):
         """Return a data key, or None if it can never be opened here. Raises Unknown if it is not open yet."""
 
 
-def tenants_in(value: str | bytes) -> set[str]:
-    """Return the tenants of all tokens in a text."""
-    text = value if isinstance(value, str) else value.decode("latin-1")
-    return {match[2] for match in re.finditer(rf'\$sealed(?:"\s*:\s*"|:){_TOKEN.pattern}', text)}
-
-
 def token(key: DataKey, kind: str, content: bytes) -> str:
     """Seal bytes. `kind` is `json` or `text`."""
     tenant, number = key.number

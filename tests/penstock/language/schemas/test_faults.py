@@ -12,8 +12,8 @@ from penstock.language.schemas.faults import faults
 from penstock.language.schemas.validator import Validator
 
 INT = {"type": "integer"}
-Told = tuple[tuple[str | int, ...], str | None]
-FAULTS: dict[str, tuple[Any, Any, list[Told]]] = {
+ExpectedFault = tuple[tuple[str | int, ...], str | None]
+FAULTS: dict[str, tuple[Any, Any, list[ExpectedFault]]] = {
     "a type": (INT, "x", [((), "type")]),
     "two keywords of one value": ({"minimum": 3, "multipleOf": 2, "type": "integer"}, 1, [((), "minimum"), ((), "multipleOf")]),
     "nothing": ({"items": False}, [1], [((0,), None)]),

@@ -9,6 +9,7 @@ from penstock.language.terms.ids import new_id
 from penstock.operate.repair import MENDS, repair
 from penstock.service.assembly import Parts
 from penstock.store.upkeep.invariants import INVARIANTS
+from penstock.store.upkeep.repairs import REPAIRS
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.operate.repair.damage import (
@@ -203,3 +204,5 @@ async def test_only_the_named_damage_is_mended(house: Installation, parts: Parts
 
 def test_every_mend_is_of_an_invariant() -> None:
     assert set(MENDS) <= {invariant.name for invariant in INVARIANTS}
+    assert set(MENDS) - set(REPAIRS) == {"I8"}
+    assert set(REPAIRS) < set(MENDS)

@@ -110,6 +110,16 @@ async def test_the_oldest_gives_way_gracefully(desk: Desk) -> None:
     await desk.sound()
 
 
+async def test_older_execution_without_a_slot_gives_way_to_an_admitted_one(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop", when_full="cancel_running"))
+    first, second = await desk.start(1), await desk.request(1)
+    await desk.run(first, "waiting")
+    await desk.admit(second)
+    await desk.timers()
+    assert await desk.statuses([*first, *second]) == ["cancelled", "scheduled"]
+    await desk.sound()
+
+
 async def test_groups_take_turns_however_many_one_has(desk: Desk) -> None:
     await desk.open(Limit(1, ref="shop.one", scope="shop", fair="customer"))
     ids = await desk.start(6, customer="big")

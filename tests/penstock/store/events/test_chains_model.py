@@ -14,8 +14,9 @@ import orjson
 import pytest
 
 from penstock.language.terms.ids import new_id
-from penstock.store.events import events
-from penstock.store.events.events import NewEnforcement, NewEvent
+from penstock.store.events import events, rule_matches
+from penstock.store.events.events import NewEvent
+from penstock.store.events.rule_matches import NewEnforcement
 from penstock.store.executions import effects
 from tests.penstock.store.admission.conftest import desk
 from tests.penstock.store.admission.desk import Desk
@@ -120,7 +121,7 @@ async def test_chains_agree_with_the_model(desk: Desk, seed: int) -> None:
 
         async def deliver(hits: Sequence[tuple[UUID, str]] = hits) -> None:
             async with desk.database.session().transaction() as tx:
-                await events.enforce(tx, enforcements(desk, hits))
+                await rule_matches.record(tx, enforcements(desk, hits))
 
         await asyncio.gather(deliver(), deliver())
         rows = await desk.session.fetch(
@@ -161,10 +162,10 @@ async def test_second_delivery_leaves_no_chain_of_its_own(desk: Desk) -> None:
 
     async def deliver() -> None:
         async with desk.database.session().transaction() as tx:
-            await events.enforce(tx, enforcements(desk, hits))
+            await rule_matches.record(tx, enforcements(desk, hits))
 
     async with desk.session.transaction() as tx:
-        await events.enforce(tx, enforcements(desk, hits))
+        await rule_matches.record(tx, enforcements(desk, hits))
         second = asyncio.create_task(deliver())
         async with asyncio.timeout(30):
             while not await desk.database.session().fetch("select 1 from pg_locks where not granted"):
@@ -183,10 +184,10 @@ async def test_last_execution_of_a_chain_is_counted_once(desk: Desk) -> None:
 
     async def deliver() -> None:
         async with desk.database.session().transaction() as tx:
-            await events.enforce(tx, enforcements(desk, [(event, "t.both")]))
+            await rule_matches.record(tx, enforcements(desk, [(event, "t.both")]))
 
     async with desk.session.transaction() as tx:
-        await events.enforce(tx, enforcements(desk, [(event, "t.free")]))
+        await rule_matches.record(tx, enforcements(desk, [(event, "t.free")]))
         second = asyncio.create_task(deliver())
         async with asyncio.timeout(30):
             while not await desk.database.session().fetch("select 1 from pg_locks where not granted"):

@@ -19,8 +19,9 @@ import pytest
 from penstock import Rule
 from penstock.language.terms.ids import new_id
 from penstock.store.admission import namespaces
-from penstock.store.events import events
-from penstock.store.events.events import NewEnforcement, NewEvent
+from penstock.store.events import events, rule_matches
+from penstock.store.events.events import NewEvent
+from penstock.store.events.rule_matches import NewEnforcement
 from penstock.store.executions import effects
 from tests.penstock.store.admission.conftest import desk
 from tests.penstock.store.admission.desk import Desk, charge
@@ -74,7 +75,7 @@ async def enforce(desk: Desk, event: UUID, namespace: int) -> None:
         new_id(), event, "shop.rule", definition, namespace, definition, 0, "{}", None, None
     )
     async with desk.session.transaction() as tx:
-        await events.enforce(tx, [enforcement])
+        await rule_matches.record(tx, [enforcement])
 
 
 async def end(desk: Desk, ids: Sequence[UUID], dice: random.Random) -> None:

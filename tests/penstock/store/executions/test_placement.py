@@ -489,7 +489,9 @@ async def test_parked_work_of_a_higher_priority_is_claimed_first(stand: Stand) -
     names = {"old": 0, "urgent": 9, "new": 0, "changed": 0}
     for name, priority in names.items():
         id = await stand.add(name, "scheduled", priority=priority, options={})
-        await stand.sql("select park_lacked(array[$1::uuid], $2)", id, QUEUE)
+        await stand.sql(
+            "select place_ready('action', $2, array[$1::uuid], 50, false, true, false)", id, QUEUE
+        )
     await stand.sql("select messages from set_priority($1, 4::smallint)", stand.ids["changed"])
     order: list[str] = []
     for _ in names:

@@ -37,9 +37,13 @@ async def test_only_messages_of_one_holder_are_returned(
     assert row["messages"] == []
 
 
-async def test_an_end_may_be_told_again(stand: Stand) -> None:
+async def test_second_end_before_the_first_is_handled_is_staged(stand: Stand) -> None:
     id = await stand.add("a", "completed")
     for _ in range(2):
-        [row] = await stand.sql("select tell_ends(array[$1::uuid]) as messages", id)
+        [row] = await stand.sql(
+            "select close_executions(array[($1::uuid, null, 'completed', true, true, null, null)::ended]) as messages",
+            id,
+        )
         assert [message["queue"] for message in row["messages"]] == ["execution.completed"]
+        await stand.sql("delete from result")  # it would be refused a second time
     assert len(await stand.sql("select from untold")) == 1

@@ -146,7 +146,7 @@ async def timers(stand: Stand) -> set[tuple[str, str]]:
     }
 
 
-async def test_only_unlocked_timers_of_named_executions_are_deleted(
+async def test_close_executions_deletes_only_their_unlocked_timers(
     stand: Stand,
 ) -> None:
     for name in "abc":
@@ -158,7 +158,11 @@ async def test_only_unlocked_timers_of_named_executions_are_deleted(
             "select from timer where execution_id = $1 and kind = 'total' for update", stand.ids["b"]
         )
         await stand.sql("set lock_timeout = '5s'")
-        await stand.sql("select drop_timers($1::uuid[])", [stand.ids["a"], stand.ids["b"]])
+        await stand.sql(
+            "select close_executions(array("
+            "select (id, null, 'completed', true, false, null, null)::ended from unnest($1::uuid[]) id))",
+            [stand.ids["a"], stand.ids["b"]],
+        )
     assert await timers(stand) == {("b", "total"), ("c", "total"), ("c", "ready")}
 
 
