@@ -187,7 +187,7 @@ sender.add_periodic_task(10.0, weigh.s())
         "the schedule two: arguments by position",
         "an entry of beat_schedule is computed: {'task': 't', 'schedule': 9.0}",
         "beat_schedule is computed: {'task': 't', 'schedule': 1}",
-        "the call sender.add_periodic_task(10.0, weigh.s())",
+        "the schedule of sender.add_periodic_task(10.0, weigh.s()): sender is no application of this file",
         "the setting timezone",
     ):
         assert f"| {phrase} |" in page, page

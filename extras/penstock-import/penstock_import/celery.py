@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -27,7 +28,10 @@ from penstock_import.celery_calls import (
     with_constants,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
+from penstock_import.celery_commands import other_files
+from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_makers import Applications, maker_of, task_makers
+from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
     RETRY_OPTIONS,
@@ -64,6 +68,7 @@ class CeleryProject:
             raise NotFound(
                 f"there is no {source}", hint="Name the file of a module, or the folder of a package."
             )
+        self._is_folder = source.is_dir()
         self._folder = source if source.is_dir() else source.parent
         self._package = f"{source.name}." if source.is_dir() else ""
         self._is_package = not source.is_dir() or _is_package(source)
@@ -73,6 +78,8 @@ class CeleryProject:
         self.project = Project(re.sub(r"\W+", "_", source.stem, flags=re.ASCII).strip("_").lower() or "tasks")
         self._refs: dict[str, str] = {}
         """By the name that Celery knows a task by."""
+        self._further_refs: dict[str, list[str]] = {}
+        """By a name that Celery knows a task by if it is imported in another way: the actions."""
         self._signatures: dict[str, Signature] = {}
         self._functions: dict[str, str] = {}
         """By the name of a task's function; an empty text where several have it."""
@@ -126,6 +133,7 @@ class CeleryProject:
                           "It may make tasks in its own way, and read other settings: look there, and write what it does of "
                           "the actions.")  # fmt: skip
         self._unread = unread_names(trees, self._applications.are_known)
+        self._modules = ModuleNames(self._folder, self._package, self._is_package, trees)
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
@@ -146,12 +154,15 @@ class CeleryProject:
         zone, zone_gap = self._zone(self._relevant)
         for name, key, value in schedules:
             self._schedule(name, key, value, zone, zone_gap)
+        self._schedules_of_calls(trees, {key for _, key, _ in schedules}, zone, zone_gap)
         self._taken |= settings.taken
         settings.name_left()
         for name, tree in self._relevant.items():
             self._canvases(name, tree)
         for name, tree in self._relevant.items():
             self._left(name, tree)
+        for path, line, subject, by_hand in other_files(self._folder) if self._is_folder else ():
+            self.report.gap(path, line, _shortened(subject), by_hand)
         return self.project
 
     # -- tasks ----------------------------------------------------------------------------------------------------
@@ -164,6 +175,7 @@ class CeleryProject:
         previous = len(self.report.gaps)
         name = node.name.strip("_").lower()
         module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        modules = self._modules.of(file)
         if name in self.project.actions or not name:
             name = f"{module.replace('.', '_')}_{name}".lower()
             while name in self.project.actions:
@@ -217,7 +229,7 @@ class CeleryProject:
             self._after_timeouts[name] = file, keywords["autoretry_for"]
         supplied = keywords.get("name")
         celery_name = str(
-            supplied.value if isinstance(supplied, ast.Constant) else f"{self._package}{module}.{node.name}"
+            supplied.value if isinstance(supplied, ast.Constant) else f"{modules[0]}.{node.name}"
         )
         if supplied is not None and not isinstance(supplied, ast.Constant):
             self._gap(
@@ -226,9 +238,12 @@ class CeleryProject:
                 f"the name of {node.name} is computed",
                 "See that schedules and routes find it.",
             )
-        self._refs[celery_name] = name
-        if supplied is None and not self._is_package:
-            self._refs.setdefault(f"{module}.{node.name}", name)
+        if celery_name in self._refs:
+            self._gap(file, node, f"the name {celery_name} of {node.name}, which another task has",
+                      "Celery keeps one of them, as a rule the first that it imports: take the other one out.")  # fmt: skip
+        self._refs.setdefault(celery_name, name)
+        for further in modules[1:] if supplied is None else ():
+            self._further_refs.setdefault(f"{further}.{node.name}", []).append(name)
         self._signatures[name] = signature
         self._functions[node.name] = "" if node.name in self._functions else name
         if len(self.report.gaps) == previous:
@@ -294,10 +309,15 @@ class CeleryProject:
         by_key = {key: (file, node) for file, key, node in entries}
         fitting: dict[str, list[str]] = {key: [] for key in by_key}
         for name in dict.fromkeys(self._refs.values()):
-            refs = [ref for ref, action in self._refs.items() if action == name]
-            keys = [key for ref in refs if (key := deciding_key(by_key, ref)) is not None]
-            if keys:
-                fitting[keys[0]].append(name)
+            keys = [(ref, deciding_key(by_key, ref)) for ref in self._refs_of(name)]
+            decided = next((key for _, key in keys if key is not None), None)
+            if decided is None:
+                continue
+            fitting[decided].append(name)
+            if other := next((pair for pair in keys if pair[1] not in (None, decided)), None):
+                file, node = by_key[decided]
+                self._gap(file, node, f"the route of {decided} for {name}, which {other[1]} is for if its name is {other[0]}",
+                          "The first one is imported: see by which name the application imports it.")  # fmt: skip
         for key, (file, node) in by_key.items():
             self._route(file, key, node, fitting[key])
         for file, key, node in entries:
@@ -390,7 +410,7 @@ class CeleryProject:
         names = (
             list(self._refs.values())
             if key == "*"
-            else [name for ref, name in self._refs.items() if ref == key]
+            else ([self._refs[key]] if key in self._refs else self._further_refs.get(key, []))
         )
         if not isinstance(options, ast.Dict) or not names:
             self._gap(file, options, f"the annotation of {key}", "Write it as options of the action.")
@@ -472,11 +492,13 @@ class CeleryProject:
         try:
             task = literal(entry["task"], self._constants)
             name = self._known(task) or self._elsewhere(file, entry["task"], task)
+            when = self._named_value(entry["schedule"])
             schedule: dict[str, Any] = {
                 "action": f"{self.project.name}.{name}",
-                **times(self._named_value(entry["schedule"])),
+                **times(when, self._constants),
             }
             params = self._params(entry, name)
+            self._take(when)
         except (NotLiteral, NotMapped, KeyError) as error:
             self._gap(file, node, f"the schedule {key}: {error}", "Write it as a schedule.")
             return
@@ -500,6 +522,8 @@ class CeleryProject:
         for option in entry.keys() - {"task", "schedule", "args", "kwargs"}:
             if option == "enabled" and getattr(entry[option], "value", None) is False:
                 schedule["enabled"] = False
+            elif option == "relative" and "every" not in schedule:
+                continue  # Celery reads it of intervals only
             elif not says_nothing(option, entry[option]):
                 self._gap(
                     file, entry[option], f"{option} of the schedule {key}", BEAT_BY_HAND.get(option, SEE)
@@ -513,6 +537,54 @@ class CeleryProject:
         self.report.place("schedules", ours, file, node.lineno)
         if len(self.report.gaps) - len(self._apart) == previous:
             self.report.map("schedules", ours)
+
+    def _schedules_of_calls(
+        self, trees: Mapping[str, ast.Module], keys: Collection[str], zone: str | None, zone_unknown: bool
+    ) -> None:
+        """Map the schedules that calls give. `keys` are those of the settings."""
+        is_aware = not any("DJANGO_CELERY_BEAT_TZ_AWARE" in _assigned_names(tree) for tree in trees.values())
+        entries: list[tuple[str, Entry]] = []
+        for file, tree in self._relevant.items():
+            names = dict(imported_names(tree))
+            for entry in periodic_tasks(tree, self._applications.names(tree), self._constants):
+                self._name_task(entry, names)
+                entries.append((file, entry))
+            of_rows = rows(tree, self._constants, is_aware)
+            entries += [(file, entry) for entry in of_rows]
+            if of_rows:
+                self.report.found["files that write schedules to a database"] += 1
+                self._apart.add(len(self.report.gaps))
+                self._gap(file, of_rows[0].place, "schedules that are rows of django-celery-beat",
+                          "What this file writes is imported as if it were written to an empty table: compare with "
+                          "django_celery_beat_periodictask, which may have other rows and other values.")  # fmt: skip
+        counts = Counter(entry.key for _, entry in entries if entry.entry is not None)
+        for file, entry in entries:
+            if entry.entry is not None and (entry.key in keys or counts[entry.key] > 1):
+                entry.entry, entry.reason = None, f"{entry.key!r} is given at another place, too"
+            for place in entry.places if entry.entry is not None else [entry.place, entry.place.func]:
+                self._take(place)
+            if entry.entry is None:
+                self.report.found["schedules"] += 1
+                self._gap(file, entry.place, f"the schedule of {ast.unparse(entry.place)[:_MAX_SHOWN // 2]}: {entry.reason}",
+                          "Write it as a schedule.")  # fmt: skip
+            elif entry.zone is not None:
+                self._schedule(
+                    file, entry.key, entry.entry, None if entry.zone == "UTC" else entry.zone, False
+                )
+            else:
+                self._schedule(file, entry.key, entry.entry, zone, zone_unknown)
+
+    def _name_task(self, entry: Entry, names: Mapping[str, str]) -> None:
+        """Replace the function of a task in an entry by the name of the task."""
+        if entry.entry is None:
+            return
+        task = entry.entry.values[0]
+        hits = self._task_named(names, task)
+        if hits is None:
+            entry.entry, entry.reason = None, f"{ast.unparse(task)} is no task of this source"
+            return
+        ref = self._refs_of(hits[0].rpartition(".")[2])[0]
+        entry.entry.values[0] = ast.copy_location(ast.Constant(ref), task)
 
     def _queue_of(self, node: ast.expr | None) -> str | None:
         """Return the queue of options that name nothing else."""
@@ -559,11 +631,20 @@ class CeleryProject:
             raise NotMapped("a text with braces")
         return params
 
+    def _refs_of(self, name: str) -> list[str]:
+        """Return the names that Celery may know the task of an action by, the likeliest first."""
+        refs = [ref for ref, action in self._refs.items() if action == name]
+        return refs + [ref for ref, actions in self._further_refs.items() if name in actions]
+
     def _known(self, task: Any) -> str | None:
         """Return the action of a task; None for a task in no file. A file knows a task by less than the whole path where
         the folder lies deeper. Raises NotMapped where several tasks are meant."""
-        exact = {name for ref, name in self._refs.items() if ref == task}
-        names = exact or {name for ref, name in self._refs.items() if str(task).endswith(f".{ref}")}
+        if not isinstance(task, str):
+            return None
+        exact = {self._refs[task]} if task in self._refs else set(self._further_refs.get(task, ()))
+        names = exact or {
+            name for name in self._refs.values() for ref in self._refs_of(name) if task.endswith(f".{ref}")
+        }
         if len(names) > 1:
             raise NotMapped(f"several tasks are {task}: {', '.join(sorted(names))}")
         return names.pop() if names else None
@@ -657,13 +738,12 @@ class CeleryProject:
         self._taken.add(id(node))
 
     def _gap(self, file: str, node: ast.AST, subject: str, by_hand: str) -> None:
-        text = " ".join(subject.split())
-        self.report.gap(
-            file,
-            getattr(node, "lineno", 1),
-            text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ...",
-            by_hand,
-        )
+        self.report.gap(file, getattr(node, "lineno", 1), _shortened(subject), by_hand)
+
+
+def _shortened(subject: str) -> str:
+    text = " ".join(subject.split())
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ..."
 
 
 def _bound(action: dict[str, Any], limit: float | None) -> None:
@@ -857,9 +937,9 @@ def _is_module(file: str, path: str) -> bool:
 def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.AST, str, ast.expr]]:
     """Return place, name and value of each setting that a module gives as a whole."""
     hits: list[tuple[ast.AST, str, ast.expr]] = []
-    conditional = _conditional(tree)
+    maybe_run = conditional(tree)
     for node in walk(tree):
-        if id(node) in conditional:
+        if id(node) in maybe_run:
             continue  # whether it counts, only running would tell
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]
@@ -876,26 +956,15 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
 
 
 def _has_conditional_zone(tree: ast.Module, unread: Collection[str]) -> bool:
-    conditional = _conditional(tree)
+    maybe_run = conditional(tree)
     return any(
         isinstance(node, ast.Assign)
-        and id(node) in conditional
+        and id(node) in maybe_run
         and (setting_of(target) or (target.id if isinstance(target, ast.Name) else ""))
         in _ZONES - set(unread)
         for node in walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
     )
-
-
-def _conditional(tree: ast.Module) -> set[int]:
-    """Return all that runs only under a condition, or not once."""
-    parts = [
-        part
-        for node in walk(tree)
-        if isinstance(node, ast.If | ast.For | ast.While | ast.Try)
-        for part in ast.iter_child_nodes(node)
-    ]
-    return {id(inner) for part in parts for inner in ast.walk(part)}
 
 
 def _canvas_places(

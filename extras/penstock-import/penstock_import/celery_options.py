@@ -133,7 +133,8 @@ _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "send_events": None,
     "trail": None,
     "store_errors_even_if_ignored": None,
-    "typing": None,
+    "typing": (True,),
+    "serializer": ("json",),
     "shared": None,
     "lazy": None,
     "acks_on_failure_or_timeout": (True,),
@@ -172,6 +173,7 @@ TASK_BY_HAND: Mapping[str, str] = {
     "serializer": "Parameters and results are JSON.",
     "soft_time_limit": "Write `timeout` and `executor: process` of the action: the process gets SIGTERM, which raises in the "
     "function, and has the grace to clean up. If an overrun has to be tried again, name TimeoutError in `retry_on`.",
+    "typing": "A call with wrong parameters fails in the worker there, and is refused as it is started here.",
     "throws": "Only the level of a log line there: raise NonRetryable where it should not be tried again.",
 }
 ROUTE_BY_HAND: Mapping[str, str] = {

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock_import.celery_calls import imported_names, root_name, walk
+from penstock_import.celery_entries import beat_models
 from penstock_import.celery_setting_names import TASK_SETTINGS, advice_of, is_setting
 
 _PACKAGES = (
@@ -20,13 +21,17 @@ _PACKAGES = (
 )
 _CALLS: Mapping[str, str] = {
     "delay": "Write `client.start(...)`.",
-    "apply_async": "Write `client.start(...)`: `countdown` and `eta` are `delay`, `expires` is `expires_at`.",
+    "apply_async": "Write `client.start(...)`.",
     "apply": "Call the function itself.",
     "s": "Write it as a workflow, or as `client.start(...)`.",
     "si": "Write it as a workflow, or as `client.start(...)`.",
     "signature": "Write it as a workflow, or as `client.start(...)`.",
     "subtask": "Write it as a workflow, or as `client.start(...)`.",
     "retry": "Write `raise Retry(after=...)`.",
+    "map": "Write a workflow with `each`.",
+    "AsyncResult": "Write `client.result(id)`.",
+    "send_event": "Write a log line, or publish an event.",
+    "signature_from_request": "Write `raise Retry(after=...)`, or a workflow.",
     "chunks": "Write a workflow with `each`.",
     "starmap": "Write a workflow with `each`.",
     "send_task": "Write `client.start(...)` with the ref of the action.",
@@ -35,10 +40,35 @@ _CALLS: Mapping[str, str] = {
     "replace": "Write it as a workflow.",
     "add_to_chord": "Write it as a workflow.",
 }
+_CALL_OPTIONS: Mapping[str, str] = {
+    "countdown": "give `delay`",
+    "eta": "give `at`",
+    "expires": "give `expires_at`",
+    "priority": "give `priority`",
+    "queue": "write `route` of the action, or a workflow of one task with a `route`",
+    "routing_key": "write `route` of the action, or a workflow of one task with a `route`",
+    "exchange": "write `route` of the action, or a workflow of one task with a `route`",
+    "link": "write a workflow, or `on_success` of the action",
+    "link_error": "write `on_failure` of the action",
+    "task_id": "give `key`, so that a second call starts nothing",
+    "time_limit": "write `timeout` of the action",
+    "soft_time_limit": "write `timeout` of the action",
+    "retry": "a call that fails has started nothing: see that the caller tries again",
+    "retry_policy": "a call that fails has started nothing: see that the caller tries again",
+    "headers": "give `labels`",
+    "max_retries": "write `retry` of the action",
+    "ignore_result": "results are kept in any case",
+    "serializer": "parameters are JSON",
+    "compression": "there is none",
+}
+"""The work by hand for each option of a call that starts a task."""
+_WITH_OPTIONS = frozenset({"apply_async", "send_task", "retry", "signature", "subtask", "apply"})
+_OF_ARGUMENTS = frozenset({"args", "kwargs", "name", "exc", "throw", "immutable", "options"})
 _ALWAYS = frozenset({"delay", "apply_async", "send_task", "add_periodic_task", "subtask", "si"})
 _TASK_ONLY = frozenset(_CALLS) - _ALWAYS
 _ADVICE: Mapping[str, str] = {
     "celery.signals": "Do it in the function, in `on_success`, `on_failure`, or where the worker starts.",
+    "django_celery_beat": "Write what it does as a schedule: rows of a database are read where literals make them.",
     "celery.Task": "Move what the class does into the functions.",
     "celery.chain": "Write it as a workflow.",
     "celery.group": "Write it as a workflow with `each`, or with several tasks.",
@@ -69,14 +99,17 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
     """Yield all uses of Celery in a module. `tasks` are names of tasks, and `apps` names of applications. With
     `is_config`, plain names in the module are settings."""
     names = {name: path for name, path in imported_names(tree) if path.partition(".")[0] in _PACKAGES}
+    names |= beat_models(tree)
     tasks_here = set(tasks) | {"self"}
     for node, parent in _outermost(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             attribute, root = node.func.attr, root_name(node.func.value)
             last = node.func.value.attr if isinstance(node.func.value, ast.Attribute) else root
             if attribute in _ALWAYS or (attribute in _TASK_ONLY and (last in tasks_here or root in names)):
-                yield Use(node, f"the call {ast.unparse(node)}", _CALLS[attribute])
+                yield Use(node, f"the call {ast.unparse(node)}", _advice_of_call(node, attribute))
                 continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            continue
         if isinstance(node, ast.Name | ast.Attribute):
             root = root_name(node)
             if root in names and isinstance(node, ast.Name | ast.Attribute):
@@ -90,6 +123,17 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
         elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
             continue
     yield from _settings(tree, apps, is_config)
+
+
+def _advice_of_call(call: ast.Call, attribute: str) -> str:
+    """Return what to do by hand for a call, with a word on each of its options."""
+    if attribute not in _WITH_OPTIONS:
+        return _CALLS[attribute]
+    names = [word.arg or "**options" for word in call.keywords if word.arg not in _OF_ARGUMENTS]
+    if attribute == "retry":
+        names = [name for name in names if name not in ("countdown", "eta")]
+    hints = [f"{name}: {_CALL_OPTIONS.get(name, 'see what it should do')}" for name in names]
+    return " ".join([_CALLS[attribute], *([f"Of its options, {'; '.join(hints)}."] if hints else [])])
 
 
 def _advice(path: str) -> str:
