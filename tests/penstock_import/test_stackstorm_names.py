@@ -340,3 +340,11 @@ def test_text_with_blocks_is_rendered_as_by_jinja(n: int) -> None:
 def test_text_with_blocks_that_orquesta_reads_otherwise_is_refused(text: str) -> None:
     with pytest.raises(NotMapped):
         template(text, OrquestaNames("task", {"n"}))
+
+
+def test_changed_name_of_a_pack_is_named(tmp_path: Path) -> None:
+    (tmp_path / "pack.yaml").write_text("name: Dry dock\nref: dry-dock\n")
+    source = StackStormPack(tmp_path)
+    assert source.mapped().name == "dry_dock"
+    gaps = [(gap.file, gap.line, gap.what) for gap in source.report.gaps]
+    assert gaps == [("pack.yaml", 2, "the name dry-dock of the pack is dry_dock here")]

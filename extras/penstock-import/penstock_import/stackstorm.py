@@ -202,6 +202,14 @@ class StackStormPack:
         return partial(self.report.gap, file)
 
     def _pack_file(self) -> None:
+        if self.project.name != self._theirs:
+            self._tell_apart(
+                "changed names",
+                "pack.yaml",
+                self._head.line_of("ref" if self._head.has("ref") else "name"),
+                f"the name {self._theirs} of the pack is {self.project.name} here",
+                "Use the new name in what calls it from outside: programs, bots, dashboards.",
+            )
         for key in ("name", "ref"):
             if (child := self._head.get(key)) is not None:
                 child.drop()
