@@ -494,6 +494,7 @@ class StackStormPack:
             partial(self._key, entry),
             partial(self._route, entry),
             partial(self._ignored, entry),
+            partial(self._output, entry, name),
             self._fixed.get(f"{self.project.name}.{name}", {}),
             self._computed.get(f"{self.project.name}.{name}", {}),
         )
@@ -581,6 +582,16 @@ class StackStormPack:
             line,
             f"{subject}: StackStorm ignores it",
             "Nothing here has it either: take it out, or correct it.",
+        )
+
+    def _output(self, file: str, name: str, line: int) -> None:
+        self._tell_apart(
+            "outputs of failed workflows",
+            file,
+            line,
+            f"the output of the workflow {name}, which StackStorm gives of a failed one, too",
+            "A workflow that failed has an error here and no output: have what reads it look at the error, or have the tasks hand "
+            "the values on.",
         )
 
     def _route(self, file: str, line: int, route: str) -> None:
