@@ -37,7 +37,10 @@ from penstock_import.celery_options import (
     RETRY_OPTIONS,
     ROUTE_BY_HAND,
     SEE,
+    SEE_ENTRY,
+    SEE_ROUTE,
     TASK_BY_HAND,
+    TASK_OPTIONS,
     rate_limit,
     retry_of,
     says_nothing,
@@ -97,6 +100,8 @@ class CeleryProject:
         self._apart: set[int] = set()
         """Places in the list of gaps of what is counted by itself: tasks in other files."""
         self._applications = Applications({})
+        self._class_parts: dict[str, list[tuple[str, ast.Assign]]] = {}
+        """By the name of a class: the assignments in it, with their files."""
         self._unread: frozenset[str] = frozenset()
         """Names of settings that the application does not read."""
         self._rejecting: set[str] = set()
@@ -134,6 +139,11 @@ class CeleryProject:
                           "the actions.")  # fmt: skip
         self._unread = unread_names(trees, self._applications.are_known)
         self._modules = ModuleNames(self._folder, self._package, self._is_package, trees)
+        for name, tree in trees.items():
+            for node in walk(tree):
+                if isinstance(node, ast.ClassDef):
+                    assigned = [(name, part) for part in node.body if isinstance(part, ast.Assign)]
+                    self._class_parts.setdefault(node.name, []).extend(assigned)
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
@@ -157,6 +167,8 @@ class CeleryProject:
         self._schedules_of_calls(trees, {key for _, key, _ in schedules}, zone, zone_gap)
         self._taken |= settings.taken
         settings.name_left()
+        if settings.unmapped:
+            self.report.found["schedules"] += settings.unmapped
         for name, tree in self._relevant.items():
             self._canvases(name, tree)
         for name, tree in self._relevant.items():
@@ -289,12 +301,23 @@ class CeleryProject:
                     self._rate(file, theirs, action, value)
                 elif not says_nothing(option, value):
                     self._gap(file, value, f"{option} of {theirs}", TASK_BY_HAND.get(option, SEE))
+                    if option == "base":
+                        self._tell_base(theirs, value)
                 if option in ("time_limit", "queue", "acks_late", "rate_limit", "reject_on_worker_lost"):
                     self._named.add(f"{name}.{option}")
             except NotLiteral:
                 self._gap(
                     file, value, f"{option} of {theirs} is computed: {ast.unparse(value)}", "Write the value."
                 )
+
+    def _tell_base(self, theirs: str, base: ast.expr) -> None:
+        """Name the options of a task that its class gives."""
+        last = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+        for file, part in self._class_parts.get(last, ()):
+            for target in part.targets:
+                if isinstance(target, ast.Name) and (target.id in TASK_OPTIONS or target.id in RETRY_OPTIONS):
+                    self._gap(file, part, f"{target.id} of the class {last}, the base of {theirs}",
+                              "Write it of the action, unless the task says another value itself.")  # fmt: skip
 
     def _rate(self, file: str, theirs: str, action: dict[str, Any], value: ast.expr) -> None:
         limit = rate_limit(value)
@@ -337,7 +360,7 @@ class CeleryProject:
             return
         previous = len(self.report.gaps)
         for option in sorted(value.keys() - {"queue"}) if isinstance(value, dict) else ():
-            self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE))
+            self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE_ROUTE))
         if len(self.report.gaps) == previous:
             self.report.map("routes", key)
         for name in fitting:
@@ -526,7 +549,10 @@ class CeleryProject:
                 continue  # Celery reads it of intervals only
             elif not says_nothing(option, entry[option]):
                 self._gap(
-                    file, entry[option], f"{option} of the schedule {key}", BEAT_BY_HAND.get(option, SEE)
+                    file,
+                    entry[option],
+                    f"{option} of the schedule {key}",
+                    BEAT_BY_HAND.get(option, SEE_ENTRY),
                 )
         ours = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_").lower()
         ours = ours if ours[:1].isalpha() else f"x_{ours}"

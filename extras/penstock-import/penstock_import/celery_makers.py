@@ -51,7 +51,7 @@ class Applications:
             for node in walk(tree)
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
             if (path := paths.get(called(node.value), "")) and called(node.value) not in self._own
-            if "celery" in path.lower() and called(node.value)[:1].isupper()
+            if "celery" in path.lower() and called(node.value)[:1].isupper() and ".models." not in path
         ]
 
     def _made(self, tree: ast.Module) -> set[str]:

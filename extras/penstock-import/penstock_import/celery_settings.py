@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from penstock_import.celery_calls import called, walk
 from penstock_import.celery_setting_names import NAMES_OF_MAPPED, is_read
@@ -27,6 +28,8 @@ class CelerySettings:
         self._tell = tell
         self.taken: set[int] = set()
         """Places of these settings, which are mapped or named here."""
+        self.unmapped = 0
+        """The number of schedules that only a gap names."""
         self._dicts = {
             name for tree in trees.values() for name, value, _ in _given(tree) if isinstance(value, ast.Dict)
         }
@@ -44,6 +47,25 @@ class CelerySettings:
                     for key, entry in zip(value.keys, value.values, strict=True):
                         if isinstance(key, ast.Constant):
                             yield file, str(key.value), entry
+        whole_keys = self._keys(names)
+        for file, tree in self._trees.items():
+            for item in _items(tree):
+                if item.setting in names and item.is_certain and item.key not in whole_keys:
+                    self.taken.add(id(item.value))
+                    yield file, item.key, item.value
+
+    def _keys(self, names: Collection[str]) -> set[str]:
+        """Return the keys of the dicts that are given as a whole, and of items that stand twice."""
+        keys = [
+            str(key.value)
+            for tree in self._trees.values()
+            for name, value, whole in _given(tree)
+            if name in names and whole and isinstance(value, ast.Dict)
+            for key in value.keys
+            if isinstance(key, ast.Constant)
+        ]
+        items = [item.key for tree in self._trees.values() for item in _items(tree) if item.setting in names]
+        return set(keys) | {key for key in items if items.count(key) > 1}
 
     def name_left(self) -> None:
         """Record a gap for each of these settings that is not a dict of literals."""
@@ -51,9 +73,14 @@ class CelerySettings:
         names = beat | self._parts(beat) | routes | self._parts(routes)
         first: dict[str, str] = {}
         for file, tree in self._trees.items():
+            items = {id(item.value): item for item in _items(tree)}
             for name, value, whole in _given(tree):
-                if name in names:
+                if name in names and id(value) in items:
+                    self._name_item(file, items[id(value)], names)
+                elif name in names:
                     self._name_left_of(file, name, value, whole)
+                elif name in BEAT and whole and isinstance(value, ast.Dict):
+                    self.unmapped += len(value.keys)
             for node in walk(tree):
                 if not isinstance(node, ast.Assign) or not _is_filled(node.value):
                     continue
@@ -65,10 +92,20 @@ class CelerySettings:
                                "Celery takes one of them, and all are imported: take out what is not meant.")  # fmt: skip
             for node in walk(tree):
                 if isinstance(node, ast.If) and (
-                    named := sorted(names & {name for name, *_ in _given(node)})
+                    named := sorted(names & {name for name, _, whole in _given(node) if whole})
                 ):
                     text = f"{', '.join(named)} where {ast.unparse(node.test)}"
                     self._tell(file, node.test, text, "All of it is imported: take out what is not meant.")
+
+    def _name_item(self, file: str, item: _Item, names: Collection[str]) -> None:
+        """Name an item that is not certain, or whose key stands twice."""
+        by_hand = _BY_CODE if item.setting not in ROUTES else "Write `route` of the actions that are meant."
+        if item.is_certain and item.key not in self._keys(names):
+            return
+        self.unmapped += item.setting not in ROUTES
+        reason = "which stands at another place, too" if item.is_certain else f"which counts {item.condition}"
+        self._tell(file, item.value, f"the item {item.key} of {item.setting}, {reason}",
+                   f"It is not imported: see whether it is in force. {by_hand}")  # fmt: skip
 
     def _name_left_of(self, file: str, name: str, value: ast.expr, whole: bool) -> None:
         by_hand = _BY_CODE if name not in ROUTES else "Write `route` of the actions that are meant."
@@ -91,6 +128,44 @@ class CelerySettings:
                 if name in settings:
                     names |= _parts(value) or set()
         return names & self._dicts
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An item that a module gives a setting: `beat_schedule["often"] = {...}`."""
+
+    setting: str
+    key: str
+    value: ast.Dict
+    condition: str
+    """The place where it stands; empty at the top of its module, where it counts in any case."""
+
+    @property
+    def is_certain(self) -> bool:
+        return not self.condition
+
+
+def _items(tree: ast.Module) -> Iterator[_Item]:
+    """Yield the items with a literal key and a dict that a module gives a setting."""
+    around: dict[int, str] = {}
+    for node in walk(tree):
+        text = ""
+        if isinstance(node, ast.If):
+            text = f"where {ast.unparse(node.test)}"
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            text = f"within {node.name}"
+        elif isinstance(node, ast.For | ast.While | ast.Try | ast.With | ast.Match):
+            text = f"within {type(node).__name__.lower()}"
+        if text:
+            around |= {id(part): text for part in ast.walk(node)}
+    for node in walk(tree):
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
+            continue
+        target = node.targets[0]
+        is_item = isinstance(target.slice, ast.Constant) and not isinstance(target.value, ast.Subscript)
+        if is_item and _item(target) is None and isinstance(node.value, ast.Dict) and len(node.targets) == 1:
+            assert isinstance(target.slice, ast.Constant)
+            yield _Item(_named(target), str(target.slice.value), node.value, around.get(id(node), ""))
 
 
 def _is_filled(value: ast.expr) -> bool:

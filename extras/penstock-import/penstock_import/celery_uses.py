@@ -64,6 +64,16 @@ _CALL_OPTIONS: Mapping[str, str] = {
 """The work by hand for each option of a call that starts a task."""
 _WITH_OPTIONS = frozenset({"apply_async", "send_task", "retry", "signature", "subtask", "apply"})
 _OF_ARGUMENTS = frozenset({"args", "kwargs", "name", "exc", "throw", "immutable", "options"})
+_OF_RETRY = _OF_ARGUMENTS | {
+    "countdown",
+    "eta",
+    "max_retries",
+    "queue",
+    "priority",
+    "expires",
+    "time_limit",
+    None,
+}
 _ALWAYS = frozenset({"delay", "apply_async", "send_task", "add_periodic_task", "subtask", "si"})
 _TASK_ONLY = frozenset(_CALLS) - _ALWAYS
 _ADVICE: Mapping[str, str] = {
@@ -81,6 +91,11 @@ _ADVICE: Mapping[str, str] = {
     "kombu": "Routes are names: write `route` of the actions.",
 }
 _OF_APPLICATION: Mapping[str, str] = {
+    "Task": "A class of tasks: write an action for each, with the options of the class, and move `run` into its function.",
+    "register_task": "A task that is an object of a class: write an action for it, with the options that the class gives.",
+    "send_task": "Write `client.start(...)` with the ref of the action.",
+    "on_after_configure": "The schedules of its receiver are mapped or named; see what else the receiver should do.",
+    "on_after_finalize": "The schedules of its receiver are mapped or named; see what else the receiver should do.",
     "autodiscover_tasks": "Name the modules with `--module`.",
     "config_from_object": "The settings that it takes are mapped or named one by one.",
 }
@@ -101,11 +116,16 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
     names = {name: path for name, path in imported_names(tree) if path.partition(".")[0] in _PACKAGES}
     names |= beat_models(tree)
     tasks_here = set(tasks) | {"self"}
+    retries = {id(call) for call in _retries_of_parameters(tree)}
     for node, parent in _outermost(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             attribute, root = node.func.attr, root_name(node.func.value)
             last = node.func.value.attr if isinstance(node.func.value, ast.Attribute) else root
-            if attribute in _ALWAYS or (attribute in _TASK_ONLY and (last in tasks_here or root in names)):
+            if (
+                id(node) in retries
+                or attribute in _ALWAYS
+                or (attribute in _TASK_ONLY and (last in tasks_here or root in names))
+            ):
                 yield Use(node, f"the call {ast.unparse(node)}", _advice_of_call(node, attribute))
                 continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -114,15 +134,40 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
             root = root_name(node)
             if root in names and isinstance(node, ast.Name | ast.Attribute):
                 path = names[root]
-                yield Use(node, f"{ast.unparse(node)} of {path}", _advice(path))
+                yield Use(
+                    node,
+                    f"{ast.unparse(node)} of {path}",
+                    _advice(path + ast.unparse(node).removeprefix(root)),
+                )
             elif root in apps and isinstance(node, ast.Attribute) and node.attr == "task":
                 yield Use(node, f"a task that {ast.unparse(node)} makes", "Write an action for it.")
             elif root in apps and isinstance(node, ast.Attribute) and node.attr != "conf":
-                advice = _OF_APPLICATION.get(node.attr, "See what it should do.")
+                member = ast.unparse(node).split(".")[1]
+                advice = _OF_APPLICATION.get(member, "See what it should do.")
                 yield Use(node, f"{ast.unparse(node)} of the application", advice)
         elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
             continue
     yield from _settings(tree, apps, is_config)
+
+
+def _retries_of_parameters(tree: ast.Module) -> Iterator[ast.Call]:
+    """Yield the calls of `retry` on a parameter of the function around them: a bound task under any name, or one that a task
+    hands on."""
+    for function in walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        arguments = function.args
+        names = {part.arg for part in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]}
+        for call in walk(function):
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and call.func.attr == "retry"
+                and isinstance(call.func.value, ast.Name)
+                and call.func.value.id in names
+                and {word.arg for word in call.keywords} <= _OF_RETRY
+            ):
+                yield call
 
 
 def _advice_of_call(call: ast.Call, attribute: str) -> str:
@@ -132,13 +177,20 @@ def _advice_of_call(call: ast.Call, attribute: str) -> str:
     names = [word.arg or "**options" for word in call.keywords if word.arg not in _OF_ARGUMENTS]
     if attribute == "retry":
         names = [name for name in names if name not in ("countdown", "eta")]
+        if "max_retries" in names:
+            names.remove("max_retries")
+            return f"{_CALLS['retry']} Its max_retries counts before that of the task: write `max_attempts` of the action."
     hints = [f"{name}: {_CALL_OPTIONS.get(name, 'see what it should do')}" for name in names]
     return " ".join([_CALLS[attribute], *([f"Of its options, {'; '.join(hints)}."] if hints else [])])
 
 
 def _advice(path: str) -> str:
     best = max(
-        (package for package in _ADVICE if path == package or path.startswith(f"{package}.")),
+        (
+            package
+            for package in _ADVICE
+            if path == package or path.startswith((f"{package}.", f"{package}("))
+        ),
         key=len,
         default="",
     )

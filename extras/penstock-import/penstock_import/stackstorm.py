@@ -48,6 +48,9 @@ _NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
 _OF_STORE = re.compile(r"\{\{\s*((?:st2kv\.system|config_context)(?:\.\w+)+)\s*(?:\|\s*decrypt_kv\s*)?\}\}")
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+_OF_RULE_ALONE = frozenset({"tags"})
+"""Keys of a rule that say nothing of when it fires, and of what it does then."""
 _NOTHING_TO_RUN = re.compile(
     r"(?i)\..*|README.*|CHANGE.*|CHANGELOG.*|LICENSE.*|CONTRIBUTORS.*|AUTHORS.*|icon\.png|images|docs?|tests?"
 )
@@ -161,7 +164,14 @@ class StackStormPack:
             if (child := node.get(key)) is not None:
                 child.drop()
         yield
+        remaining = {path.partition(".")[0] for path, part in node.left() if part.peek() not in _EMPTY}
         self._leftovers(file, node, subject, name)
+        if (
+            kind in ("rules", "schedules")
+            and remaining - _OF_RULE_ALONE
+            and name in getattr(self.project, kind)
+        ):
+            getattr(self.project, kind)[name]["enabled"] = False
         if self._count() == previous:
             self.report.map(kind, name)
 
@@ -187,7 +197,7 @@ class StackStormPack:
 
     def _leftovers(self, file: str, node: Node, subject: str, name: str) -> None:
         for path, leftover in node.left():
-            if leftover.peek() in (None, "", [], {}):
+            if leftover.peek() in _EMPTY:
                 continue
             self.report.gap(file, leftover.line, f"{path} of {subject} {name}", by_hand(subject, path))
         for key, line in node.repetitions():
@@ -590,8 +600,8 @@ class StackStormPack:
             file,
             line,
             f"the output of the workflow {name}, which StackStorm gives of a failed one, too",
-            "A workflow that failed has an error here and no output: have what reads it look at the error, or have the tasks hand "
-            "the values on.",
+            "A workflow that failed has an error here and no output: have what reads it look at the error, or have the tasks "
+            "hand the values on.",
         )
 
     def _route(self, file: str, line: int, route: str) -> None:
@@ -821,6 +831,8 @@ class StackStormPack:
             description.drop()
         enabled = node.get("enabled")
         if enabled is not None and enabled.value() is False:
+            if (unused := node.get("parameters")) is not None:
+                unused.drop()
             return  # it does nothing there
         parameters = node.get("parameters") or Node(node.line)
         supplied = parameters.value() if parameters.is_mapping else {}
