@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from penstock.errors import NotFound
+from penstock.errors import InvalidInput, NotFound
 from penstock_import.attune_expressions import AttuneExpressions, constant
 from penstock_import.attune_parameters import parameters_of
 from penstock_import.attune_timers import TIMERS, timing
@@ -133,7 +133,18 @@ class AttunePack:
         for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
             if file not in self._read:
                 self._read.add(file)
-                yield str(file.relative_to(self._folder)), read(file)
+                inside = str(file.relative_to(self._folder))
+                if (source := self._source(inside, file)) is not None:
+                    yield inside, source
+
+    def _source(self, inside: str, file: Path) -> Marked | None:
+        """Return the mapping in a file; None for a file that cannot be read, which becomes a gap."""
+        try:
+            return read(file)
+        except InvalidInput as error:
+            self.report.gap(inside, 1, f"{inside} cannot be read: {str(error).removeprefix(f'{file}: ')}",
+                            "Correct the file, and import again.")  # fmt: skip
+            return None
 
     def _left_files(self) -> None:
         """Name each file that nothing has read."""
@@ -255,7 +266,9 @@ class AttunePack:
                 keys.gap("workflow_file", f"{graph} of {name} is not in the pack", "Write the workflow.")
                 return
             self._read.add(self._folder / path.relative_to(self._folder.resolve()))
-            self._workflow(str(path.relative_to(self._folder.resolve())), read(path), head, name)
+            inside = str(path.relative_to(self._folder.resolve()))
+            if (graph_source := self._source(inside, path)) is not None:
+                self._workflow(inside, graph_source, head, name)
             return
         self.report.found["actions"] += 1
         self.report.place("actions", name, file, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -26,6 +27,7 @@ from penstock_import.celery_calls import (
     task_decorator,
     walk,
     with_constants,
+    with_literal_dicts,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
 from penstock_import.celery_commands import other_files
@@ -76,7 +78,11 @@ class CeleryProject:
         self._package = f"{source.name}." if source.is_dir() else ""
         self._is_package = not source.is_dir() or _is_package(source)
         whole = sorted(source.rglob("*.py")) if source.is_dir() else [source]
-        self._files = [file for file in whole if file == source or not _is_test(file.relative_to(source))]
+        self._files = [
+            file
+            for file in whole
+            if not file.is_dir() and (file == source or not _is_test(file.relative_to(source)))
+        ]
         self.report = Report()
         self.project = Project(re.sub(r"\W+", "_", source.stem, flags=re.ASCII).strip("_").lower() or "tasks")
         self._refs: dict[str, str] = {}
@@ -113,13 +119,18 @@ class CeleryProject:
         for file in self._files:
             name = str(file.relative_to(self._folder))
             try:
-                text = file.read_text()
-                trees[name] = ast.parse(text)
+                with tokenize.open(file) as opened:  # it may name its encoding
+                    text = opened.read()
+                trees[name] = with_literal_dicts(ast.parse(text))
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
                 self.report.gap(
                     name, 1, f"no Python here: {error}", "Import with the Python that it is written for."
+                )
+            except OSError as error:
+                self.report.gap(
+                    name, 1, f"{name} cannot be read: {error.strerror}", "Find the file, and import again."
                 )
         self._constants = _shared_constants(trees.values())
         self._config = _config_files(trees)
@@ -165,8 +176,8 @@ class CeleryProject:
         for name, key, value in schedules:
             self._schedule(name, key, value, zone, zone_gap)
         self._schedules_of_calls(trees, {key for _, key, _ in schedules}, zone, zone_gap)
-        self._taken |= settings.taken
         settings.name_left()
+        self._taken |= settings.taken
         if settings.unmapped:
             self.report.found["schedules"] += settings.unmapped
         for name, tree in self._relevant.items():

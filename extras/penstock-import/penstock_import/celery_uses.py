@@ -6,9 +6,11 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from penstock_import.celery_calls import imported_names, root_name, walk
+from penstock_import.celery_calls import called, imported_names, root_name, walk
 from penstock_import.celery_entries import beat_models
+from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
 from penstock_import.celery_setting_names import TASK_SETTINGS, advice_of, is_setting
+from penstock_import.celery_settings import CHANGING
 
 _PACKAGES = (
     "celery",
@@ -88,7 +90,12 @@ _ADVICE: Mapping[str, str] = {
     "celery.schedules": "Write it as a schedule.",
     "celery.exceptions": "Raise Retry or NonRetryable of Penstock.",
     "celery.utils.log": "Use Python's logging.",
-    "kombu": "Routes are names: write `route` of the actions.",
+    "kombu": "See what it should do: messages are those of Penstock.",
+    "kombu.Exchange": "Routes are names: write `route` of the actions.",
+    "kombu.Queue": "Routes are names: write `route` of the actions.",
+    "kombu.exceptions": "Catch the errors of the client: `penstock.errors`.",
+    "kombu.serialization": "Parameters and results are JSON.",
+    "kombu.utils": "Use what Python has for it: json, uuid, str.",
 }
 _OF_APPLICATION: Mapping[str, str] = {
     "Task": "A class of tasks: write an action for each, with the options of the class, and move `run` into its function.",
@@ -148,6 +155,7 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
         elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
             continue
     yield from _settings(tree, apps, is_config)
+    yield from _of_tasks(tree, tasks)
 
 
 def _retries_of_parameters(tree: ast.Module) -> Iterator[ast.Call]:
@@ -243,8 +251,59 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                         for key, value in zip(argument.keys, argument.values, strict=True):
                             text = str(key.value) if isinstance(key, ast.Constant) else "**"
                             yield Use(value, f"the setting {text}", advice_of(text))
+            if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
+                yield from _of_change(node, node.func.value, is_config)
+        elif isinstance(node, ast.Delete):
+            for target in node.targets:
+                if isinstance(target, ast.Subscript):
+                    yield from _of_change(target, target.value, is_config)
         for name, value in settings_within(node):
             yield Use(value, f"the setting {name}", advice_of(name))
+
+
+def _of_change(node: ast.expr, base: ast.expr, is_config: bool) -> Iterator[Use]:
+    """Yield a use for a call or a statement that changes a part of a setting."""
+    while isinstance(base, ast.Subscript):
+        base = base.value
+    name = setting_of(base) if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+    if name and (isinstance(base, ast.Attribute) or is_setting(name, plain=is_config)):
+        yield Use(node, f"{ast.unparse(node)}, which changes the setting {name}", advice_of(name))
+
+
+def _of_tasks(tree: ast.Module, tasks: Collection[str]) -> Iterator[Use]:
+    """Yield the options of tasks that are set once a task is made, and entries of schedules in any dict."""
+    for node in walk(tree):
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AugAssign)
+            else []
+        )
+        for target in targets:
+            if isinstance(target, ast.Attribute) and _last(target.value) in tasks and _is_option(target.attr):
+                yield Use(
+                    node, f"the option {ast.unparse(target)}, which is set later", "Write it of the action."
+                )
+        is_set = isinstance(node, ast.Call) and called(node) == "setattr" and len(node.args) == 3
+        if is_set and isinstance(node, ast.Call) and _last(node.args[0]) in tasks:
+            yield Use(node, f"{ast.unparse(node)}, which sets an option later", "Write it of the action.")
+        if isinstance(node, ast.Dict):
+            keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
+            if {"task", "schedule"} <= keys:
+                yield Use(
+                    node,
+                    f"the entry {ast.unparse(node)} of a schedule",
+                    "Write it as a schedule if something reads it.",
+                )
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _is_option(name: str) -> bool:
+    return name in TASK_OPTIONS or name in RETRY_OPTIONS
 
 
 def setting_of(target: ast.expr) -> str | None:

@@ -494,7 +494,13 @@ class StackStormPack:
             )
             self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
             return
-        root = read_tree(path)
+        try:
+            root = read_tree(path)
+        except InvalidInput as error:
+            self.report.gap(entry, 1, f"{entry} cannot be read: {str(error).removeprefix(f'{path}: ')}",
+                            "Correct the file, and import again.")  # fmt: skip
+            self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
+            return
         self._tell_environment(entry)
         tell = self._tell(entry)
         action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
