@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from penstock_import.applied import keep_applicable
 from penstock_import.attune import AttunePack
 from penstock_import.celery import CeleryProject
 from penstock_import.project import Project
@@ -174,3 +175,85 @@ def test_file_of_a_pack_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         unread = {gap.file for gap in source.report.gaps if "cannot be read" in gap.what}
         assert {"rules/a.yaml", "actions/b.yaml"} <= unread
         assert ("actions/c.txt" in unread) == isinstance(source, StackStormPack)
+
+
+def of_files(folder: Path, files: dict[str, str]) -> tuple[Project, list[str], CeleryProject]:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    source = CeleryProject(folder)
+    project = source.mapped()
+    return project, [f"{gap.file}:{gap.line} {gap.what}" for gap in source.report.gaps], source
+
+
+APP = "from celery import Celery\napp = Celery('one')\n"
+ADD = "@app.task\ndef add(a): ...\n"
+
+
+def test_setting_of_one_of_several_applications_is_named(tmp_path: Path) -> None:
+    settings = "app.conf.task_acks_late = True\napp.conf.timezone = 'Europe/Berlin'\n"
+    beat = "app.conf.beat_schedule = {'s': {'task': 'other.tasks.add', 'schedule': crontab(hour=3), 'args': [1]}}\n"
+    files = {"yard/tasks.py": APP + settings + ADD, "other/tasks.py": APP + ADD + beat}
+    project, gaps, source = of_files(tmp_path / "depot", files)
+    assert "yard/tasks.py:3 task_acks_late of one application, imported for the tasks of all" in gaps
+    assert {gap for gap in gaps if "one of 2" in gap} == {
+        "yard/tasks.py:2 the application Celery('one'), one of 2",
+        "other/tasks.py:2 the application Celery('one'), one of 2",
+    }
+    assert source.report.mapped["tasks"] == 0
+    assert project.schedules["s"]["enabled"] is False
+
+
+@pytest.mark.parametrize("folder", ["next-steps", "1st", "café"])
+def test_names_that_cannot_be_here_are_changed(tmp_path: Path, folder: str) -> None:
+    over = "@app.task\ndef Über(a): ...\n"
+    files = {f"{folder}/tasks.py": APP + ADD + over, f"{folder}/more.py": APP + ADD}
+    _, _, source = of_files(tmp_path / f"311-{folder}", files)
+    project = source.project
+    keep_applicable(project, source.report)
+    assert source.report.applied["tasks"] == 3, source.report.gaps
+    assert project.name.startswith("x_311")
+
+
+def test_tasks_of_tests_are_named(tmp_path: Path) -> None:
+    files = {"tasks.py": APP + ADD, "tests/tasks.py": APP + ADD, "tests/test_x.py": "def test_x(): ...\n"}
+    project, gaps, _ = of_files(tmp_path / "depot", files)
+    assert list(project.actions) == ["add"]
+    assert [gap for gap in gaps if "one of tests" in gap] == [
+        "tests/tasks.py:2 tasks.py is not read, since it is one of tests"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "gap"),
+    [
+        (
+            "class Again(app.Task):\n    def retry(self):\n        return super().retry(b=1)\n",
+            "7 the call super().retry(b=1)",
+        ),
+        ("def go(task):\n    task.signature(args=[1])\n", "6 the call task.signature(args=[1])"),
+    ],
+)
+def test_call_of_a_base_or_a_variable_is_named(tmp_path: Path, text: str, gap: str) -> None:
+    _, gaps, _ = of_files(tmp_path / "depot", {"tasks.py": APP + ADD + text})
+    assert f"tasks.py:{gap}" in gaps
+
+
+def test_signature_of_a_module_is_no_call_of_a_task(tmp_path: Path) -> None:
+    _, gaps, _ = of_files(
+        tmp_path / "depot", {"tasks.py": APP + ADD + "import inspect\ninspect.signature(add)\n"}
+    )
+    assert not any("inspect" in gap for gap in gaps)
+
+
+def test_disabled_sensor_does_not_poll(tmp_path: Path) -> None:
+    (tmp_path / "sensors").mkdir()
+    (tmp_path / "pack.yaml").write_text("ref: depot\n")
+    sensor = "class_name: Looks\nentry_point: looks.py\npoll_interval: 5\nenabled: {}\ntrigger_types: [{{name: came}}]\n"
+    for enabled in ("false", "true"):
+        (tmp_path / "sensors" / "a.yaml").write_text(sensor.format(enabled))
+        source = StackStormPack(tmp_path)
+        project = source.mapped()
+        assert ("poll" in project.triggers["came"]) == (enabled == "true")
+        named = any("the sensor Looks is disabled" in gap.what for gap in source.report.gaps)
+        assert named == (enabled == "false")

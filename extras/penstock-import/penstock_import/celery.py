@@ -62,6 +62,7 @@ _UNREAD = (
     "reads old names beside a namespace. Write it of the actions or as a schedule if it is in force."
 )
 _ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
+_OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
 _RELEVANT = re.compile(r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule")
 
 
@@ -84,7 +85,8 @@ class CeleryProject:
             if not file.is_dir() and (file == source or not _is_test(file.relative_to(source)))
         ]
         self.report = Report()
-        self.project = Project(re.sub(r"\W+", "_", source.stem, flags=re.ASCII).strip("_").lower() or "tasks")
+        self._unread_tests = [file for file in whole if file not in self._files and file.is_file()]
+        self.project = Project(_ascii_name(source.stem) or "tasks")
         self._refs: dict[str, str] = {}
         """By the name that Celery knows a task by."""
         self._further_refs: dict[str, list[str]] = {}
@@ -148,6 +150,7 @@ class CeleryProject:
                 self._gap(name, call, f"the application {ast.unparse(call)}, whose class {path} is in no file",
                           "It may make tasks in its own way, and read other settings: look there, and write what it does of "
                           "the actions.")  # fmt: skip
+        self._several = self._tell_applications()
         self._unread = unread_names(trees, self._applications.are_known)
         self._modules = ModuleNames(self._folder, self._package, self._is_package, trees)
         for name, tree in trees.items():
@@ -184,9 +187,31 @@ class CeleryProject:
             self._canvases(name, tree)
         for name, tree in self._relevant.items():
             self._left(name, tree)
+        for test in self._unread_tests:
+            self._tell_test(test)
         for path, line, subject, by_hand in other_files(self._folder) if self._is_folder else ():
             self.report.gap(path, line, _shortened(subject), by_hand)
         return self.project
+
+    def _tell_applications(self) -> bool:
+        """Name the applications of a source with several. Return whether there are several."""
+        places = [
+            (file, call) for file, tree in self._relevant.items() for call in self._applications.made(tree)
+        ]
+        for file, call in places if len(places) > 1 else ():
+            self._gap(file, call, f"the application {ast.unparse(call)}, one of {len(places)}",
+                      "What one of them says of all tasks is imported for the tasks of all: import the folder of each by itself if "
+                      "they are different ones.")  # fmt: skip
+        return len(places) > 1
+
+    def _tell_test(self, file: Path) -> None:
+        """Name a file of tests with tasks, which is not read."""
+        with suppress(OSError):
+            text = file.read_text(errors="replace")
+            if (task := _OF_TESTS.search(text)) is not None:
+                line = text.count("\n", 0, task.start()) + 1
+                self.report.gap(str(file.relative_to(self._folder)), line, f"{file.name} is not read, since it is one of tests",
+                                "Import it by itself if something runs its tasks.")  # fmt: skip
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
@@ -196,11 +221,11 @@ class CeleryProject:
         """Map a task. `is_own` tells a decorator of the source, which may add options, from one of Celery."""
         self.report.found["tasks"] += 1
         previous = len(self.report.gaps)
-        name = node.name.strip("_").lower()
+        name = _ascii_name(node.name)
         module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         modules = self._modules.of(file)
         if name in self.project.actions or not name:
-            name = f"{module.replace('.', '_')}_{name}".lower()
+            name = _ascii_name(f"{module}_{node.name}")
             while name in self.project.actions:
                 name += "_2"
         name = bounded(name)
@@ -404,6 +429,11 @@ class CeleryProject:
                 self._global_setting(setting, file, value)
             except NotLiteral:
                 continue
+            if self._several:
+                for action in self.project.actions:
+                    self.report.unmap("tasks", action)
+                self._gap(file, value, f"{setting} of one application, imported for the tasks of all",
+                          "Write it of the actions of this application alone.")  # fmt: skip
             self._take(use)
             self._take(value)
 
@@ -495,6 +525,8 @@ class CeleryProject:
                     zones.append((use, value))
         if not zones:
             return None, False
+        if self._several:
+            return None, True
         try:
             values = {literal(value, self._constants) for _, value in zones}
         except (NotLiteral, TypeError):
@@ -565,9 +597,7 @@ class CeleryProject:
                     f"{option} of the schedule {key}",
                     BEAT_BY_HAND.get(option, SEE_ENTRY),
                 )
-        ours = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_").lower()
-        ours = ours if ours[:1].isalpha() else f"x_{ours}"
-        ours = bounded(ours)
+        ours = bounded(_ascii_name(key) or "x")
         while ours in self.project.schedules:
             ours += "_2"
         self.project.schedules[ours] = schedule
@@ -700,8 +730,7 @@ class CeleryProject:
         """Return an action that stands for a task which is in no file that was read."""
         if not isinstance(task, str):
             raise NotMapped(f"the task {ast.unparse(node)}")
-        name = re.sub(r"\W+", "_", task, flags=re.ASCII).strip("_").lower()
-        name = bounded(name if name[:1].isalpha() else f"x_{name}")
+        name = bounded(_ascii_name(task) or "x")
         while name in self.project.actions:
             name += "_2"
         message = f"to do: what the task {task} did"
@@ -739,7 +768,7 @@ class CeleryProject:
                     for entry in walk(around)
                     if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
                 }
-            name = f"{function.strip('_').lower()}_flow"
+            name = bounded(f"{_ascii_name(function)}_flow".lstrip("_"))
             while name in self.project.workflows or name in self.project.actions:
                 name += "_2"
             try:
@@ -776,6 +805,12 @@ class CeleryProject:
 
     def _gap(self, file: str, node: ast.AST, subject: str, by_hand: str) -> None:
         self.report.gap(file, getattr(node, "lineno", 1), _shortened(subject), by_hand)
+
+
+def _ascii_name(theirs: str) -> str:
+    """Return a name as it can be here; an empty text where nothing of it is left."""
+    name = re.sub(r"\W+", "_", theirs, flags=re.ASCII).strip("_").lower()
+    return name if not name or name[0].isalpha() else f"x_{name}"
 
 
 def _shortened(subject: str) -> str:

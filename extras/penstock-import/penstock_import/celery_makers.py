@@ -54,6 +54,17 @@ class Applications:
             if "celery" in path.lower() and called(node.value)[:1].isupper() and ".models." not in path
         ]
 
+    def made(self, tree: ast.Module) -> list[ast.Call]:
+        """Return the calls in a module that make an application."""
+        foreign = [call for call, _ in self.foreign(tree)]
+        return [
+            node.value
+            for node in walk(tree)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and (called(node.value) in self._classes or node.value in foreign)
+        ]
+
     def _made(self, tree: ast.Module) -> set[str]:
         foreign = [call for call, _ in self.foreign(tree)]
         return {

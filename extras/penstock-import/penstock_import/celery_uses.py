@@ -124,12 +124,14 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
     names |= beat_models(tree)
     tasks_here = set(tasks) | {"self"}
     retries = {id(call) for call in _retries_of_parameters(tree)}
+    modules = {name for name, _ in imported_names(tree)}
     for node, parent in _outermost(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             attribute, root = node.func.attr, root_name(node.func.value)
             last = node.func.value.attr if isinstance(node.func.value, ast.Attribute) else root
             if (
                 id(node) in retries
+                or (attribute == "signature" and bool(root) and root not in modules)
                 or attribute in _ALWAYS
                 or (attribute in _TASK_ONLY and (last in tasks_here or root in names))
             ):
@@ -168,13 +170,15 @@ def _retries_of_parameters(tree: ast.Module) -> Iterator[ast.Call]:
         names = {part.arg for part in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]}
         for call in walk(function):
             if (
-                isinstance(call, ast.Call)
-                and isinstance(call.func, ast.Attribute)
-                and call.func.attr == "retry"
-                and isinstance(call.func.value, ast.Name)
-                and call.func.value.id in names
-                and {word.arg for word in call.keywords} <= _OF_RETRY
+                not isinstance(call, ast.Call)
+                or not isinstance(call.func, ast.Attribute)
+                or call.func.attr != "retry"
             ):
+                continue
+            receiver = call.func.value
+            is_task = isinstance(receiver, ast.Name) and receiver.id in names
+            is_base = isinstance(receiver, ast.Call) and called(receiver) == "super"
+            if is_base or (is_task and {word.arg for word in call.keywords} <= _OF_RETRY):
                 yield call
 
 

@@ -292,6 +292,11 @@ class StackStormPack:
         for key in ("name", "description", "enabled", *IDENTITY):
             if (child := node.get(key)) is not None and child.peek() is not False:
                 child.drop()
+        if _peek(node, "enabled") is False and (enabled := node.get("enabled")) is not None:
+            enabled.drop()
+            self.report.gap(file, enabled.line, f"the sensor {named} is disabled: StackStorm does not start it",
+                            "Write `poll` of its triggers once it should run.")  # fmt: skip
+            every = None
         for child in (node.get("trigger_types") or Node(1)).parts():
             with self._entity("triggers", file, child, "trigger", self._own_name(child)):
                 self._trigger(file, child)
