@@ -200,8 +200,8 @@ class CeleryProject:
         ]
         for file, call in places if len(places) > 1 else ():
             self._gap(file, call, f"the application {ast.unparse(call)}, one of {len(places)}",
-                      "What one of them says of all tasks is imported for the tasks of all: import the folder of each by itself if "
-                      "they are different ones.")  # fmt: skip
+                      "What one says of all tasks is imported for the tasks of all: import the folder of each by itself if they "
+                      "are different ones.")  # fmt: skip
         return len(places) > 1
 
     def _tell_test(self, file: Path) -> None:

@@ -17,6 +17,7 @@ from penstock_import.action_chain import ActionChain, keeps_type
 from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
+from penstock_import.loose_expressions import LOOSE, loose_parts
 from penstock_import.orquesta import KnownAction, Orquesta
 from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFLOW, PLAIN, Surroundings
 from penstock_import.parameters import Tell, parameter
@@ -85,6 +86,8 @@ class StackStormPack:
         """By the ref of a workflow here: its immutable parameters, with the key of the store that is their default."""
         self._computed: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its parameters with a computed default, with the template of the variable."""
+        self._loose: set[str] = set()
+        """The kinds of expressions that a line names already."""
         self._keys: set[str] = set()
         """The keys of StackStorm's store that are secrets here."""
 
@@ -428,6 +431,7 @@ class StackStormPack:
         for key in runner_parameters(runner) & schema.keys():
             if schema[key].get("required") is None and "default" not in schema[key]:
                 schema.pop(key)
+                self._tell_runner_parameter(file, node, name, key)
         source = stub(name, f"{runner} {entry}".strip())
         if runner == "python-script":
             source = _python_stub(name, entry)
@@ -438,6 +442,16 @@ class StackStormPack:
         body = self._function(name, source, filled_in) | {"parameters": schema, "on_worker_loss": "fail"}
         # A function in a thread goes on after its time limit; StackStorm ends the process.
         return body | {"timeout": timeout} | ({"executor": "process"} if timeout is not None else {})
+
+    def _tell_runner_parameter(self, file: str, node: Node, name: str, key: str) -> None:
+        parameters = node.get("parameters") or Node(1)
+        self._tell_apart(
+            "parameters of runners",
+            file,
+            parameters.line_of(key),
+            f"the parameter {key} of action {name}, which is one of its runner",
+            "StackStorm takes it and gives it to the runner. Here a call with it is refused: leave it out.",
+        )
 
     def _tell_environment(self, file: str) -> None:
         """Name the first variable of a file that StackStorm sets for commands, and Penstock does not."""
@@ -507,6 +521,8 @@ class StackStormPack:
             self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
             return
         self._tell_environment(entry)
+        if runner == "orquesta":
+            self._tell_loose(entry, path.read_text())
         tell = self._tell(entry)
         action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
         surroundings = Surroundings(
@@ -539,6 +555,19 @@ class StackStormPack:
         self.project.workflows[name] = body
         for task in body["tasks"].values():
             self._given.append((task.get("action", ""), task.get("input")))
+
+    def _tell_loose(self, file: str, text: str) -> None:
+        """Name each kind of expression that may have a value on one side only, once."""
+        for kind, line in loose_parts(text):
+            if kind not in self._loose:
+                self._loose.add(kind)
+                self._tell_apart(
+                    "differences of expressions",
+                    file,
+                    line,
+                    f"expressions with {LOOSE[kind]}",
+                    "See this one, and others of its kind in the pack, where the input may be such a value.",
+                )
 
     def _take_runner_parameters(self, ref: str, supplied: Any) -> None:
         """Take over the parameters of the runner beside those that the action declares."""
