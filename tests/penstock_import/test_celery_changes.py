@@ -206,8 +206,8 @@ def test_setting_of_one_of_several_applications_is_named(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("folder", ["next-steps", "1st", "café"])
 def test_names_that_cannot_be_here_are_changed(tmp_path: Path, folder: str) -> None:
-    over = "@app.task\ndef Über(a): ...\n"
-    files = {f"{folder}/tasks.py": APP + ADD + over, f"{folder}/more.py": APP + ADD}
+    umlaut = "@app.task\ndef Über(a): ...\n"
+    files = {f"{folder}/tasks.py": APP + ADD + umlaut, f"{folder}/more.py": APP + ADD}
     _, _, source = of_files(tmp_path / f"311-{folder}", files)
     project = source.project
     keep_applicable(project, source.report)

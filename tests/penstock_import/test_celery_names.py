@@ -61,7 +61,7 @@ def scheduled(*tasks: str) -> str:
 def test_task_has_the_name_that_celery_gives_it(
     tmp_path: Path, files: dict[str, str], folder: str, module: str
 ) -> None:
-    """Celery itself names the task, in a process whose path has the folder."""
+    """Celery itself names the task, in a process with the folder on its path."""
     project, gaps = imported(tmp_path, files | {"settings.py": scheduled(f"{module}.weigh")})
     script = f"import {module} as module; print(module.weigh.name)"
     place = tmp_path / "depot" / folder

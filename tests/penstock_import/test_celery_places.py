@@ -409,7 +409,7 @@ def test_row_of_another_database_is_no_application(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_gap_says_what_to_do(tmp_path: Path, text: str, subject: str, advice: str) -> None:
+def test_gap_says_the_work_by_hand(tmp_path: Path, text: str, subject: str, advice: str) -> None:
     (tmp_path / "tasks.py").write_text(APP + TASK + text)
     source = CeleryProject(tmp_path / "tasks.py")
     source.mapped()

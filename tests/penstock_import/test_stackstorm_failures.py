@@ -227,7 +227,7 @@ ENDS = {"when": "<% failed() %>", "publish": [{"said": "no", "why": "<% result()
         ([{"publish": [{"said": "yes"}]}], False),
     ],
 )
-def test_what_is_published_for_a_failed_output_is_named(
+def test_value_for_a_failed_output_is_named(
     tmp_path: Path, steps: list[dict[str, Any]], is_lost: bool
 ) -> None:
     """Orquesta's conductor gives the output of a failed workflow. One line says so of each workflow, and a gap of each

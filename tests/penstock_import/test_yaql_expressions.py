@@ -19,6 +19,7 @@ from penstock_import.wanted_text import NotMapped
 
 CASES = int(os.environ.get("PENSTOCK_TEST_IMPORT_CASES", "270"))
 """The number of random inputs that are compared."""
+pytestmark = pytest.mark.timeout(600 + CASES)
 ENGINE = yaql.factory.YaqlFactory().create()
 FUNCTIONS = yaql.create_context()
 """The functions of YAQL, which take some 20 ms to make. Each expression has a context of its own below them."""

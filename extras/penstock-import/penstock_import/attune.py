@@ -549,7 +549,7 @@ class AttunePack:
         return _name(word)
 
     def _note_name(self, keys: TakenKeys, kind: str, word: str, key: str) -> None:
-        """Name a part whose name is another one here, and the second of two parts with one name."""
+        """Name a part with another name here, and the second of two parts with one name."""
         ours = _name(word)
         if word and word != ours:
             keys.gap(key, f"the name {word} of the {kind} is {ours} here", RENAMED)

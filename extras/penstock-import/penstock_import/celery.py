@@ -196,7 +196,9 @@ class CeleryProject:
     def _tell_applications(self) -> bool:
         """Name the applications of a source with several. Return whether there are several."""
         places = [
-            (file, call) for file, tree in self._relevant.items() for call in self._applications.made(tree)
+            (file, call)
+            for file, tree in self._relevant.items()
+            for call in self._applications.calls_of(tree)
         ]
         for file, call in places if len(places) > 1 else ():
             self._gap(file, call, f"the application {ast.unparse(call)}, one of {len(places)}",

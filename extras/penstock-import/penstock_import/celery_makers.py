@@ -54,7 +54,7 @@ class Applications:
             if "celery" in path.lower() and called(node.value)[:1].isupper() and ".models." not in path
         ]
 
-    def made(self, tree: ast.Module) -> list[ast.Call]:
+    def calls_of(self, tree: ast.Module) -> list[ast.Call]:
         """Return the calls in a module that make an application."""
         foreign = [call for call, _ in self.foreign(tree)]
         return [

@@ -31,7 +31,7 @@ class ModuleNames:
         while depth > 0 and (self._folder.joinpath(*folders[:depth]) / "__init__.py").exists():
             depth -= 1
         below = [parts[len(root) :] for root in self._roots if parts[: len(root)] == list(root)]
-        names = [".".join(rest) for rest in below if rest]
+        names = [".".join(parts_below) for parts_below in below if parts_below]
         if depth < len(folders) and (depth > 0 or not self._is_package):
             names.insert(0, ".".join(parts[depth:]))
         whole = ".".join(parts)

@@ -126,7 +126,7 @@ class CelerySettings:
                     self._tell(file, node.test, text, "All of it is imported: take out what is not meant.")
 
     def _name_item(self, file: str, item: _Item, names: Collection[str]) -> None:
-        """Name an item that is not certain, or whose key stands twice."""
+        """Name an item that is not certain, or has the key of another."""
         by_hand = _BY_CODE if item.setting not in ROUTES else "Write `route` of the actions that are meant."
         if item.is_certain and item.key not in self._keys(names):
             return

@@ -736,7 +736,7 @@ class Orquesta:
                         )
 
     def _may_fail(self) -> bool:
-        return any(known.ref != "noop" for known in self._known.values())
+        return any(action.ref != "noop" for action in self._known.values())
 
     def _says_fail(self, name: str) -> bool:
         return any(
