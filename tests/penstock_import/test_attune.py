@@ -259,3 +259,66 @@ def test_expression_without_an_equal_is_not_mapped(theirs: str) -> None:
         AttuneExpressions({"parameters": "parameters", "task": "tasks", "keystore": "secrets"}).template(
             "{{ " + theirs + " }}"
         )
+
+
+def imported_files(folder: Path, files: dict[str, str]) -> tuple[AttunePack, set[str]]:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    source = AttunePack(folder)
+    source.mapped()
+    return source, {f"{gap.file}:{gap.line} {gap.what}" for gap in source.report.gaps}
+
+
+GRAPH = "version: '1'\ntasks:\n  - name: a\n    action: core.echo\n    input: {message: hi}\n"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "gap"),
+    [
+        (
+            "triggers/a.yaml",
+            "\nref: dry-dock.Came-In\n",
+            "triggers/a.yaml:2 the name Came-In of the trigger is came_in here",
+        ),
+        (
+            "actions/a.yaml",
+            "ref: dry-dock.Send-Mail\nrunner_type: shell\nentry_point: a.sh\n",
+            "actions/a.yaml:1 the name Send-Mail of the action is send_mail here",
+        ),
+        (
+            "rules/a.yaml",
+            "ref: dry-dock.When-In\ntrigger_ref: dry-dock.came\naction_ref: dry-dock.go\n",
+            "rules/a.yaml:1 the name When-In of the rule is when_in here",
+        ),
+        (
+            "policies/a.yaml",
+            "ref: dry-dock.Few\npack_ref: dry-dock\nconcurrency: {limit: 1}\n",
+            "policies/a.yaml:1 the name Few of the policy is few here",
+        ),
+        (
+            "workflows/a.yaml",
+            f"ref: dry-dock.Go-On\n{GRAPH}",
+            "workflows/a.yaml:1 the name Go-On of the action is go_on here",
+        ),
+    ],
+)
+def test_changed_name_is_named(tmp_path: Path, file: str, text: str, gap: str) -> None:
+    source, gaps = imported_files(tmp_path, {"pack.yaml": "label: Dock\nref: dry-dock\n", file: text})
+    assert gap in gaps
+    assert "pack.yaml:2 the name dry-dock of the pack is dry_dock here" in gaps
+    assert source.project.name == "dry_dock"
+
+
+def test_kept_name_is_not_named(tmp_path: Path) -> None:
+    _, gaps = imported_files(
+        tmp_path, {"pack.yaml": "ref: dock\n", "workflows/a.yaml": f"ref: dock.go_on\n{GRAPH}"}
+    )
+    assert not any("here" in gap for gap in gaps)
+
+
+def test_two_parts_that_become_one_are_named(tmp_path: Path) -> None:
+    action = "runner_type: shell\nentry_point: a.sh\n"
+    files = {"pack.yaml": "ref: dock\n", "actions/a.yaml": f"ref: dock.go-on\n{action}"}
+    _, gaps = imported_files(tmp_path, files | {"workflows/b.yaml": f"ref: dock.go_on\n{GRAPH}"})
+    assert "workflows/b.yaml:1 two of the kind action become go_on" in gaps

@@ -102,6 +102,7 @@ TRIES = 4
 def weigh(): ...
 CELERY_BEAT_SCHEDULE = {}
 CELERY_BEAT_SCHEDULE["often"] = {"task": "depot.weigh", "schedule": 5}
+CELERY_BEAT_SCHEDULE["seldom"] = read()
 """)
     into = tmp_path / "ours"
     ran = CliRunner().invoke(build(), ["import", "celery", str(tmp_path / "depot.py"), "--into", str(into)])
@@ -109,7 +110,8 @@ CELERY_BEAT_SCHEDULE["often"] = {"task": "depot.weigh", "schedule": 5}
     retry = yaml.safe_load((into / "actions.yaml").read_text())["weigh"]["retry"]
     assert (retry["max_attempts"], retry["initial_delay"]) == (5, 2)
     page = (into / "IMPORT.md").read_text()
-    assert "depot.py:6 | CELERY_BEAT_SCHEDULE is computed: {'task': 'depot.weigh', 'schedule': 5}" in page
+    assert "depot.py:7 | CELERY_BEAT_SCHEDULE is computed: read()" in page
+    assert list(yaml.safe_load((into / "schedules.yaml").read_text())) == ["often"]
     assert "the schedule task" not in page
 
 

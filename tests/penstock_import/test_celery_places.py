@@ -281,3 +281,138 @@ def test_repository_with_a_stray_init_is_no_package(tmp_path: Path, marker: str)
     project, gaps, _ = imported(tmp_path, files)
     assert project.schedules["s"]["action"] == "depot.weigh"
     assert not any("in no file" in gap for gap in gaps)
+
+
+ENTRY = "{'task': 'depot.tasks.weigh', 'schedule': 5, 'args': [1]}"
+ITEM = f"['often'] = {ENTRY}\n"
+WHOLE = f"app.conf.beat_schedule = {{'seldom': {ENTRY}}}\n"
+
+
+@pytest.mark.parametrize("setting", ["app.conf.beat_schedule", "beat_schedule"])
+def test_item_of_the_beat_schedule_is_mapped(tmp_path: Path, setting: str) -> None:
+    project, _, _ = imported(tmp_path, {"tasks.py": f"{APP}{TASK}{WHOLE}{setting}{ITEM}"})
+    assert {name: entry["every"] for name, entry in project.schedules.items()} == {"seldom": 5, "often": 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "gap"),
+    [
+        (
+            f"if PROD:\n    app.conf.beat_schedule{ITEM}",
+            "7 the item often of beat_schedule, which counts where PROD",
+        ),
+        (
+            f"def setup():\n    app.conf.beat_schedule{ITEM}",
+            "7 the item often of beat_schedule, which counts within setup",
+        ),
+        (
+            f"for x in y:\n    app.conf.beat_schedule{ITEM}",
+            "7 the item often of beat_schedule, which counts within for",
+        ),
+        (
+            f"app.conf.beat_schedule{ITEM}" * 2,
+            "6 the item often of beat_schedule, which stands at another place, too",
+        ),
+        (
+            "app.conf.beat_schedule" + ITEM.replace("often", "seldom"),
+            "6 the item seldom of beat_schedule, which stands at another place, too",
+        ),
+    ],
+)
+def test_item_that_may_not_count_is_named_and_not_imported(tmp_path: Path, text: str, gap: str) -> None:
+    project, gaps, _ = imported(tmp_path, {"tasks.py": f"{APP}{TASK}{WHOLE}{text}"})
+    assert list(project.schedules) == ["seldom"]
+    assert f"tasks.py:{gap}" in gaps
+    assert not any("All of it is imported" in text for text in gaps)
+
+
+def test_schedules_that_are_left_out_are_counted(tmp_path: Path) -> None:
+    unread = f"CELERYBEAT_SCHEDULE = {{'x': {ENTRY}, 'y': {ENTRY}}}\nif PROD:\n    beat_schedule{ITEM}"
+    for name, text in {"__init__.py": "", "tasks.py": APP + TASK + WHOLE, "settings.py": unread}.items():
+        (tmp_path / "depot").mkdir(exist_ok=True)
+        (tmp_path / "depot" / name).write_text(text)
+    source = CeleryProject(tmp_path / "depot")
+    source.mapped()
+    assert (source.report.found["schedules"], source.report.mapped["schedules"]) == (4, 1)
+
+
+def test_canvas_that_lint_refuses_is_not_counted(tmp_path: Path) -> None:
+    text = APP + "from celery import chain\n@app.task\ndef weigh(crate, size): ...\n"
+    text += "def go():\n    return chain(weigh.s(1, 2), weigh.s(3)).delay()\n"
+    text += "def off():\n    return chain(weigh.s(1), weigh.s()).delay()\n"
+    (tmp_path / "depot").mkdir()
+    (tmp_path / "depot" / "tasks.py").write_text(text)
+    source = CeleryProject(tmp_path / "depot")
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    counts = [
+        counter["canvases"] for counter in (source.report.found, source.report.mapped, source.report.applied)
+    ]
+    assert counts == [2, 1, 1], source.report.gaps
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        (
+            "@app.task(bind=True)\ndef weigh(task, crate):\n    raise task.retry(countdown=5, max_retries=1)\n",
+            "5 the call task.retry(countdown=5, max_retries=1)",
+        ),
+        (
+            "@app.task(bind=True)\ndef weigh(own, crate):\n    again(own)\ndef again(other):\n    other.retry()\n",
+            "7 the call other.retry()",
+        ),
+    ],
+)
+def test_retry_of_a_task_under_any_name_is_named(tmp_path: Path, text: str, call: str) -> None:
+    _, gaps, _ = imported(tmp_path, {"tasks.py": APP + text})
+    assert f"tasks.py:{call}" in gaps
+
+
+def test_options_of_the_class_of_a_task_are_named(tmp_path: Path) -> None:
+    text = (
+        APP
+        + "class Lifting(app.Task):\n    queue = 'lifts'\n    autoretry_for = (KeyError,)\n    abstract = True\n"
+    )
+    _, gaps, _ = imported(tmp_path, {"tasks.py": text + "@app.task(base=Lifting)\ndef weigh(crate): ...\n"})
+    assert "tasks.py:4 queue of the class Lifting, the base of weigh" in gaps
+    assert "tasks.py:5 autoretry_for of the class Lifting, the base of weigh" in gaps
+    assert not any("abstract" in gap for gap in gaps)
+
+
+def test_row_of_another_database_is_no_application(tmp_path: Path) -> None:
+    text = "from sqlalchemy_celery_beat.models import PeriodicTask\nrow = PeriodicTask(name='x')\n"
+    _, gaps, _ = imported(tmp_path, {"tasks.py": APP + TASK + text})
+    assert not any("the application PeriodicTask" in gap for gap in gaps)
+
+
+@pytest.mark.parametrize(
+    ("text", "subject", "advice"),
+    [
+        ("@app.task(max_retires=3)\ndef lift(): ...\n", "max_retires of lift", "Celery knows no such option"),
+        (
+            "CELERY_IGNORE_RESULT = True\n",
+            "the setting CELERY_IGNORE_RESULT",
+            "Results are kept in any case.",
+        ),
+        ("class Lift(app.Task): ...\n", "app.Task of the application", "write an action for each"),
+        ("app.register_task(lift)\n", "app.register_task of the application", "write an action for it"),
+        (
+            "import celery\n@celery.signals.worker_ready.connect\ndef ready(): ...\n",
+            "celery.signals.worker_ready.connect of celery",
+            "where the worker starts",
+        ),
+        (
+            "from celery import chain\nchain(x).delay()\n",
+            "chain(x).delay of celery.chain",
+            "Write it as a workflow.",
+        ),
+    ],
+)
+def test_gap_says_the_work_by_hand(tmp_path: Path, text: str, subject: str, advice: str) -> None:
+    (tmp_path / "tasks.py").write_text(APP + TASK + text)
+    source = CeleryProject(tmp_path / "tasks.py")
+    source.mapped()
+    by_hand = [gap.by_hand for gap in source.report.gaps if gap.what == subject]
+    assert len(by_hand) == 1, source.report.gaps
+    assert advice in by_hand[0]

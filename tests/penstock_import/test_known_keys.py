@@ -173,7 +173,7 @@ app.conf.beat_schedule = {
     "three": {"task": "t", "schedule": crontab(hour=3), "args": [3]},
     NAME: {"task": "t", "schedule": 9.0},
 }
-app.conf.beat_schedule["four"] = {"task": "t", "schedule": 1}
+if LATE: app.conf.beat_schedule["four"] = {"task": "t", "schedule": 1}
 sender.add_periodic_task(10.0, weigh.s())
 """
     page, into = imported(tmp_path, "celery", {"tasks.py": code})
@@ -186,8 +186,8 @@ sender.add_periodic_task(10.0, weigh.s())
         "colour of the schedule one",
         "the schedule two: arguments by position",
         "an entry of beat_schedule is computed: {'task': 't', 'schedule': 9.0}",
-        "beat_schedule is computed: {'task': 't', 'schedule': 1}",
-        "the call sender.add_periodic_task(10.0, weigh.s())",
+        "the item four of beat_schedule, which counts where LATE",
+        "the schedule of sender.add_periodic_task(10.0, weigh.s()): sender is no application of this file",
         "the setting timezone",
     ):
         assert f"| {phrase} |" in page, page

@@ -635,3 +635,30 @@ def test_action_that_keeps_its_failure_has_the_types_of_its_parameters(tmp_path:
         "{{ (context.many | string) | int }}",
     )
     assert not any("whose type is not known" in text for text in texts(report))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_enabled"),
+    [("type", {"ref": "backstop"}, False), ("colour", "red", False), ("tags", [{"name": "x"}], True)],
+)
+def test_rule_whose_key_is_not_mapped_is_disabled(
+    tmp_path: Path, key: str, value: Any, is_enabled: bool
+) -> None:
+    rule = {
+        "name": "in",
+        "enabled": True,
+        "trigger": {"type": "depot.came"},
+        "action": {"ref": "core.noop"},
+        key: value,
+    }
+    files = {"triggers/came.yaml": {"name": "came", "pack": "depot"}, "rules/in.yaml": rule}
+    project, report = of_pack(tmp_path, files)
+    assert project.rules["in"].get("enabled", True) is is_enabled
+    assert any(f"{key}" in text for text in texts(report))
+
+
+def test_disabled_policy_has_nothing_to_name(tmp_path: Path) -> None:
+    policy = {"name": "few", "resource_ref": "depot.act", "policy_type": "action.retry", "enabled": False}
+    files = {"actions/act.yaml": SHELL, "policies/few.yaml": policy | {"parameters": {"max_retry_count": 3}}}
+    _, report = of_pack(tmp_path, files)
+    assert not any("policies/few.yaml" in text for text in texts(report))

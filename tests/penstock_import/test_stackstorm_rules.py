@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -19,6 +20,9 @@ from penstock.language.expressions import compile_template, condition
 from penstock_import.stackstorm_rules import condition_of, criterion, parameters
 from penstock_import.wanted_text import NotMapped
 
+CASES = int(os.environ.get("PENSTOCK_TEST_IMPORT_CASES", "1000"))
+"""The number of criteria that are compared."""
+pytestmark = pytest.mark.timeout(600 + CASES)
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": lambda value, pattern: value == pattern,
     "neq": lambda value, pattern: value != pattern,
@@ -72,9 +76,14 @@ def holds_there(kind: str, payload: dict[str, Any], pattern: Any) -> bool:
         return False
 
 
+@lru_cache(maxsize=16)
+def compiled(text: str) -> Callable[[dict[str, Any]], bool]:
+    return condition(text)
+
+
 def holds_here(text: str, payload: dict[str, Any]) -> bool:
     try:
-        return condition(text)({"payload": payload})
+        return compiled(text)({"payload": payload})
     except Exception:
         return False  # the rule does not match, and says why
 
@@ -149,7 +158,7 @@ OF_TEXTS = "vaab11290..-_²٣½é"
 def test_class_and_look_ahead_hold_when_those_of_python_hold(kind: str) -> None:
     rng = random.Random(int(os.environ.get("PENSTOCK_TEST_IMPORT_SEED", "7")))
     compared, refused, held = 0, 0, 0
-    while compared < int(os.environ.get("PENSTOCK_TEST_IMPORT_CASES", "1000")):
+    while compared < CASES:
         pieces = [rng.choice(CLASS_PIECES) for _ in range(rng.randint(1, 4))]
         pattern = rng.choice(["", "^", "^", "^v"]) + "".join(pieces) + rng.choice(["", "", "$"])
         try:

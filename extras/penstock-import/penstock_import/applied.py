@@ -33,7 +33,7 @@ def keep_applicable(project: Project, report: Report) -> None:
             _replace(project, section, name)
             file, line = report.places.get((section, name), ("IMPORT", 1))
             report.gap(file, line, f"{section[:-1]} {name} is refused here: {message}", "Write it by hand.")
-            report.unmap("tasks" if section == "actions" and "tasks" in report.found else section, name)
+            report.unmap(_kind(section, report), name)
             for kind, dependent, gap in report.dependents.get((section, name), ()):
                 report.gap(gap.file, gap.line, gap.what, gap.by_hand)
                 report.unmap(kind, dependent)
@@ -42,13 +42,20 @@ def keep_applicable(project: Project, report: Report) -> None:
             "IMPORT", 1, f"the project is refused here: {message}", "Correct it: nothing applies before."
         )
     for section in _SECTIONS:
-        kind = "tasks" if section == "actions" and "tasks" in report.found else section
+        kind = _kind(section, report)
         if kind in report.found:
             own = set() if whole else set(getattr(project, section)) - refused[section]
+            own = own & report.names.get(kind, set()) if kind == "canvases" else own
             report.applied[kind] = min(len(own), report.found[kind])
     if "policies" in report.found:
         report.applied["policies"] = 0 if whole else report.mapped["policies"]
     report.is_checked = True
+
+
+def _kind(section: str, report: Report) -> str:
+    """Return the kind that the parts of a section are counted as."""
+    kinds = {"actions": "tasks", "workflows": "canvases"}
+    return kinds[section] if section in kinds and "tasks" in report.found else section
 
 
 def _faults(project: Project, report: Report) -> tuple[list[tuple[str, str, str]], list[str]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from penstock.errors import NotFound
+from penstock.errors import InvalidInput, NotFound
 from penstock_import.attune_expressions import AttuneExpressions, constant
 from penstock_import.attune_parameters import parameters_of
 from penstock_import.attune_timers import TIMERS, timing
@@ -22,7 +22,7 @@ from penstock_import.attune_workflow import AttuneWorkflow
 from penstock_import.marked_yaml import Marked, read
 from penstock_import.project import Project, stub
 from penstock_import.report import Report
-from penstock_import.taken_keys import TakenKeys, open_gaps
+from penstock_import.taken_keys import RENAMED, TakenKeys, open_gaps
 from penstock_import.wanted_text import NotMapped, member
 
 _RUN = {
@@ -95,6 +95,10 @@ class AttunePack:
         self._head = TakenKeys(self.report, "pack.yaml", read(head), "the pack")
         self._theirs = self._head.take_text("ref") or folder.name
         self.project = AttuneProject(_name(self._theirs))
+        self._words: dict[tuple[str, str], tuple[str, str]] = {}
+        """By the kind and the name of a part here: its file, and its name there."""
+        if self.project.name != self._theirs:
+            self._head.gap("ref", f"the name {self._theirs} of the pack is {self.project.name} here", RENAMED)
         self._workflows: list[AttuneWorkflow] = []
         self._limited: dict[str, str] = {}
         """By the scope of a limit: the name of the first policy for it."""
@@ -129,7 +133,18 @@ class AttunePack:
         for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
             if file not in self._read:
                 self._read.add(file)
-                yield str(file.relative_to(self._folder)), read(file)
+                inside = str(file.relative_to(self._folder))
+                if (source := self._source(inside, file)) is not None:
+                    yield inside, source
+
+    def _source(self, inside: str, file: Path) -> Marked | None:
+        """Return the mapping in a file; None for a file that cannot be read, which becomes a gap."""
+        try:
+            return read(file)
+        except InvalidInput as error:
+            self.report.gap(inside, 1, f"{inside} cannot be read: {str(error).removeprefix(f'{file}: ')}",
+                            "Correct the file, and import again.")  # fmt: skip
+            return None
 
     def _left_files(self) -> None:
         """Name each file that nothing has read."""
@@ -165,7 +180,7 @@ class AttunePack:
         keys = TakenKeys(self.report, file, source, f"trigger {source.get('ref')}")
         gaps_before = open_gaps(self.report)
         self.report.found["triggers"] += 1
-        name = self._own(keys)
+        name = self._own(keys, "trigger")
         self.report.place("triggers", name, file, 1)
         kind = keys.take("type", "custom")
         schema = keys.take("payload_schema") or keys.take("output") or keys.take("out_schema")
@@ -197,7 +212,7 @@ class AttunePack:
     def _sensor(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"sensor {source.get('ref')}")
         self.report.found["sensors"] += 1
-        name = self._own(keys)
+        name = self._own(keys, None)
         description = keys.take_text("description") or keys.take_text("label")
         entry, runner = keys.take_text("entry_point"), keys.take_text("runner_type")
         interval, enabled = keys.take("poll_interval"), keys.take("enabled", True)
@@ -233,7 +248,7 @@ class AttunePack:
     def _action(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"action {source.get('ref') or source.get('name')}")
         gaps_before = open_gaps(self.report)
-        name = self._own(keys)
+        name = self._own(keys, "action")
         graph = keys.take_text("workflow_file")
         enabled = keys.take("enabled", True)
         head = _described(keys) | {"parameters": parameters_of(keys)}
@@ -251,7 +266,9 @@ class AttunePack:
                 keys.gap("workflow_file", f"{graph} of {name} is not in the pack", "Write the workflow.")
                 return
             self._read.add(self._folder / path.relative_to(self._folder.resolve()))
-            self._workflow(str(path.relative_to(self._folder.resolve())), read(path), head, name)
+            inside = str(path.relative_to(self._folder.resolve()))
+            if (graph_source := self._source(inside, path)) is not None:
+                self._workflow(inside, graph_source, head, name)
             return
         self.report.found["actions"] += 1
         self.report.place("actions", name, file, 1)
@@ -339,7 +356,10 @@ class AttunePack:
 
     def _workflow(self, file: str, source: Marked, head: dict[str, Any], name: str | None) -> None:
         ref = str(source.get("ref") or source.get("name") or Path(file).name.partition(".")[0])
-        name = name or _name(ref.rpartition(".")[2])
+        if name is None:
+            name = _name(ref.rpartition(".")[2])
+            keys = TakenKeys(self.report, file, source, f"workflow {name}")
+            self._note_name(keys, "action", ref.rpartition(".")[2], "ref" if source.get("ref") else "name")
         if "parameters" in source and not head:
             keys = TakenKeys(self.report, file, {"parameters": source["parameters"]}, f"workflow {name}")
             head = {"parameters": parameters_of(keys)}
@@ -363,7 +383,7 @@ class AttunePack:
     def _rule(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"rule {source.get('ref')}")
         gaps_before = open_gaps(self.report)
-        name = self._own(keys)
+        name = self._own(keys, "rule")
         trigger, action = keys.take_text("trigger_ref"), keys.take_text("action_ref")
         kind = "schedules" if trigger in TIMERS else "rules"
         self.report.found[kind] += 1
@@ -456,7 +476,7 @@ class AttunePack:
         keys = TakenKeys(self.report, file, source, f"policy {source.get('ref')}")
         gaps_before = open_gaps(self.report)
         self.report.found["policies"] += 1
-        name = self._own(keys)
+        name = self._own(keys, "policy")
         enabled = keys.take("enabled", True)
         limit: dict[str, Any] = _described(keys)
         scope = keys.take("scope")
@@ -520,10 +540,25 @@ class AttunePack:
 
     # -- helpers -------------------------------------------------------------------------------------------------
 
-    def _own(self, keys: TakenKeys) -> str:
-        """Return the name of a part, of its ref or its name."""
+    def _own(self, keys: TakenKeys, kind: str | None) -> str:
+        """Return the name of a part, of its ref or its name. A part that is only read for others has no `kind`."""
         ref, name = keys.take_text("ref"), keys.take_text("name")
-        return _name((ref or name).rpartition(".")[2])
+        word = (ref or name).rpartition(".")[2]
+        if kind is not None:
+            self._note_name(keys, kind, word, "ref" if ref else "name")
+        return _name(word)
+
+    def _note_name(self, keys: TakenKeys, kind: str, word: str, key: str) -> None:
+        """Name a part with another name here, and the second of two parts with one name."""
+        ours = _name(word)
+        if word and word != ours:
+            keys.gap(key, f"the name {word} of the {kind} is {ours} here", RENAMED)
+        if self._words.setdefault((kind, ours), (keys.file, word)) != (keys.file, word):
+            keys.gap(
+                key,
+                f"two of the kind {kind} become {ours}",
+                "Rename one of them: the second one replaces the first.",
+            )
 
     def _mark(self, inside: str) -> None:
         self._read.add(self._folder / inside)

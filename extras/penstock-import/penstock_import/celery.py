@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -25,15 +27,22 @@ from penstock_import.celery_calls import (
     task_decorator,
     walk,
     with_constants,
+    with_literal_dicts,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
+from penstock_import.celery_commands import other_files
+from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_makers import Applications, maker_of, task_makers
+from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
     RETRY_OPTIONS,
     ROUTE_BY_HAND,
     SEE,
+    SEE_ENTRY,
+    SEE_ROUTE,
     TASK_BY_HAND,
+    TASK_OPTIONS,
     rate_limit,
     retry_of,
     says_nothing,
@@ -53,6 +62,7 @@ _UNREAD = (
     "reads old names beside a namespace. Write it of the actions or as a schedule if it is in force."
 )
 _ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
+_OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
 _RELEVANT = re.compile(r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule")
 
 
@@ -64,15 +74,23 @@ class CeleryProject:
             raise NotFound(
                 f"there is no {source}", hint="Name the file of a module, or the folder of a package."
             )
+        self._is_folder = source.is_dir()
         self._folder = source if source.is_dir() else source.parent
         self._package = f"{source.name}." if source.is_dir() else ""
         self._is_package = not source.is_dir() or _is_package(source)
         whole = sorted(source.rglob("*.py")) if source.is_dir() else [source]
-        self._files = [file for file in whole if file == source or not _is_test(file.relative_to(source))]
+        self._files = [
+            file
+            for file in whole
+            if not file.is_dir() and (file == source or not _is_test(file.relative_to(source)))
+        ]
         self.report = Report()
-        self.project = Project(re.sub(r"\W+", "_", source.stem, flags=re.ASCII).strip("_").lower() or "tasks")
+        self._unread_tests = [file for file in whole if file not in self._files and file.is_file()]
+        self.project = Project(_ascii_name(source.stem) or "tasks")
         self._refs: dict[str, str] = {}
         """By the name that Celery knows a task by."""
+        self._further_refs: dict[str, list[str]] = {}
+        """By a name that Celery knows a task by if it is imported in another way: the actions."""
         self._signatures: dict[str, Signature] = {}
         self._functions: dict[str, str] = {}
         """By the name of a task's function; an empty text where several have it."""
@@ -90,6 +108,8 @@ class CeleryProject:
         self._apart: set[int] = set()
         """Places in the list of gaps of what is counted by itself: tasks in other files."""
         self._applications = Applications({})
+        self._class_parts: dict[str, list[tuple[str, ast.Assign]]] = {}
+        """By the name of a class: the assignments in it, with their files."""
         self._unread: frozenset[str] = frozenset()
         """Names of settings that the application does not read."""
         self._rejecting: set[str] = set()
@@ -101,13 +121,18 @@ class CeleryProject:
         for file in self._files:
             name = str(file.relative_to(self._folder))
             try:
-                text = file.read_text()
-                trees[name] = ast.parse(text)
+                with tokenize.open(file) as opened:  # it may name its encoding
+                    text = opened.read()
+                trees[name] = with_literal_dicts(ast.parse(text))
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
                 self.report.gap(
                     name, 1, f"no Python here: {error}", "Import with the Python that it is written for."
+                )
+            except OSError as error:
+                self.report.gap(
+                    name, 1, f"{name} cannot be read: {error.strerror}", "Find the file, and import again."
                 )
         self._constants = _shared_constants(trees.values())
         self._config = _config_files(trees)
@@ -125,7 +150,14 @@ class CeleryProject:
                 self._gap(name, call, f"the application {ast.unparse(call)}, whose class {path} is in no file",
                           "It may make tasks in its own way, and read other settings: look there, and write what it does of "
                           "the actions.")  # fmt: skip
+        self._several = self._tell_applications()
         self._unread = unread_names(trees, self._applications.are_known)
+        self._modules = ModuleNames(self._folder, self._package, self._is_package, trees)
+        for name, tree in trees.items():
+            for node in walk(tree):
+                if isinstance(node, ast.ClassDef):
+                    assigned = [(name, part) for part in node.body if isinstance(part, ast.Assign)]
+                    self._class_parts.setdefault(node.name, []).extend(assigned)
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
@@ -146,13 +178,42 @@ class CeleryProject:
         zone, zone_gap = self._zone(self._relevant)
         for name, key, value in schedules:
             self._schedule(name, key, value, zone, zone_gap)
-        self._taken |= settings.taken
+        self._schedules_of_calls(trees, {key for _, key, _ in schedules}, zone, zone_gap)
         settings.name_left()
+        self._taken |= settings.taken
+        if settings.unmapped:
+            self.report.found["schedules"] += settings.unmapped
         for name, tree in self._relevant.items():
             self._canvases(name, tree)
         for name, tree in self._relevant.items():
             self._left(name, tree)
+        for test in self._unread_tests:
+            self._tell_test(test)
+        for path, line, subject, by_hand in other_files(self._folder) if self._is_folder else ():
+            self.report.gap(path, line, _shortened(subject), by_hand)
         return self.project
+
+    def _tell_applications(self) -> bool:
+        """Name the applications of a source with several. Return whether there are several."""
+        places = [
+            (file, call)
+            for file, tree in self._relevant.items()
+            for call in self._applications.calls_of(tree)
+        ]
+        for file, call in places if len(places) > 1 else ():
+            self._gap(file, call, f"the application {ast.unparse(call)}, one of {len(places)}",
+                      "What one says of all tasks is imported for the tasks of all: import the folder of each by itself if they "
+                      "are different ones.")  # fmt: skip
+        return len(places) > 1
+
+    def _tell_test(self, file: Path) -> None:
+        """Name a file of tests with tasks, which is not read."""
+        with suppress(OSError):
+            text = file.read_text(errors="replace")
+            if (task := _OF_TESTS.search(text)) is not None:
+                line = text.count("\n", 0, task.start()) + 1
+                self.report.gap(str(file.relative_to(self._folder)), line, f"{file.name} is not read, since it is one of tests",
+                                "Import it by itself if something runs its tasks.")  # fmt: skip
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
@@ -162,10 +223,11 @@ class CeleryProject:
         """Map a task. `is_own` tells a decorator of the source, which may add options, from one of Celery."""
         self.report.found["tasks"] += 1
         previous = len(self.report.gaps)
-        name = node.name.strip("_").lower()
+        name = _ascii_name(node.name)
         module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+        modules = self._modules.of(file)
         if name in self.project.actions or not name:
-            name = f"{module.replace('.', '_')}_{name}".lower()
+            name = _ascii_name(f"{module}_{node.name}")
             while name in self.project.actions:
                 name += "_2"
         name = bounded(name)
@@ -217,7 +279,7 @@ class CeleryProject:
             self._after_timeouts[name] = file, keywords["autoretry_for"]
         supplied = keywords.get("name")
         celery_name = str(
-            supplied.value if isinstance(supplied, ast.Constant) else f"{self._package}{module}.{node.name}"
+            supplied.value if isinstance(supplied, ast.Constant) else f"{modules[0]}.{node.name}"
         )
         if supplied is not None and not isinstance(supplied, ast.Constant):
             self._gap(
@@ -226,9 +288,12 @@ class CeleryProject:
                 f"the name of {node.name} is computed",
                 "See that schedules and routes find it.",
             )
-        self._refs[celery_name] = name
-        if supplied is None and not self._is_package:
-            self._refs.setdefault(f"{module}.{node.name}", name)
+        if celery_name in self._refs:
+            self._gap(file, node, f"the name {celery_name} of {node.name}, which another task has",
+                      "Celery keeps one of them, as a rule the first that it imports: take the other one out.")  # fmt: skip
+        self._refs.setdefault(celery_name, name)
+        for further in modules[1:] if supplied is None else ():
+            self._further_refs.setdefault(f"{further}.{node.name}", []).append(name)
         self._signatures[name] = signature
         self._functions[node.name] = "" if node.name in self._functions else name
         if len(self.report.gaps) == previous:
@@ -274,12 +339,23 @@ class CeleryProject:
                     self._rate(file, theirs, action, value)
                 elif not says_nothing(option, value):
                     self._gap(file, value, f"{option} of {theirs}", TASK_BY_HAND.get(option, SEE))
+                    if option == "base":
+                        self._tell_base(theirs, value)
                 if option in ("time_limit", "queue", "acks_late", "rate_limit", "reject_on_worker_lost"):
                     self._named.add(f"{name}.{option}")
             except NotLiteral:
                 self._gap(
                     file, value, f"{option} of {theirs} is computed: {ast.unparse(value)}", "Write the value."
                 )
+
+    def _tell_base(self, theirs: str, base: ast.expr) -> None:
+        """Name the options of a task that its class gives."""
+        last = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+        for file, part in self._class_parts.get(last, ()):
+            for target in part.targets:
+                if isinstance(target, ast.Name) and (target.id in TASK_OPTIONS or target.id in RETRY_OPTIONS):
+                    self._gap(file, part, f"{target.id} of the class {last}, the base of {theirs}",
+                              "Write it of the action, unless the task says another value itself.")  # fmt: skip
 
     def _rate(self, file: str, theirs: str, action: dict[str, Any], value: ast.expr) -> None:
         limit = rate_limit(value)
@@ -294,10 +370,15 @@ class CeleryProject:
         by_key = {key: (file, node) for file, key, node in entries}
         fitting: dict[str, list[str]] = {key: [] for key in by_key}
         for name in dict.fromkeys(self._refs.values()):
-            refs = [ref for ref, action in self._refs.items() if action == name]
-            keys = [key for ref in refs if (key := deciding_key(by_key, ref)) is not None]
-            if keys:
-                fitting[keys[0]].append(name)
+            keys = [(ref, deciding_key(by_key, ref)) for ref in self._refs_of(name)]
+            decided = next((key for _, key in keys if key is not None), None)
+            if decided is None:
+                continue
+            fitting[decided].append(name)
+            if other := next((pair for pair in keys if pair[1] not in (None, decided)), None):
+                file, node = by_key[decided]
+                self._gap(file, node, f"the route of {decided} for {name}, which {other[1]} is for if its name is {other[0]}",
+                          "The first one is imported: see by which name the application imports it.")  # fmt: skip
         for key, (file, node) in by_key.items():
             self._route(file, key, node, fitting[key])
         for file, key, node in entries:
@@ -317,7 +398,7 @@ class CeleryProject:
             return
         previous = len(self.report.gaps)
         for option in sorted(value.keys() - {"queue"}) if isinstance(value, dict) else ():
-            self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE))
+            self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE_ROUTE))
         if len(self.report.gaps) == previous:
             self.report.map("routes", key)
         for name in fitting:
@@ -350,6 +431,11 @@ class CeleryProject:
                 self._global_setting(setting, file, value)
             except NotLiteral:
                 continue
+            if self._several:
+                for action in self.project.actions:
+                    self.report.unmap("tasks", action)
+                self._gap(file, value, f"{setting} of one application, imported for the tasks of all",
+                          "Write it of the actions of this application alone.")  # fmt: skip
             self._take(use)
             self._take(value)
 
@@ -390,7 +476,7 @@ class CeleryProject:
         names = (
             list(self._refs.values())
             if key == "*"
-            else [name for ref, name in self._refs.items() if ref == key]
+            else ([self._refs[key]] if key in self._refs else self._further_refs.get(key, []))
         )
         if not isinstance(options, ast.Dict) or not names:
             self._gap(file, options, f"the annotation of {key}", "Write it as options of the action.")
@@ -441,6 +527,8 @@ class CeleryProject:
                     zones.append((use, value))
         if not zones:
             return None, False
+        if self._several:
+            return None, True
         try:
             values = {literal(value, self._constants) for _, value in zones}
         except (NotLiteral, TypeError):
@@ -472,11 +560,13 @@ class CeleryProject:
         try:
             task = literal(entry["task"], self._constants)
             name = self._known(task) or self._elsewhere(file, entry["task"], task)
+            when = self._named_value(entry["schedule"])
             schedule: dict[str, Any] = {
                 "action": f"{self.project.name}.{name}",
-                **times(self._named_value(entry["schedule"])),
+                **times(when, self._constants),
             }
             params = self._params(entry, name)
+            self._take(when)
         except (NotLiteral, NotMapped, KeyError) as error:
             self._gap(file, node, f"the schedule {key}: {error}", "Write it as a schedule.")
             return
@@ -500,19 +590,70 @@ class CeleryProject:
         for option in entry.keys() - {"task", "schedule", "args", "kwargs"}:
             if option == "enabled" and getattr(entry[option], "value", None) is False:
                 schedule["enabled"] = False
+            elif option == "relative" and "every" not in schedule:
+                continue  # Celery reads it of intervals only
             elif not says_nothing(option, entry[option]):
                 self._gap(
-                    file, entry[option], f"{option} of the schedule {key}", BEAT_BY_HAND.get(option, SEE)
+                    file,
+                    entry[option],
+                    f"{option} of the schedule {key}",
+                    BEAT_BY_HAND.get(option, SEE_ENTRY),
                 )
-        ours = re.sub(r"\W+", "_", key, flags=re.ASCII).strip("_").lower()
-        ours = ours if ours[:1].isalpha() else f"x_{ours}"
-        ours = bounded(ours)
+        ours = bounded(_ascii_name(key) or "x")
         while ours in self.project.schedules:
             ours += "_2"
         self.project.schedules[ours] = schedule
         self.report.place("schedules", ours, file, node.lineno)
         if len(self.report.gaps) - len(self._apart) == previous:
             self.report.map("schedules", ours)
+
+    def _schedules_of_calls(
+        self, trees: Mapping[str, ast.Module], keys: Collection[str], zone: str | None, zone_unknown: bool
+    ) -> None:
+        """Map the schedules that calls give. `keys` are those of the settings."""
+        is_aware = not any("DJANGO_CELERY_BEAT_TZ_AWARE" in _assigned_names(tree) for tree in trees.values())
+        entries: list[tuple[str, Entry]] = []
+        for file, tree in self._relevant.items():
+            names = dict(imported_names(tree))
+            for entry in periodic_tasks(tree, self._applications.names(tree), self._constants):
+                self._name_task(entry, names)
+                entries.append((file, entry))
+            of_rows = rows(tree, self._constants, is_aware)
+            entries += [(file, entry) for entry in of_rows]
+            if of_rows:
+                self.report.found["files that write schedules to a database"] += 1
+                self._apart.add(len(self.report.gaps))
+                self._gap(file, of_rows[0].place, "schedules that are rows of django-celery-beat",
+                          "What this file writes is imported as if it were written to an empty table: compare with "
+                          "django_celery_beat_periodictask, which may have other rows and other values.")  # fmt: skip
+        counts = Counter(entry.key for _, entry in entries if entry.entry is not None)
+        for file, entry in entries:
+            if entry.entry is not None and (entry.key in keys or counts[entry.key] > 1):
+                entry.entry, entry.reason = None, f"{entry.key!r} is given at another place, too"
+            for place in entry.places if entry.entry is not None else [entry.place, entry.place.func]:
+                self._take(place)
+            if entry.entry is None:
+                self.report.found["schedules"] += 1
+                self._gap(file, entry.place, f"the schedule of {ast.unparse(entry.place)[:_MAX_SHOWN // 2]}: {entry.reason}",
+                          "Write it as a schedule.")  # fmt: skip
+            elif entry.zone is not None:
+                self._schedule(
+                    file, entry.key, entry.entry, None if entry.zone == "UTC" else entry.zone, False
+                )
+            else:
+                self._schedule(file, entry.key, entry.entry, zone, zone_unknown)
+
+    def _name_task(self, entry: Entry, names: Mapping[str, str]) -> None:
+        """Replace the function of a task in an entry by the name of the task."""
+        if entry.entry is None:
+            return
+        task = entry.entry.values[0]
+        hits = self._task_named(names, task)
+        if hits is None:
+            entry.entry, entry.reason = None, f"{ast.unparse(task)} is no task of this source"
+            return
+        ref = self._refs_of(hits[0].rpartition(".")[2])[0]
+        entry.entry.values[0] = ast.copy_location(ast.Constant(ref), task)
 
     def _queue_of(self, node: ast.expr | None) -> str | None:
         """Return the queue of options that name nothing else."""
@@ -559,11 +700,20 @@ class CeleryProject:
             raise NotMapped("a text with braces")
         return params
 
+    def _refs_of(self, name: str) -> list[str]:
+        """Return the names that Celery may know the task of an action by, the likeliest first."""
+        refs = [ref for ref, action in self._refs.items() if action == name]
+        return refs + [ref for ref, actions in self._further_refs.items() if name in actions]
+
     def _known(self, task: Any) -> str | None:
         """Return the action of a task; None for a task in no file. A file knows a task by less than the whole path where
         the folder lies deeper. Raises NotMapped where several tasks are meant."""
-        exact = {name for ref, name in self._refs.items() if ref == task}
-        names = exact or {name for ref, name in self._refs.items() if str(task).endswith(f".{ref}")}
+        if not isinstance(task, str):
+            return None
+        exact = {self._refs[task]} if task in self._refs else set(self._further_refs.get(task, ()))
+        names = exact or {
+            name for name in self._refs.values() for ref in self._refs_of(name) if task.endswith(f".{ref}")
+        }
         if len(names) > 1:
             raise NotMapped(f"several tasks are {task}: {', '.join(sorted(names))}")
         return names.pop() if names else None
@@ -582,8 +732,7 @@ class CeleryProject:
         """Return an action that stands for a task which is in no file that was read."""
         if not isinstance(task, str):
             raise NotMapped(f"the task {ast.unparse(node)}")
-        name = re.sub(r"\W+", "_", task, flags=re.ASCII).strip("_").lower()
-        name = bounded(name if name[:1].isalpha() else f"x_{name}")
+        name = bounded(_ascii_name(task) or "x")
         while name in self.project.actions:
             name += "_2"
         message = f"to do: what the task {task} did"
@@ -621,7 +770,7 @@ class CeleryProject:
                     for entry in walk(around)
                     if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
                 }
-            name = f"{function.strip('_').lower()}_flow"
+            name = bounded(f"{_ascii_name(function)}_flow".lstrip("_"))
             while name in self.project.workflows or name in self.project.actions:
                 name += "_2"
             try:
@@ -657,13 +806,18 @@ class CeleryProject:
         self._taken.add(id(node))
 
     def _gap(self, file: str, node: ast.AST, subject: str, by_hand: str) -> None:
-        text = " ".join(subject.split())
-        self.report.gap(
-            file,
-            getattr(node, "lineno", 1),
-            text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ...",
-            by_hand,
-        )
+        self.report.gap(file, getattr(node, "lineno", 1), _shortened(subject), by_hand)
+
+
+def _ascii_name(theirs: str) -> str:
+    """Return a name as it can be here; an empty text where nothing of it is left."""
+    name = re.sub(r"\W+", "_", theirs, flags=re.ASCII).strip("_").lower()
+    return name if not name or name[0].isalpha() else f"x_{name}"
+
+
+def _shortened(subject: str) -> str:
+    text = " ".join(subject.split())
+    return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ..."
 
 
 def _bound(action: dict[str, Any], limit: float | None) -> None:
@@ -857,9 +1011,9 @@ def _is_module(file: str, path: str) -> bool:
 def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.AST, str, ast.expr]]:
     """Return place, name and value of each setting that a module gives as a whole."""
     hits: list[tuple[ast.AST, str, ast.expr]] = []
-    conditional = _conditional(tree)
+    maybe_run = conditional(tree)
     for node in walk(tree):
-        if id(node) in conditional:
+        if id(node) in maybe_run:
             continue  # whether it counts, only running would tell
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]
@@ -876,26 +1030,15 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
 
 
 def _has_conditional_zone(tree: ast.Module, unread: Collection[str]) -> bool:
-    conditional = _conditional(tree)
+    maybe_run = conditional(tree)
     return any(
         isinstance(node, ast.Assign)
-        and id(node) in conditional
+        and id(node) in maybe_run
         and (setting_of(target) or (target.id if isinstance(target, ast.Name) else ""))
         in _ZONES - set(unread)
         for node in walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
     )
-
-
-def _conditional(tree: ast.Module) -> set[int]:
-    """Return all that runs only under a condition, or not once."""
-    parts = [
-        part
-        for node in walk(tree)
-        if isinstance(node, ast.If | ast.For | ast.While | ast.Try)
-        for part in ast.iter_child_nodes(node)
-    ]
-    return {id(inner) for part in parts for inner in ast.walk(part)}
 
 
 def _canvas_places(

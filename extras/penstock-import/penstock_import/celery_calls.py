@@ -59,6 +59,26 @@ def with_constants(node: ast.expr, constants: Mapping[str, ast.expr]) -> ast.exp
     return replaced
 
 
+class _LiteralDicts(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        names = [word.arg for word in node.keywords]
+        if getattr(node.func, "id", "") != "dict" or node.args or not names or None in names:
+            return node
+        keys: list[ast.expr | None] = [
+            ast.copy_location(ast.Constant(word.arg), word.value) for word in node.keywords
+        ]
+        values = [word.value for word in node.keywords]
+        return ast.copy_location(ast.Dict(keys=keys, values=values), node)
+
+
+def with_literal_dicts(tree: ast.Module) -> ast.Module:
+    """Return a module with `dict(a=1)` replaced by `{"a": 1}`."""
+    replaced = _LiteralDicts().visit(tree)
+    assert isinstance(replaced, ast.Module)
+    return replaced
+
+
 def task_decorator(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.expr | None:
     """Return the decorator that makes a function a task."""
     for decorator in function.decorator_list:

@@ -51,7 +51,18 @@ class Applications:
             for node in walk(tree)
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
             if (path := paths.get(called(node.value), "")) and called(node.value) not in self._own
-            if "celery" in path.lower() and called(node.value)[:1].isupper()
+            if "celery" in path.lower() and called(node.value)[:1].isupper() and ".models." not in path
+        ]
+
+    def calls_of(self, tree: ast.Module) -> list[ast.Call]:
+        """Return the calls in a module that make an application."""
+        foreign = [call for call, _ in self.foreign(tree)]
+        return [
+            node.value
+            for node in walk(tree)
+            if isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and (called(node.value) in self._classes or node.value in foreign)
         ]
 
     def _made(self, tree: ast.Module) -> set[str]:

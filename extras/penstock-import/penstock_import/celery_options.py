@@ -10,7 +10,9 @@ from typing import Any
 
 from penstock_import.celery_calls import NotLiteral, literal, seconds
 
-SEE = "See docs/reference/actions.md."
+SEE = "Celery knows no such option, and keeps it as an attribute of the task: take it out, or move it into the function."
+SEE_ENTRY = "Celery's beat refuses an entry with such a key: take it out, or correct it."
+SEE_ROUTE = "Celery gives it to each message: see what it should do."
 RETRY_OPTIONS = frozenset(
     {
         "max_retries",
@@ -133,7 +135,8 @@ _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "send_events": None,
     "trail": None,
     "store_errors_even_if_ignored": None,
-    "typing": None,
+    "typing": (True,),
+    "serializer": ("json",),
     "shared": None,
     "lazy": None,
     "acks_on_failure_or_timeout": (True,),
@@ -157,7 +160,15 @@ TASK_BY_HAND: Mapping[str, str] = {
     "abstract": "Move what the class does into the functions.",
     "acks_on_failure_or_timeout": "An attempt that failed or took too long has ended here: write `retry` of the action.",
     "backend": "Results are kept in PostgreSQL.",
-    "base": "Move what the class does into the function.",
+    "base": "Move what the class does into the function. Its attributes are options of the task: write them of the action.",
+    "after_return": "Do it at the end of the function, or in `on_exit` of a workflow.",
+    "before_start": "Do it at the begin of the function.",
+    "Strategy": "Workers start attempts in one way: see what it should do.",
+    "Request": "Attempts have one kind of request: see what it should do.",
+    "autoregister": "Leave out the action if nothing starts it.",
+    "pydantic_strict": "The function validates what it takes.",
+    "pydantic_context": "The function validates what it takes.",
+    "pydantic_dump_kwargs": "The function returns what can be JSON.",
     "compression": "Nothing is to be said: messages are small.",
     "exchange": "Write `route` of the action.",
     "expires": "Give `expires_at` where it is started, or `expires` in the rule.",
@@ -172,8 +183,16 @@ TASK_BY_HAND: Mapping[str, str] = {
     "serializer": "Parameters and results are JSON.",
     "soft_time_limit": "Write `timeout` and `executor: process` of the action: the process gets SIGTERM, which raises in the "
     "function, and has the grace to clean up. If an overrun has to be tried again, name TimeoutError in `retry_on`.",
+    "typing": "A call with wrong parameters fails in the worker there, and is refused as it is started here.",
     "throws": "Only the level of a log line there: raise NonRetryable where it should not be tried again.",
 }
+TASK_OPTIONS = frozenset(
+    {"acks_late", "queue", "rate_limit", "reject_on_worker_lost", "time_limit", *TASK_BY_HAND}
+) - {
+    "abstract",
+    "base",
+}
+"""The options of a task that change what becomes of it, beside those of its retries."""
 ROUTE_BY_HAND: Mapping[str, str] = {
     "exchange": "A route is enough.",
     "exchange_type": "A route is enough.",
@@ -181,6 +200,7 @@ ROUTE_BY_HAND: Mapping[str, str] = {
     "priority": "Give `priority` where it is started, or in the rule.",
 }
 BEAT_BY_HAND: Mapping[str, str] = {
+    "enabled": "Write `enabled` of the schedule.",
     "options": "Write them of the schedule, or of the action: its route, `expires`, its priority.",
     "relative": "Write a `cron` instead of `every`, which counts from a fixed instant.",
     "name": "The key is its name.",

@@ -57,10 +57,17 @@ _ADVICE = {
     "broker_": "Give PENSTOCK_BROKER_URL, or let PostgreSQL be the transport.",
     "result_": "Results are kept in PostgreSQL.",
     "worker_": "See the settings of the worker in docs/configuration.md.",
+    "task_ignore_result": "Results are kept in any case.",
+    "task_track_started": "Nothing is to be done: an execution is `running` as soon as a worker has it.",
+    "task_send_sent_event": "Nothing is to be done: each start is a row.",
+    "task_serializer": "Parameters and results are JSON.",
+    "task_store_errors_even_if_ignored": "Errors are kept in any case.",
+    "task_always_eager": "Call functions themselves in tests, or use `penstock.testing`.",
     "task_": "Write it of the actions that are meant.",
     "event_": "Events are kept in PostgreSQL.",
     "accept_content": "Parameters and results are JSON.",
     "enable_utc": "Schedules are read in their own zone, UTC where none is named.",
+    "timezone": "Write `timezone` of the schedules.",
     "imports": "Name the modules with `--module`.",
     "include": "Name the modules with `--module`.",
 }
@@ -93,8 +100,13 @@ def today(name: str) -> str:
 def advice_of(name: str) -> str:
     """Return what to do by hand for a setting."""
     named = today(name)
+    if name.isupper() and not named.startswith(tuple(_ADVICE)) and named not in _ADVICE:
+        named = f"task_{named}" if f"task_{named}" in TASK_SETTINGS else named
+        for old, prefix in (("CELERYD_", "worker_"), ("CELERYBEAT_", "beat_")):
+            named = prefix + name.removeprefix(old).lower() if name.startswith(old) else named
     if named in _ADVICE:
         return _ADVICE[named]
     return next(
-        (text for prefix, text in _ADVICE.items() if named.startswith(prefix)), "See docs/configuration.md."
+        (text for prefix, text in _ADVICE.items() if named.startswith(prefix)),
+        "No setting of Celery that is known by this name: see whether something reads it.",
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from penstock_import.celery_calls import called, walk
 from penstock_import.celery_setting_names import NAMES_OF_MAPPED, is_read
@@ -27,6 +28,8 @@ class CelerySettings:
         self._tell = tell
         self.taken: set[int] = set()
         """Places of these settings, which are mapped or named here."""
+        self.unmapped = 0
+        """The number of schedules that only a gap names."""
         self._dicts = {
             name for tree in trees.values() for name, value, _ in _given(tree) if isinstance(value, ast.Dict)
         }
@@ -37,13 +40,39 @@ class CelerySettings:
         settings = settings - self._unread
         names = settings | self._parts(settings)
         for file, tree in self._trees.items():
+            replaced, removed = _replaced(tree), _removed(tree)
             for name, value, whole in _given(tree):
                 if name in names:
                     self.taken.add(id(value))
-                if name in names and whole and isinstance(value, ast.Dict):
+                if name in names and whole and isinstance(value, ast.Dict) and id(value) not in replaced:
                     for key, entry in zip(value.keys, value.values, strict=True):
-                        if isinstance(key, ast.Constant):
+                        if isinstance(key, ast.Constant) and (name, str(key.value)) not in removed:
                             yield file, str(key.value), entry
+        whole_keys = self._keys(names)
+        for file, tree in self._trees.items():
+            for item in _items(tree):
+                is_replaced = id(item.value) in _replaced(tree) or (item.setting, item.key) in _removed(tree)
+                if (
+                    item.setting in names
+                    and item.is_certain
+                    and item.key not in whole_keys
+                    and not is_replaced
+                ):
+                    self.taken.add(id(item.value))
+                    yield file, item.key, item.value
+
+    def _keys(self, names: Collection[str]) -> set[str]:
+        """Return the keys of the dicts that are given as a whole, and of items that stand twice."""
+        keys = [
+            str(key.value)
+            for tree in self._trees.values()
+            for name, value, whole in _given(tree)
+            if name in names and whole and isinstance(value, ast.Dict)
+            for key in value.keys
+            if isinstance(key, ast.Constant)
+        ]
+        items = [item.key for tree in self._trees.values() for item in _items(tree) if item.setting in names]
+        return set(keys) | {key for key in items if items.count(key) > 1}
 
     def name_left(self) -> None:
         """Record a gap for each of these settings that is not a dict of literals."""
@@ -51,11 +80,37 @@ class CelerySettings:
         names = beat | self._parts(beat) | routes | self._parts(routes)
         first: dict[str, str] = {}
         for file, tree in self._trees.items():
+            items = {id(item.value): item for item in _items(tree)}
+            replaced = _replaced(tree)
             for name, value, whole in _given(tree):
-                if name in names:
+                if name in names and id(value) in replaced:
+                    self._tell(file, value, f"{name}, which line {replaced[id(value)]} gives again",
+                               "Only the later one counts, and is imported: take this one out.")  # fmt: skip
+                elif name in names and id(value) not in items:
                     self._name_left_of(file, name, value, whole)
+                if name in BEAT - names and whole and isinstance(value, ast.Dict):
+                    self.unmapped += len(value.keys)
+            for item in items.values():
+                if item.setting in names and id(item.value) not in replaced:
+                    self._name_item(file, item, names)
+            for item in items.values():
+                if item.setting in names:
+                    self.taken.add(id(item.place))
+            removed = _removed(tree)
+            for change in _changes(tree):
+                if change.setting not in names:
+                    continue
+                self.taken.add(id(change.node))
+                if change.is_certain and (change.setting, change.key) in removed:
+                    continue  # the entry of this file is left out
+                self._tell(file, change.node, f"{ast.unparse(change.node)}, which changes {change.setting}",
+                           "It is not done here: see which entries are in force, and take out what is not.")  # fmt: skip
             for node in walk(tree):
-                if not isinstance(node, ast.Assign) or not _is_filled(node.value):
+                if (
+                    not isinstance(node, ast.Assign)
+                    or not _is_filled(node.value)
+                    or id(node.value) in replaced
+                ):
                     continue
                 target = node.targets[0]
                 name = _item(target) or ("" if isinstance(target, ast.Subscript) else _named(target))
@@ -65,10 +120,20 @@ class CelerySettings:
                                "Celery takes one of them, and all are imported: take out what is not meant.")  # fmt: skip
             for node in walk(tree):
                 if isinstance(node, ast.If) and (
-                    named := sorted(names & {name for name, *_ in _given(node)})
+                    named := sorted(names & {name for name, _, whole in _given(node) if whole})
                 ):
                     text = f"{', '.join(named)} where {ast.unparse(node.test)}"
                     self._tell(file, node.test, text, "All of it is imported: take out what is not meant.")
+
+    def _name_item(self, file: str, item: _Item, names: Collection[str]) -> None:
+        """Name an item that is not certain, or has the key of another."""
+        by_hand = _BY_CODE if item.setting not in ROUTES else "Write `route` of the actions that are meant."
+        if item.is_certain and item.key not in self._keys(names):
+            return
+        self.unmapped += item.setting not in ROUTES
+        reason = "which stands at another place, too" if item.is_certain else f"which counts {item.condition}"
+        self._tell(file, item.value, f"the item {item.key} of {item.setting}, {reason}",
+                   f"It is not imported: see whether it is in force. {by_hand}")  # fmt: skip
 
     def _name_left_of(self, file: str, name: str, value: ast.expr, whole: bool) -> None:
         by_hand = _BY_CODE if name not in ROUTES else "Write `route` of the actions that are meant."
@@ -91,6 +156,159 @@ class CelerySettings:
                 if name in settings:
                     names |= _parts(value) or set()
         return names & self._dicts
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An item that a module gives a setting: `beat_schedule["often"] = {...}`."""
+
+    setting: str
+    key: str
+    value: ast.Dict
+    condition: str
+    """The place where it stands; empty at the top of its module, where it counts in any case."""
+    place: ast.AST
+
+    @property
+    def is_certain(self) -> bool:
+        return not self.condition
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A call or a statement that takes entries out of a setting, or changes them in a way that is not mapped."""
+
+    node: ast.expr
+    setting: str
+    key: str | None
+    """The key of the entry that is taken out; None for any other change."""
+    is_certain: bool
+
+
+def _changes(tree: ast.Module) -> Iterator[_Change]:
+    """Yield what takes entries out of settings: `del`, `pop` and the like."""
+    certain = {id(part) for part in tree.body}
+    certain |= {id(part.value) for part in tree.body if isinstance(part, ast.Expr | ast.Assign)}
+    places = {id(item.place) for item in _items(tree)}
+    for node in walk(tree):
+        if isinstance(node, ast.Delete):
+            for target in node.targets:
+                if isinstance(target, ast.Subscript):
+                    is_entry = isinstance(target.slice, ast.Constant) and not isinstance(
+                        target.value, ast.Subscript
+                    )
+                    key = (
+                        str(target.slice.value)
+                        if is_entry and isinstance(target.slice, ast.Constant)
+                        else None
+                    )
+                    yield _Change(target, _named(target), key, id(node) in certain)
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING
+        ):
+            base = node.func.value
+            first = node.args[0] if node.args else None
+            is_update = node.func.attr == "update" and len(node.args) == 1 and not node.keywords
+            if is_update or id(node) in places:
+                continue  # mapped, or named where it is computed
+            is_entry = (
+                node.func.attr == "pop"
+                and isinstance(first, ast.Constant)
+                and not isinstance(base, ast.Subscript)
+            )
+            key = str(first.value) if is_entry and isinstance(first, ast.Constant) else None
+            yield _Change(node, _named(base), key, id(node) in certain)
+
+
+CHANGING = frozenset({"clear", "pop", "popitem", "setdefault", "update"})
+
+
+def _removed(tree: ast.Module) -> set[tuple[str, str]]:
+    """Return setting and key of each entry of a module that the module takes out in any case, after it gave the entry."""
+    entries: dict[tuple[str, str], int] = {
+        (item.setting, item.key): item.value.lineno for item in _items(tree)
+    }
+    for name, value, whole in _given(tree):
+        for key in value.keys if whole and isinstance(value, ast.Dict) else ():
+            if isinstance(key, ast.Constant):
+                place = name, str(key.value)
+                entries[place] = max(value.lineno, entries.get(place, 0))
+    return {
+        (change.setting, change.key)
+        for change in _changes(tree)
+        if change.is_certain
+        and change.key is not None
+        and change.node.lineno > entries.get((change.setting, change.key), change.node.lineno)
+    }
+
+
+def _replaced(tree: ast.Module) -> dict[int, int]:
+    """Return the values of settings that a later assignment of the module replaces, with the line of that assignment."""
+    last: dict[str, tuple[int, int]] = {}
+    for number, statement in enumerate(tree.body):
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+            name = _item(target) or ("" if isinstance(target, ast.Subscript) else _named(target))
+            texts = {
+                ast.unparse(part)
+                for part in ast.walk(statement.value)
+                if isinstance(part, ast.Name | ast.Attribute)
+            }
+            if name and not any(text == name or text.endswith(f".{name}") for text in texts):
+                last[name] = (number, statement.lineno)
+    return {
+        id(value): last[name][1]
+        for number, statement in enumerate(tree.body)
+        if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr)
+        for name, value, _ in _given(statement)
+        if name in last and number < last[name][0]
+    }
+
+
+def _items(tree: ast.Module) -> list[_Item]:
+    """Return the items with a literal key and a dict that a module gives a setting. They are cached with the module."""
+    if "items_of_settings" not in tree.__dict__:
+        tree.__dict__["items_of_settings"] = list(_found_items(tree))
+    items: list[_Item] = tree.__dict__["items_of_settings"]
+    return items
+
+
+def _found_items(tree: ast.Module) -> Iterator[_Item]:
+    around: dict[int, str] = {}
+    for node in walk(tree):
+        text = ""
+        if isinstance(node, ast.If):
+            text = f"where {ast.unparse(node.test)}"
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            text = f"within {node.name}"
+        elif isinstance(node, ast.For | ast.While | ast.Try | ast.With | ast.Match):
+            text = f"within {type(node).__name__.lower()}"
+        if text:
+            around |= {id(part): text for part in ast.walk(node)}
+    for node in walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield from _items_of_call(node, node.func, around.get(id(node), ""))
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Subscript):
+            continue
+        target = node.targets[0]
+        is_item = isinstance(target.slice, ast.Constant) and not isinstance(target.value, ast.Subscript)
+        if is_item and _item(target) is None and isinstance(node.value, ast.Dict) and len(node.targets) == 1:
+            assert isinstance(target.slice, ast.Constant)
+            yield _Item(_named(target), str(target.slice.value), node.value, around.get(id(node), ""), node)
+
+
+def _items_of_call(node: ast.Call, function: ast.Attribute, condition: str) -> Iterator[_Item]:
+    """Yield the items that `setdefault("often", {...})` and `update(often={...})` give."""
+    if isinstance(function.value, ast.Subscript):
+        return
+    name = _named(function.value)
+    if function.attr == "setdefault" and len(node.args) == 2 and isinstance(node.args[1], ast.Dict):
+        if isinstance(node.args[0], ast.Constant):
+            yield _Item(name, str(node.args[0].value), node.args[1], condition, node)
+    elif function.attr == "update" and not node.args and name in BEAT | ROUTES:
+        for word in node.keywords:
+            if word.arg is not None and isinstance(word.value, ast.Dict):
+                yield _Item(name, word.arg, word.value, condition, node)
 
 
 def _is_filled(value: ast.expr) -> bool:
@@ -130,7 +348,7 @@ def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
             yield _named(node.target), node.value, not isinstance(node.target, ast.Subscript)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "update" and node.args:
-                yield _named(node.func.value), node.args[0], True
+                yield _named(node.func.value), node.args[0], not isinstance(node.func.value, ast.Subscript)
         elif isinstance(node, ast.keyword):
             yield node.arg or "", node.value, True
 

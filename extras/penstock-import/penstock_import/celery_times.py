@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from penstock_import.celery_calls import NotLiteral, called, literal, seconds
@@ -24,22 +25,31 @@ _FIELDS: dict[str, tuple[int, int, tuple[str, ...]]] = {
 _TERM = re.compile(r"(?:\*|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>\w+))?")
 
 
-def times(node: ast.expr) -> dict[str, Any]:
-    """Return `every`, `cron` or `rrule` of a schedule. Raises NotLiteral for a value that is only known at run time,
-    and NotMapped for one without an equivalent."""
+def times(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> dict[str, Any]:
+    """Return `every`, `cron` or `rrule` of a schedule. A name may refer to a constant. Raises NotLiteral for a value that
+    is only known at run time, and NotMapped for one without an equivalent."""
     if isinstance(node, ast.Call) and called(node) == "crontab":
-        return schedule_of(crontab(node))
-    if isinstance(node, ast.Call) and called(node) in ("schedule", "maybe_schedule") and len(node.args) == 1:
-        if node.keywords:
-            raise NotMapped("options of an interval")
-        return times(node.args[0])
-    every = seconds(node)
+        return schedule_of(crontab(node, constants))
+    if isinstance(node, ast.Call) and called(node) in ("schedule", "maybe_schedule"):
+        supplied = dict(zip(("run_every", "relative"), node.args, strict=False))
+        supplied |= {word.arg or "**": word.value for word in node.keywords}
+        if is_false(supplied.get("relative")):
+            del supplied["relative"]
+        if supplied.keys() == {"run_every"}:
+            return times(supplied["run_every"], constants)
+        raise NotMapped("options of an interval")
+    every = seconds(node, constants)
     if every <= 0:
         raise NotMapped("an interval of no time")
     return {"every": every}
 
 
-def crontab(node: ast.Call) -> CronTimes:
+def is_false(node: ast.expr | None) -> bool:
+    """Return whether an expression is the constant False."""
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def crontab(node: ast.Call, constants: Mapping[str, ast.expr] | None = None) -> CronTimes:
     """Return the times of `crontab(...)`. Raises NotLiteral, NotMapped."""
     supplied: dict[str, ast.expr] = dict(zip(("minute", "hour"), node.args, strict=False))
     if len(node.args) > 2:
@@ -49,7 +59,8 @@ def crontab(node: ast.Call) -> CronTimes:
             raise NotMapped(f"{keyword.arg} of a crontab")
         supplied[keyword.arg] = keyword.value
     fields = {
-        name: crontab_field(name, literal(supplied[name]) if name in supplied else "*") for name in _FIELDS
+        name: crontab_field(name, literal(supplied[name], constants) if name in supplied else "*")
+        for name in _FIELDS
     }
     return CronTimes(
         minute=fields["minute"],

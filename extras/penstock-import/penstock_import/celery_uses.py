@@ -6,8 +6,11 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from penstock_import.celery_calls import imported_names, root_name, walk
+from penstock_import.celery_calls import called, imported_names, root_name, walk
+from penstock_import.celery_entries import beat_models
+from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
 from penstock_import.celery_setting_names import TASK_SETTINGS, advice_of, is_setting
+from penstock_import.celery_settings import CHANGING
 
 _PACKAGES = (
     "celery",
@@ -20,13 +23,17 @@ _PACKAGES = (
 )
 _CALLS: Mapping[str, str] = {
     "delay": "Write `client.start(...)`.",
-    "apply_async": "Write `client.start(...)`: `countdown` and `eta` are `delay`, `expires` is `expires_at`.",
+    "apply_async": "Write `client.start(...)`.",
     "apply": "Call the function itself.",
     "s": "Write it as a workflow, or as `client.start(...)`.",
     "si": "Write it as a workflow, or as `client.start(...)`.",
     "signature": "Write it as a workflow, or as `client.start(...)`.",
     "subtask": "Write it as a workflow, or as `client.start(...)`.",
     "retry": "Write `raise Retry(after=...)`.",
+    "map": "Write a workflow with `each`.",
+    "AsyncResult": "Write `client.result(id)`.",
+    "send_event": "Write a log line, or publish an event.",
+    "signature_from_request": "Write `raise Retry(after=...)`, or a workflow.",
     "chunks": "Write a workflow with `each`.",
     "starmap": "Write a workflow with `each`.",
     "send_task": "Write `client.start(...)` with the ref of the action.",
@@ -35,10 +42,45 @@ _CALLS: Mapping[str, str] = {
     "replace": "Write it as a workflow.",
     "add_to_chord": "Write it as a workflow.",
 }
+_CALL_OPTIONS: Mapping[str, str] = {
+    "countdown": "give `delay`",
+    "eta": "give `at`",
+    "expires": "give `expires_at`",
+    "priority": "give `priority`",
+    "queue": "write `route` of the action, or a workflow of one task with a `route`",
+    "routing_key": "write `route` of the action, or a workflow of one task with a `route`",
+    "exchange": "write `route` of the action, or a workflow of one task with a `route`",
+    "link": "write a workflow, or `on_success` of the action",
+    "link_error": "write `on_failure` of the action",
+    "task_id": "give `key`, so that a second call starts nothing",
+    "time_limit": "write `timeout` of the action",
+    "soft_time_limit": "write `timeout` of the action",
+    "retry": "a call that fails has started nothing: see that the caller tries again",
+    "retry_policy": "a call that fails has started nothing: see that the caller tries again",
+    "headers": "give `labels`",
+    "max_retries": "write `retry` of the action",
+    "ignore_result": "results are kept in any case",
+    "serializer": "parameters are JSON",
+    "compression": "there is none",
+}
+"""The work by hand for each option of a call that starts a task."""
+_WITH_OPTIONS = frozenset({"apply_async", "send_task", "retry", "signature", "subtask", "apply"})
+_OF_ARGUMENTS = frozenset({"args", "kwargs", "name", "exc", "throw", "immutable", "options"})
+_OF_RETRY = _OF_ARGUMENTS | {
+    "countdown",
+    "eta",
+    "max_retries",
+    "queue",
+    "priority",
+    "expires",
+    "time_limit",
+    None,
+}
 _ALWAYS = frozenset({"delay", "apply_async", "send_task", "add_periodic_task", "subtask", "si"})
 _TASK_ONLY = frozenset(_CALLS) - _ALWAYS
 _ADVICE: Mapping[str, str] = {
     "celery.signals": "Do it in the function, in `on_success`, `on_failure`, or where the worker starts.",
+    "django_celery_beat": "Write what it does as a schedule: rows of a database are read where literals make them.",
     "celery.Task": "Move what the class does into the functions.",
     "celery.chain": "Write it as a workflow.",
     "celery.group": "Write it as a workflow with `each`, or with several tasks.",
@@ -48,9 +90,19 @@ _ADVICE: Mapping[str, str] = {
     "celery.schedules": "Write it as a schedule.",
     "celery.exceptions": "Raise Retry or NonRetryable of Penstock.",
     "celery.utils.log": "Use Python's logging.",
-    "kombu": "Routes are names: write `route` of the actions.",
+    "kombu": "See what it should do: messages are those of Penstock.",
+    "kombu.Exchange": "Routes are names: write `route` of the actions.",
+    "kombu.Queue": "Routes are names: write `route` of the actions.",
+    "kombu.exceptions": "Catch the errors of the client: `penstock.errors`.",
+    "kombu.serialization": "Parameters and results are JSON.",
+    "kombu.utils": "Use what Python has for it: json, uuid, str.",
 }
 _OF_APPLICATION: Mapping[str, str] = {
+    "Task": "A class of tasks: write an action for each, with the options of the class, and move `run` into its function.",
+    "register_task": "A task that is an object of a class: write an action for it, with the options that the class gives.",
+    "send_task": "Write `client.start(...)` with the ref of the action.",
+    "on_after_configure": "The schedules of its receiver are mapped or named; see what else the receiver should do.",
+    "on_after_finalize": "The schedules of its receiver are mapped or named; see what else the receiver should do.",
     "autodiscover_tasks": "Name the modules with `--module`.",
     "config_from_object": "The settings that it takes are mapped or named one by one.",
 }
@@ -69,32 +121,88 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
     """Yield all uses of Celery in a module. `tasks` are names of tasks, and `apps` names of applications. With
     `is_config`, plain names in the module are settings."""
     names = {name: path for name, path in imported_names(tree) if path.partition(".")[0] in _PACKAGES}
+    names |= beat_models(tree)
     tasks_here = set(tasks) | {"self"}
+    retries = {id(call) for call in _retries_of_parameters(tree)}
+    modules = {name for name, _ in imported_names(tree)}
     for node, parent in _outermost(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             attribute, root = node.func.attr, root_name(node.func.value)
             last = node.func.value.attr if isinstance(node.func.value, ast.Attribute) else root
-            if attribute in _ALWAYS or (attribute in _TASK_ONLY and (last in tasks_here or root in names)):
-                yield Use(node, f"the call {ast.unparse(node)}", _CALLS[attribute])
+            if (
+                id(node) in retries
+                or (attribute == "signature" and bool(root) and root not in modules)
+                or attribute in _ALWAYS
+                or (attribute in _TASK_ONLY and (last in tasks_here or root in names))
+            ):
+                yield Use(node, f"the call {ast.unparse(node)}", _advice_of_call(node, attribute))
                 continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            continue
         if isinstance(node, ast.Name | ast.Attribute):
             root = root_name(node)
             if root in names and isinstance(node, ast.Name | ast.Attribute):
                 path = names[root]
-                yield Use(node, f"{ast.unparse(node)} of {path}", _advice(path))
+                yield Use(
+                    node,
+                    f"{ast.unparse(node)} of {path}",
+                    _advice(path + ast.unparse(node).removeprefix(root)),
+                )
             elif root in apps and isinstance(node, ast.Attribute) and node.attr == "task":
                 yield Use(node, f"a task that {ast.unparse(node)} makes", "Write an action for it.")
             elif root in apps and isinstance(node, ast.Attribute) and node.attr != "conf":
-                advice = _OF_APPLICATION.get(node.attr, "See what it should do.")
+                member = ast.unparse(node).split(".")[1]
+                advice = _OF_APPLICATION.get(member, "See what it should do.")
                 yield Use(node, f"{ast.unparse(node)} of the application", advice)
         elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
             continue
     yield from _settings(tree, apps, is_config)
+    yield from _of_tasks(tree, tasks)
+
+
+def _retries_of_parameters(tree: ast.Module) -> Iterator[ast.Call]:
+    """Yield the calls of `retry` on a parameter of the function around them: a bound task under any name, or one that a task
+    hands on."""
+    for function in walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        arguments = function.args
+        names = {part.arg for part in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]}
+        for call in walk(function):
+            if (
+                not isinstance(call, ast.Call)
+                or not isinstance(call.func, ast.Attribute)
+                or call.func.attr != "retry"
+            ):
+                continue
+            receiver = call.func.value
+            is_task = isinstance(receiver, ast.Name) and receiver.id in names
+            is_base = isinstance(receiver, ast.Call) and called(receiver) == "super"
+            if is_base or (is_task and {word.arg for word in call.keywords} <= _OF_RETRY):
+                yield call
+
+
+def _advice_of_call(call: ast.Call, attribute: str) -> str:
+    """Return what to do by hand for a call, with a word on each of its options."""
+    if attribute not in _WITH_OPTIONS:
+        return _CALLS[attribute]
+    names = [word.arg or "**options" for word in call.keywords if word.arg not in _OF_ARGUMENTS]
+    if attribute == "retry":
+        names = [name for name in names if name not in ("countdown", "eta")]
+        if "max_retries" in names:
+            names.remove("max_retries")
+            return f"{_CALLS['retry']} Its max_retries counts before that of the task: write `max_attempts` of the action."
+    hints = [f"{name}: {_CALL_OPTIONS.get(name, 'see what it should do')}" for name in names]
+    return " ".join([_CALLS[attribute], *([f"Of its options, {'; '.join(hints)}."] if hints else [])])
 
 
 def _advice(path: str) -> str:
     best = max(
-        (package for package in _ADVICE if path == package or path.startswith(f"{package}.")),
+        (
+            package
+            for package in _ADVICE
+            if path == package or path.startswith((f"{package}.", f"{package}("))
+        ),
         key=len,
         default="",
     )
@@ -147,8 +255,59 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                         for key, value in zip(argument.keys, argument.values, strict=True):
                             text = str(key.value) if isinstance(key, ast.Constant) else "**"
                             yield Use(value, f"the setting {text}", advice_of(text))
+            if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
+                yield from _of_change(node, node.func.value, is_config)
+        elif isinstance(node, ast.Delete):
+            for target in node.targets:
+                if isinstance(target, ast.Subscript):
+                    yield from _of_change(target, target.value, is_config)
         for name, value in settings_within(node):
             yield Use(value, f"the setting {name}", advice_of(name))
+
+
+def _of_change(node: ast.expr, base: ast.expr, is_config: bool) -> Iterator[Use]:
+    """Yield a use for a call or a statement that changes a part of a setting."""
+    while isinstance(base, ast.Subscript):
+        base = base.value
+    name = setting_of(base) if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+    if name and (isinstance(base, ast.Attribute) or is_setting(name, plain=is_config)):
+        yield Use(node, f"{ast.unparse(node)}, which changes the setting {name}", advice_of(name))
+
+
+def _of_tasks(tree: ast.Module, tasks: Collection[str]) -> Iterator[Use]:
+    """Yield the options of tasks that are set once a task is made, and entries of schedules in any dict."""
+    for node in walk(tree):
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AugAssign)
+            else []
+        )
+        for target in targets:
+            if isinstance(target, ast.Attribute) and _last(target.value) in tasks and _is_option(target.attr):
+                yield Use(
+                    node, f"the option {ast.unparse(target)}, which is set later", "Write it of the action."
+                )
+        is_set = isinstance(node, ast.Call) and called(node) == "setattr" and len(node.args) == 3
+        if is_set and isinstance(node, ast.Call) and _last(node.args[0]) in tasks:
+            yield Use(node, f"{ast.unparse(node)}, which sets an option later", "Write it of the action.")
+        if isinstance(node, ast.Dict):
+            keys = {key.value for key in node.keys if isinstance(key, ast.Constant)}
+            if {"task", "schedule"} <= keys:
+                yield Use(
+                    node,
+                    f"the entry {ast.unparse(node)} of a schedule",
+                    "Write it as a schedule if something reads it.",
+                )
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _is_option(name: str) -> bool:
+    return name in TASK_OPTIONS or name in RETRY_OPTIONS
 
 
 def setting_of(target: ast.expr) -> str | None:

@@ -110,7 +110,7 @@ def read_tree(file: Path) -> Node:
     try:
         root = yaml.compose(file.read_text(), Loader=_LOADER)
         node = _Reader().node(root, 1) if root is not None else Node(1, {})
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError, OSError) as error:
         raise InvalidInput(f"{file}: {error}", hint="Correct the file, and import again.") from None
     return node
 

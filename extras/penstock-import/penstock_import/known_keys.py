@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 _TAGS = "Write `labels` of what it should say something of."
 UNKNOWN = "Nothing here is known to have its meaning: see what it should do."
+UNKNOWN_OF_WORKFLOW = (
+    "Orquesta refuses a workflow with a key that it does not know, as it starts: take it out, or correct it."
+)
 IDENTITY = frozenset({"id", "uid", "ref", "pack", "metadata_file"})
 """The keys that follow from the file's name and place, or that only StackStorm uses."""
 
@@ -35,4 +38,5 @@ BY_HAND: Mapping[str, Mapping[str, str]] = {
 def by_hand(kind: str, path: str) -> str:
     """Return the advice for a remaining path in a file of this kind."""
     last = path.rpartition(".")[2].partition("[")[0]
-    return BY_HAND.get(kind, {}).get(last, UNKNOWN)
+    unknown = UNKNOWN_OF_WORKFLOW if kind == "workflow" else UNKNOWN
+    return BY_HAND.get(kind, {}).get(last, unknown)

@@ -38,7 +38,7 @@ def read(file: Path) -> Marked:
     """Return the mapping in a file; an empty one if the file contains none. Raises InvalidInput for invalid YAML."""
     try:
         document = yaml.load(file.read_text(), Loader=_Loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError, OSError) as error:
         raise InvalidInput(f"{file}: {error}", hint="Correct the file, and import again.") from None
     if isinstance(document, Marked):
         return document

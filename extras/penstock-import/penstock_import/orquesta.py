@@ -12,6 +12,7 @@ from typing import Any
 
 from penstock_import.consumed import Node
 from penstock_import.inline_parameters import ignored_text, inline_parameters
+from penstock_import.nested_fields import allow_null
 from penstock_import.orquesta_expressions import as_expression, condition, has_expressions, template
 from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, Guard, cycle_edges, guard_of
 from penstock_import.orquesta_inquiries import inquiry
@@ -26,7 +27,7 @@ from penstock_import.orquesta_names import (
 )
 from penstock_import.parameters import Tell, or_default
 from penstock_import.stackstorm_runners import SHELLS
-from penstock_import.wanted_text import NotMapped, Ours, member
+from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
 _WITH = re.compile(r"\s*(?:((?:\w+\s*,\s*)*\w+)\s+in\s+)?(<%.*?%>|\{\{.*?\}\})\s*", re.DOTALL)
 _TO_DO = "{{ none.to_do }}"
@@ -110,6 +111,8 @@ class Orquesta:
         self._tell_differences(graph)
         if output is not None:
             body["output"] = self._output(output)
+            if self._surroundings.note_output is not None and self._may_fail():
+                self._surroundings.note_output(output.line)
             self._tell_failed_output(self._reads.get("", ()))
         return {name: part for name, part in body.items() if part or name == "tasks"}
 
@@ -121,6 +124,8 @@ class Orquesta:
         """Return the parameters, and the variables for computed defaults."""
         parameters: dict[str, Any] = {name: dict(about) for name, about in described.items()}
         computed: dict[str, Any] = {}
+        only_missing: set[str] = set()
+        """Inputs with a default that stands in `input` alone, which a null that is passed does not get."""
         target_action: set[str] = set()
         for name, default, line in inputs:
             if name in self._surroundings.fixed:
@@ -141,11 +146,14 @@ class Orquesta:
                 )
                 try:
                     ours = as_expression(value, names)
+                    only_missing.add(name)
                     if template(value, names) == value:
                         about["default"] = value
+                        allow_null(about)
                     else:
-                        supplied = f"parameters.{name}"
-                        computed[name] = f"{{{{ {supplied} if {supplied} is not none else {ours.text} }}}}"
+                        is_passed = f"{literal(name).text} in parameters"
+                        supplied = member("parameters", name)
+                        computed[name] = f"{{{{ {supplied} if {is_passed} else {ours.text} }}}}"
                 except NotMapped as reason:
                     self._gap(
                         line, f"the default {value} of the input {name}: {reason}", "Give it in the caller."
@@ -153,19 +161,20 @@ class Orquesta:
                     about["required"] = True
             if about.get("default") is not None:
                 about.pop("required", None)
-                if name not in computed and (text := or_default(name, about)) is not None:
+                is_replaced = name not in computed and name not in only_missing
+                if is_replaced and (text := or_default(name, about)) is not None:
                     computed[name] = text
             elif not about.get("required") or name in computed:
                 about.pop("required", None)
-                about["default"] = None
-                if isinstance(about.get("type"), str):
-                    about["type"] = [about["type"], "null"]
+                if name not in computed or name not in only_missing:
+                    about["default"] = None
+                allow_null(about)
             target_action.add(name)
             kinds = about.get("type")
             if kinds is None or "object" in (kinds if isinstance(kinds, list) else [kinds]):
                 self._start_mappings.add(name)
-        for about in parameters.values():
-            if not about.get("required") and "default" not in about:
+        for name, about in parameters.items():
+            if not about.get("required") and "default" not in about and name not in only_missing:
                 about["default"] = None
         return parameters, computed
 
@@ -342,7 +351,11 @@ class Orquesta:
         goes_on = False
         for step in (self._tasks[name].get("next") or Node(1)).parts():
             when = step.get("when")
-            if guard_of(when.peek() if when is not None else None).outcome != SUCCESS:
+            do = step.get("do")
+            leads_on = any(
+                target != "continue" for target in _names_of(do.peek() if do is not None else None)
+            )
+            if leads_on and guard_of(when.peek() if when is not None else None).outcome != SUCCESS:
                 goes_on = True
                 if of_itself.search(str(step.peek())):
                     return True
@@ -513,6 +526,9 @@ class Orquesta:
             mapped: dict[str, Any] = {"when": True}
             if when is not None:
                 when.drop()
+            if failed and not then and "noop" not in targets:
+                self._ends_failed(name, step, graph)
+                continue
             mapped["when"] = self._when(
                 text, when.line if when else step.line, guard.outcome == ANY, failed, names, told_reasons
             )
@@ -522,15 +538,20 @@ class Orquesta:
                 mapped["publish"] = published
             if then:
                 mapped["do"] = then
-            elif failed and "noop" in targets:
-                mapped["do"] = ["handled"]  # `noop` handles a failure, `continue` and nothing do not
             elif failed:
-                if published and any(edge.guard.outcome != SUCCESS for edge in graph.out_of(name)):
-                    self._gap(step.line, f"{name} publishes after a failure without going on, beside a transition that does",
-                              "Publish in that transition.")  # fmt: skip
-                continue
+                mapped["do"] = ["handled"]  # `noop` handles a failure, `continue` and nothing do not
             if then or published or "do" in mapped:
                 yield mapped
+
+    def _ends_failed(self, name: str, step: Node, graph: Graph) -> None:
+        """Leave out a transition after a failure that leads nowhere: the workflow fails with the error of the task. What it
+        publishes is only seen by the output, which `_tell_failed_output` names."""
+        if (publish := step.get("publish")) is None:
+            return
+        publish.drop()
+        if any(edge.guard.outcome != SUCCESS for edge in graph.out_of(name)):
+            self._gap(step.line, f"{name} publishes after a failure without going on, beside a transition that does",
+                      "Publish in that transition.")  # fmt: skip
 
     def _when(
         self, text: object, line: int, split: bool, failed: bool, names: OrquestaNames, told_reasons: set[str]
@@ -695,16 +716,27 @@ class Orquesta:
         """Name what is published for the output of a workflow as it fails: StackStorm gives the output then, too."""
         for name, task in self._tasks.items():
             for step in (task.get("next") or Node(1)).parts():
-                do = step.get("do")
-                if do is None or "fail" not in _names_of(do.peek()):
+                do, when = step.get("do"), step.get("when")
+                targets = _names_of(do.peek()) if do is not None else []
+                is_explicit = when is not None and guard_of(when.peek()).outcome != SUCCESS
+                ends_failed = is_explicit and all(target == "continue" for target in targets)
+                if "fail" not in targets and (not ends_failed or self._known[name].ref == "noop"):
                     continue
+                fails = (
+                    "fails the workflow"
+                    if "fail" in targets
+                    else "leads nowhere after a failure, which fails the workflow"
+                )
                 for variable, _, line in self._pairs(step.get("publish"), take=False):
                     if variable in read:
                         self._gap(
                             line,
-                            f"{name} publishes {variable} and fails the workflow, whose output StackStorm gives nevertheless",
+                            f"{name} publishes {variable} and {fails}, whose output StackStorm gives nevertheless",
                             "A workflow that failed has an error here and no output: hand the value on before.",
                         )
+
+    def _may_fail(self) -> bool:
+        return any(action.ref != "noop" for action in self._known.values())
 
     def _says_fail(self, name: str) -> bool:
         return any(

@@ -27,6 +27,8 @@ class Surroundings:
     """A function that takes the line and the name of an inquiry's route."""
     note_ignored: Callable[[int, str], None] | None = None
     """A function that takes the line and the name of a part that StackStorm does not read."""
+    note_output: Callable[[int], None] | None = None
+    """A function that takes the line of an output, which StackStorm gives of a failed workflow, too."""
     fixed: Mapping[str, str] = field(default_factory=dict)
     """The scope and key in the store, or the key in the configuration, of each immutable parameter with such a default."""
     computed: Mapping[str, str] = field(default_factory=dict)

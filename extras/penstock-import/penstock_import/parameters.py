@@ -95,7 +95,7 @@ def parameter(
             schema["const"] = schema["default"]
         elif name in of_runner:
             return None
-        else:
+        elif (default := source.get("default")) is None or default.peek() is None:
             tell(
                 immutable.line,
                 f"parameter {name} is immutable and has no default",

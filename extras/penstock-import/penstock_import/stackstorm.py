@@ -17,6 +17,7 @@ from penstock_import.action_chain import ActionChain, keeps_type
 from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
+from penstock_import.loose_expressions import LOOSE, loose_parts
 from penstock_import.orquesta import KnownAction, Orquesta
 from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFLOW, PLAIN, Surroundings
 from penstock_import.parameters import Tell, parameter
@@ -48,6 +49,9 @@ _NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
 _OF_STORE = re.compile(r"\{\{\s*((?:st2kv\.system|config_context)(?:\.\w+)+)\s*(?:\|\s*decrypt_kv\s*)?\}\}")
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+_OF_RULE_ALONE = frozenset({"tags"})
+"""Keys of a rule that say nothing of when it fires, and of what it does then."""
 _NOTHING_TO_RUN = re.compile(
     r"(?i)\..*|README.*|CHANGE.*|CHANGELOG.*|LICENSE.*|CONTRIBUTORS.*|AUTHORS.*|icon\.png|images|docs?|tests?"
 )
@@ -82,6 +86,8 @@ class StackStormPack:
         """By the ref of a workflow here: its immutable parameters, with the key of the store that is their default."""
         self._computed: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its parameters with a computed default, with the template of the variable."""
+        self._loose: set[str] = set()
+        """The kinds of expressions that a line names already."""
         self._keys: set[str] = set()
         """The keys of StackStorm's store that are secrets here."""
 
@@ -161,7 +167,14 @@ class StackStormPack:
             if (child := node.get(key)) is not None:
                 child.drop()
         yield
+        remaining = {path.partition(".")[0] for path, part in node.left() if part.peek() not in _EMPTY}
         self._leftovers(file, node, subject, name)
+        if (
+            kind in ("rules", "schedules")
+            and remaining - _OF_RULE_ALONE
+            and name in getattr(self.project, kind)
+        ):
+            getattr(self.project, kind)[name]["enabled"] = False
         if self._count() == previous:
             self.report.map(kind, name)
 
@@ -187,7 +200,7 @@ class StackStormPack:
 
     def _leftovers(self, file: str, node: Node, subject: str, name: str) -> None:
         for path, leftover in node.left():
-            if leftover.peek() in (None, "", [], {}):
+            if leftover.peek() in _EMPTY:
                 continue
             self.report.gap(file, leftover.line, f"{path} of {subject} {name}", by_hand(subject, path))
         for key, line in node.repetitions():
@@ -202,6 +215,14 @@ class StackStormPack:
         return partial(self.report.gap, file)
 
     def _pack_file(self) -> None:
+        if self.project.name != self._theirs:
+            self._tell_apart(
+                "changed names",
+                "pack.yaml",
+                self._head.line_of("ref" if self._head.has("ref") else "name"),
+                f"the name {self._theirs} of the pack is {self.project.name} here",
+                "Use the new name in what calls it from outside: programs, bots, dashboards.",
+            )
         for key in ("name", "ref"):
             if (child := self._head.get(key)) is not None:
                 child.drop()
@@ -274,6 +295,11 @@ class StackStormPack:
         for key in ("name", "description", "enabled", *IDENTITY):
             if (child := node.get(key)) is not None and child.peek() is not False:
                 child.drop()
+        if _peek(node, "enabled") is False and (enabled := node.get("enabled")) is not None:
+            enabled.drop()
+            self.report.gap(file, enabled.line, f"the sensor {named} is disabled: StackStorm does not start it",
+                            "Write `poll` of its triggers once it should run.")  # fmt: skip
+            every = None
         for child in (node.get("trigger_types") or Node(1)).parts():
             with self._entity("triggers", file, child, "trigger", self._own_name(child)):
                 self._trigger(file, child)
@@ -405,6 +431,7 @@ class StackStormPack:
         for key in runner_parameters(runner) & schema.keys():
             if schema[key].get("required") is None and "default" not in schema[key]:
                 schema.pop(key)
+                self._tell_runner_parameter(file, node, name, key)
         source = stub(name, f"{runner} {entry}".strip())
         if runner == "python-script":
             source = _python_stub(name, entry)
@@ -415,6 +442,16 @@ class StackStormPack:
         body = self._function(name, source, filled_in) | {"parameters": schema, "on_worker_loss": "fail"}
         # A function in a thread goes on after its time limit; StackStorm ends the process.
         return body | {"timeout": timeout} | ({"executor": "process"} if timeout is not None else {})
+
+    def _tell_runner_parameter(self, file: str, node: Node, name: str, key: str) -> None:
+        parameters = node.get("parameters") or Node(1)
+        self._tell_apart(
+            "parameters of runners",
+            file,
+            parameters.line_of(key),
+            f"the parameter {key} of action {name}, which is one of its runner",
+            "StackStorm takes it and gives it to the runner. Here a call with it is refused: leave it out.",
+        )
 
     def _tell_environment(self, file: str) -> None:
         """Name the first variable of a file that StackStorm sets for commands, and Penstock does not."""
@@ -476,8 +513,16 @@ class StackStormPack:
             )
             self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
             return
-        root = read_tree(path)
+        try:
+            root = read_tree(path)
+        except InvalidInput as error:
+            self.report.gap(entry, 1, f"{entry} cannot be read: {str(error).removeprefix(f'{path}: ')}",
+                            "Correct the file, and import again.")  # fmt: skip
+            self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
+            return
         self._tell_environment(entry)
+        if runner == "orquesta":
+            self._tell_loose(entry, path.read_text())
         tell = self._tell(entry)
         action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
         surroundings = Surroundings(
@@ -486,6 +531,7 @@ class StackStormPack:
             partial(self._key, entry),
             partial(self._route, entry),
             partial(self._ignored, entry),
+            partial(self._output, entry, name),
             self._fixed.get(f"{self.project.name}.{name}", {}),
             self._computed.get(f"{self.project.name}.{name}", {}),
         )
@@ -509,6 +555,19 @@ class StackStormPack:
         self.project.workflows[name] = body
         for task in body["tasks"].values():
             self._given.append((task.get("action", ""), task.get("input")))
+
+    def _tell_loose(self, file: str, text: str) -> None:
+        """Name each kind of expression that may have a value on one side only, once."""
+        for kind, line in loose_parts(text):
+            if kind not in self._loose:
+                self._loose.add(kind)
+                self._tell_apart(
+                    "differences of expressions",
+                    file,
+                    line,
+                    f"expressions with {LOOSE[kind]}",
+                    "See this one, and others of its kind in the pack, where the input may be such a value.",
+                )
 
     def _take_runner_parameters(self, ref: str, supplied: Any) -> None:
         """Take over the parameters of the runner beside those that the action declares."""
@@ -573,6 +632,16 @@ class StackStormPack:
             line,
             f"{subject}: StackStorm ignores it",
             "Nothing here has it either: take it out, or correct it.",
+        )
+
+    def _output(self, file: str, name: str, line: int) -> None:
+        self._tell_apart(
+            "outputs of failed workflows",
+            file,
+            line,
+            f"the output of the workflow {name}, which StackStorm gives of a failed one, too",
+            "A workflow that failed has an error here and no output: have what reads it look at the error, or have the tasks "
+            "hand the values on.",
         )
 
     def _route(self, file: str, line: int, route: str) -> None:
@@ -802,6 +871,8 @@ class StackStormPack:
             description.drop()
         enabled = node.get("enabled")
         if enabled is not None and enabled.value() is False:
+            if (unused := node.get("parameters")) is not None:
+                unused.drop()
             return  # it does nothing there
         parameters = node.get("parameters") or Node(node.line)
         supplied = parameters.value() if parameters.is_mapping else {}

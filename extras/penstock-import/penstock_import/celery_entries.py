@@ -1,0 +1,386 @@
+"""The schedules that an application gives by calls: `add_periodic_task`, and rows of django-celery-beat. Each becomes an entry
+as `beat_schedule` has it."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from penstock_import.celery_calls import NotLiteral, called, imported_names, literal, root_name, walk
+from penstock_import.wanted_text import NotMapped
+
+_Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
+_SETUPS = ("on_after_configure.connect", "on_after_finalize.connect")
+_WRITES = ("create", "get_or_create", "update_or_create")
+_ROW_SAYS = frozenset(
+    {"name", "task", "interval", "crontab", "args", "kwargs", "enabled", "queue", "description"}
+)
+_LIKE_NOTHING = (None, "", False)
+BEAT_MODELS = "django_celery_beat.models"
+
+
+@dataclass(slots=True)
+class Entry:
+    """A schedule that a call gives. `entry` is a dict as in `beat_schedule`; without one, `reason` says why."""
+
+    key: str
+    place: ast.Call
+    entry: ast.Dict | None = None
+    reason: str = ""
+    zone: str | None = None
+    """The zone that the row itself names."""
+    places: list[ast.AST] = field(default_factory=list)
+    """The places that the entry was written of."""
+
+
+def periodic_tasks(tree: ast.Module, apps: Collection[str], constants: Mapping[str, ast.expr]) -> list[Entry]:
+    """Return the schedules that calls of `add_periodic_task` give."""
+    entries: list[Entry] = []
+    for scope, call in _calls(tree):
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "add_periodic_task":
+            continue
+        entry = Entry("", call, places=[call, call.func])
+        try:
+            _check_scope(scope, call, call.func.value, apps)
+            _of_periodic_task(entry, call, _visible(scope, constants))
+            _check_names(entry, scope)
+        except (NotMapped, NotLiteral) as error:
+            entry.entry, entry.reason = None, str(error)
+        entries.append(entry)
+    return _unique(entries, "which stands twice: the later one replaces the earlier one in Celery")
+
+
+def _of_periodic_task(entry: Entry, call: ast.Call, constants: Mapping[str, ast.expr]) -> None:
+    supplied = _arguments(call, ("schedule", "sig", "args", "kwargs", "name"))
+    if "schedule" not in supplied or "sig" not in supplied:
+        raise NotMapped("a call without a time or a task")
+    signature, own_args, own_kwargs = supplied["sig"], supplied.get("args"), supplied.get("kwargs")
+    task, args, kwargs, options = _signature(signature)
+    if task is signature:
+        args, kwargs = own_args, own_kwargs
+    elif own_args is not None or own_kwargs is not None:
+        raise NotMapped("arguments beside those of a signature")
+    options |= {name: value for name, value in supplied.items() if name not in
+                ("schedule", "sig", "args", "kwargs", "name")}  # fmt: skip
+    parts = {
+        "task": task,
+        "schedule": _resolved(supplied["schedule"], constants),
+        "args": args,
+        "kwargs": kwargs,
+    }
+    parts |= {"options": _dict(options, call)} if options else {}
+    entry.entry = _dict({name: value for name, value in parts.items() if value is not None}, call)
+    name = literal(supplied["name"], constants) if "name" in supplied else None
+    entry.key = str(name or f"{ast.unparse(task).rpartition('.')[2]} {ast.unparse(_dict({}, call) if args is None else args)}"
+                    f"{ast.unparse(kwargs) if kwargs is not None else ''}")  # fmt: skip
+
+
+def _signature(
+    node: ast.expr,
+) -> tuple[ast.expr, ast.expr | None, ast.expr | None, dict[str, ast.expr]]:
+    """Return the task of a signature, its arguments and its options."""
+    if isinstance(node, ast.Name | ast.Attribute):
+        return node, None, None, {}
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        raise NotMapped(f"the task {ast.unparse(node)}")
+    if node.func.attr in ("s", "si"):
+        if any(word.arg is None for word in node.keywords):
+            raise NotMapped("arguments that are spread with **")
+        args = ast.copy_location(ast.Tuple(elts=list(node.args), ctx=ast.Load()), node)
+        return node.func.value, args, _dict({str(word.arg): word.value for word in node.keywords}, node), {}
+    if node.func.attr in ("signature", "subtask"):
+        supplied = _arguments(node, ("args", "kwargs"))
+        options = {
+            name: value for name, value in supplied.items() if name not in ("args", "kwargs", "immutable")
+        }
+        return node.func.value, supplied.get("args"), supplied.get("kwargs"), options
+    raise NotMapped(f"the task {ast.unparse(node)}")
+
+
+def rows(tree: ast.Module, constants: Mapping[str, ast.expr], is_aware: bool) -> list[Entry]:
+    """Return the schedules that a module writes to the tables of django-celery-beat. With `is_aware`, a crontab counts in the
+    zone of its row."""
+    models = beat_models(tree)
+    entries: list[Entry] = []
+    for scope, call in _calls(tree):
+        if _model_written(call, models) != "PeriodicTask":
+            continue
+        entry = Entry("", call, places=[call])
+        try:
+            if id(call) in conditional(tree):
+                raise NotMapped("a row that is written under a condition")
+            _of_row(entry, call, scope, models, _visible(scope, constants), is_aware)
+            _check_names(entry, scope)
+        except (NotMapped, NotLiteral) as error:
+            entry.entry, entry.reason = None, str(error)
+        entries.append(entry)
+    return _unique(entries, "whose row is written twice")
+
+
+def _of_row(
+    entry: Entry,
+    call: ast.Call,
+    scope: _Scope,
+    models: Mapping[str, str],
+    constants: Mapping[str, ast.expr],
+    is_aware: bool,
+) -> None:
+    supplied = _fields(call)
+    entry.key = str(literal(supplied["name"], constants)) if "name" in supplied else ""
+    for name in supplied.keys() - _ROW_SAYS:
+        if not (isinstance(supplied[name], ast.Constant) and supplied[name].value in _LIKE_NOTHING):  # type: ignore[attr-defined]
+            raise NotMapped(f"{name} of a row")
+    if "task" not in supplied or not entry.key:
+        raise NotMapped("a row without a name or a task")
+    times = [name for name in ("interval", "crontab") if name in supplied and not _is_nothing(supplied[name])]
+    if len(times) != 1:
+        raise NotMapped("a row without exactly one time")
+    written = _row_of(supplied[times[0]], scope, models)
+    entry.places.append(written)
+    fields = _fields(written)
+    if times[0] == "interval":
+        schedule: ast.expr = _interval(fields, written, constants)
+    else:
+        schedule, entry.zone = _crontab(fields, written, constants)
+        if entry.zone is not None and not is_aware:
+            raise NotMapped("the zone of a crontab without DJANGO_CELERY_BEAT_TZ_AWARE")
+    parts = {"task": supplied["task"], "schedule": schedule}
+    for name, empty in (("args", []), ("kwargs", {})):
+        if name in supplied and not _is_nothing(supplied[name]):
+            parts[name] = _json(supplied[name], type(empty), constants)
+    if "queue" in supplied and not _is_nothing(supplied["queue"]):
+        parts["options"] = _dict({"queue": supplied["queue"]}, call)
+    if "enabled" in supplied:
+        parts["enabled"] = ast.copy_location(ast.Constant(literal(supplied["enabled"], constants)), call)
+    entry.entry = _dict(parts, call)
+
+
+def _interval(fields: Mapping[str, ast.expr], place: ast.Call, constants: Mapping[str, ast.expr]) -> ast.expr:
+    if fields.keys() != {"every", "period"}:
+        raise NotMapped("an interval of more than `every` and `period`")
+    period = fields["period"]
+    named = period.attr.lower() if isinstance(period, ast.Attribute) else literal(period, constants)
+    if named not in ("days", "hours", "minutes", "seconds"):
+        raise NotMapped(f"the period {ast.unparse(period)}")
+    words = [ast.keyword(arg=str(named), value=fields["every"])]
+    return ast.copy_location(ast.Call(func=ast.Name("timedelta", ast.Load()), args=[], keywords=words), place)
+
+
+def _crontab(
+    fields: Mapping[str, ast.expr], place: ast.Call, constants: Mapping[str, ast.expr]
+) -> tuple[ast.expr, str | None]:
+    words = [ast.keyword(arg=name, value=value) for name, value in fields.items() if name != "timezone"]
+    cron = ast.copy_location(ast.Call(func=ast.Name("crontab", ast.Load()), args=[], keywords=words), place)
+    zone = fields.get("timezone")
+    if zone is None:
+        return cron, None
+    if isinstance(zone, ast.Call) and called(zone) in ("ZoneInfo", "timezone") and len(zone.args) == 1:
+        zone = zone.args[0]
+    named = literal(zone, constants)
+    if not isinstance(named, str):
+        raise NotLiteral(ast.unparse(zone))
+    return cron, named
+
+
+def _row_of(node: ast.expr, scope: _Scope, models: Mapping[str, str]) -> ast.Call:
+    """Return the call that writes the row of a time. A name refers to the single assignment of its function."""
+    if isinstance(node, ast.Name):
+        values: list[ast.expr] = []
+        for statement in walk(scope):
+            if isinstance(statement, ast.Assign):
+                for target in statement.targets:
+                    first = target.elts[0] if isinstance(target, ast.Tuple) and target.elts else target
+                    if isinstance(first, ast.Name) and first.id == node.id:
+                        values.append(statement.value)
+        stored = [part for part in walk(scope) if isinstance(part, ast.Name) and part.id == node.id
+                  and isinstance(part.ctx, ast.Store)]  # fmt: skip
+        if len(values) != 1 or len(stored) != 1:
+            raise NotLiteral(node.id)
+        node = values[0]
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    if not isinstance(node, ast.Call) or _model_written(node, models) not in (
+        "IntervalSchedule",
+        "CrontabSchedule",
+    ):
+        raise NotLiteral(ast.unparse(node))
+    return node
+
+
+def _fields(call: ast.Call) -> dict[str, ast.expr]:
+    """Return the fields of a row by name. Raises NotMapped, NotLiteral."""
+    fields: dict[str, ast.expr] = {}
+    if call.args:
+        raise NotMapped("a row with values by position")
+    for word in call.keywords:
+        if word.arg in ("defaults", "create_defaults") and isinstance(word.value, ast.Dict):
+            if word.arg == "create_defaults":
+                raise NotMapped("a row with other values where it is new")
+            for key, value in zip(word.value.keys, word.value.values, strict=True):
+                fields[str(literal(key)) if key is not None else "**"] = value
+        elif word.arg in ("defaults", "create_defaults"):
+            raise NotLiteral(ast.unparse(word.value))
+        else:
+            fields[word.arg or "**"] = word.value
+    return fields
+
+
+def _json(node: ast.expr, kind: type, constants: Mapping[str, ast.expr]) -> ast.expr:
+    """Return the literal of a text in JSON."""
+    if isinstance(node, ast.Call) and called(node) == "dumps" and len(node.args) == 1 and not node.keywords:
+        value = literal(node.args[0], constants)
+        value = list(value) if isinstance(value, tuple) else value
+    else:
+        try:
+            value = json.loads(literal(node, constants))
+        except (ValueError, TypeError):
+            raise NotMapped(f"{ast.unparse(node)} is no JSON") from None
+    if not isinstance(value, kind):
+        raise NotMapped(f"the arguments {ast.unparse(node)}")
+    return ast.copy_location(ast.parse(repr(value), mode="eval").body, node)
+
+
+def beat_models(tree: ast.Module) -> dict[str, str]:
+    """Return the names of a module for models of django-celery-beat."""
+    names = {name: path for name, path in imported_names(tree) if path.startswith("django_celery_beat")}
+    for node in walk(tree):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and called(node.value) == "get_model"
+        ):
+            texts = [str(part.value) for part in node.value.args if isinstance(part, ast.Constant)]
+            app, _, model = ".".join(texts).partition(".")
+            if app == "django_celery_beat":
+                names |= {
+                    target.id: f"{BEAT_MODELS}.{model}"
+                    for target in node.targets
+                    if isinstance(target, ast.Name)
+                }
+    return names
+
+
+def _model_written(call: ast.Call, models: Mapping[str, str]) -> str:
+    """Return the model of which a call writes a row; an empty text for another call."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _WRITES:
+        return ""
+    manager = call.func.value
+    if (
+        not isinstance(manager, ast.Attribute)
+        or manager.attr != "objects"
+        or root_name(manager) not in models
+    ):
+        return ""
+    model = manager.value
+    return model.attr if isinstance(model, ast.Attribute) else models[root_name(model)].rpartition(".")[2]
+
+
+# -- scopes -------------------------------------------------------------------------------------------------------------
+
+
+def _calls(tree: ast.Module) -> Iterator[tuple[_Scope, ast.Call]]:
+    """Yield each call with the function around it, in the order of the source."""
+    waiting: list[tuple[ast.AST, _Scope]] = [(tree, tree)]
+    while waiting:
+        node, scope = waiting.pop()
+        if isinstance(node, ast.Call):
+            yield scope, node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            scope = node
+        waiting.extend((child, scope) for child in reversed(list(ast.iter_child_nodes(node))))
+
+
+def _check_scope(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collection[str]) -> None:
+    """Raise NotMapped unless a call is certain to run once, as the application starts."""
+    is_app = root_name(receiver) in apps
+    if not isinstance(scope, ast.Module):
+        decorators = [ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator)
+                      for decorator in scope.decorator_list]  # fmt: skip
+        if not any(text.endswith(_SETUPS) for text in decorators):
+            raise NotMapped(f"a call in {scope.name}, which only running tells whether it is called")
+        first = [argument.arg for argument in [*scope.args.posonlyargs, *scope.args.args]][:1]
+        is_app = is_app or [root_name(receiver)] == first
+        if any(isinstance(part, ast.Return | ast.Raise) for part in walk(scope)):
+            raise NotMapped(f"a call in {scope.name}, which may end before it")
+    if not is_app:
+        raise NotMapped(f"{ast.unparse(receiver)} is no application of this file")
+    if id(call) in conditional(scope):
+        raise NotMapped("a call under a condition")
+
+
+def _own_names(scope: _Scope) -> set[str]:
+    """Return the names that a function gives itself; none for a module."""
+    if isinstance(scope, ast.Module):
+        return set()
+    arguments = scope.args
+    own = {argument.arg for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]}
+    own |= {part.arg for part in (arguments.vararg, arguments.kwarg) if part is not None}
+    return own | {
+        part.id for part in walk(scope) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }
+
+
+def _visible(scope: _Scope, constants: Mapping[str, ast.expr]) -> dict[str, ast.expr]:
+    """Return the constants without the names that a function gives itself."""
+    own = _own_names(scope)
+    return {name: value for name, value in constants.items() if name.partition(".")[0] not in own}
+
+
+def _check_names(entry: Entry, scope: _Scope) -> None:
+    """Raise NotLiteral where an entry reads a name that its function gives itself."""
+    own = _own_names(scope)
+    for part in ast.walk(entry.entry) if entry.entry is not None else ():
+        if isinstance(part, ast.Name) and part.id in own:
+            raise NotLiteral(part.id)
+
+
+def conditional(tree: ast.AST) -> set[int]:
+    """Return all that runs only under a condition, or not once."""
+    parts = [
+        part
+        for node in walk(tree)
+        if isinstance(
+            node, ast.If | ast.For | ast.While | ast.Try | ast.IfExp | ast.comprehension | ast.Match
+        )
+        for part in ast.iter_child_nodes(node)
+    ]
+    return {id(inner) for part in parts for inner in ast.walk(part)}
+
+
+def _arguments(call: ast.Call, names: tuple[str, ...]) -> dict[str, ast.expr]:
+    if any(isinstance(argument, ast.Starred) for argument in call.args) or len(call.args) > len(names):
+        raise NotMapped("arguments that are spread with *")
+    supplied = dict(zip(names, call.args, strict=False))
+    for word in call.keywords:
+        if word.arg is None or word.arg in supplied:
+            raise NotMapped("arguments that are spread with **")
+        supplied[word.arg] = word.value
+    return supplied
+
+
+def _resolved(node: ast.expr, constants: Mapping[str, ast.expr]) -> ast.expr:
+    return constants.get(node.id, node) if isinstance(node, ast.Name) else node
+
+
+def _is_nothing(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in _LIKE_NOTHING
+
+
+def _dict(parts: Mapping[str, ast.expr], place: ast.AST) -> ast.Dict:
+    written = ast.Dict(keys=[ast.Constant(name) for name in parts], values=list(parts.values()))
+    for key in written.keys:
+        assert key is not None
+        ast.copy_location(key, place)
+    return ast.copy_location(written, place)
+
+
+def _unique(entries: list[Entry], reason: str) -> list[Entry]:
+    """Return the entries. Those with the same key are not mapped."""
+    counts = Counter(entry.key for entry in entries if entry.entry is not None)
+    for entry in entries:
+        if counts[entry.key] > 1 and entry.entry is not None:
+            entry.entry, entry.reason = None, f"{entry.key!r}, {reason}"
+    return entries

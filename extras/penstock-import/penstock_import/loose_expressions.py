@@ -1,0 +1,68 @@
+"""The parts of YAQL expressions that have no value in StackStorm for some inputs, and have one here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from penstock_import import yaql_parser as tree
+
+_BLOCK = re.compile(r"<%(.*?)%>", re.DOTALL)
+LOOSE: Mapping[str, str] = {
+    "in": "`in` with a mapping, which fails in StackStorm and asks for a key here",
+    "+": "a sum with a truth value, which fails in StackStorm and counts 1 or 0 here",
+    "index": "an index of a text, which fails in StackStorm and gives a letter here",
+    "member": "a member of a list, which is the list of all of them in StackStorm, and fails here unless a list is certain",
+}
+"""What differs, by the kind of expression in which it may."""
+
+
+def loose_parts(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the kind of each such part of the expressions in a file, with its line."""
+    for block in _BLOCK.finditer(text):
+        try:
+            node = tree.parse(block[1])
+        except tree.YaqlSyntaxError:
+            continue
+        line = text.count("\n", 0, block.start()) + 1
+        for kind in sorted(set(_kinds(node))):
+            yield kind, line
+
+
+def _kinds(node: tree.Expr) -> Iterator[str]:
+    match node:
+        case tree.Binary("in", _, second) if not isinstance(second, tree.ListOf | tree.Const):
+            yield "in"
+        case tree.Binary("+" | "-" | "*" | "/" | "mod", first, second) if not _is_text(
+            first
+        ) and not _is_text(second):
+            yield "+"
+        case tree.Index():
+            yield "index"
+        case tree.Binary("." | "?.", first, tree.Word()) if not isinstance(first, tree.Call | tree.Variable):
+            yield "member"
+    for child in _children(node):
+        yield from _kinds(child)
+
+
+def _is_text(node: tree.Expr) -> bool:
+    return isinstance(node, tree.Const) and isinstance(node.value, str)
+
+
+def _children(node: tree.Expr) -> Iterator[tree.Expr]:
+    match node:
+        case tree.Unary(_, operand):
+            yield operand
+        case tree.Binary(_, first, second):
+            yield first
+            yield second
+        case tree.Index(value, arguments):
+            yield value
+            yield from arguments
+        case tree.ListOf(items):
+            yield from items
+        case tree.MapOf(pairs):
+            yield from (part for pair in pairs for part in pair)
+        case tree.Call(_, arguments, pairs):
+            yield from arguments
+            yield from (part for pair in pairs for part in pair)
