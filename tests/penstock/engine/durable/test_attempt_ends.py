@@ -372,8 +372,8 @@ async def _asks_at_once(ctx: DurableContext) -> None:
 @pytest.mark.parametrize("function", [_fails_at_once, _defers_at_once, _asks_at_once])
 @pytest.mark.parametrize("turns", range(12))
 async def test_end_requested_in_last_turns_of_attempt_undoes(function: Any, turns: int) -> None:
-    """Another attempt follows the one that has failed, is deferred, or asks a question. The request comes so many turns after its begin, before
-    the decision or after it."""
+    """Another attempt follows one that has failed, is deferred, or asks a question. The request comes so many turns after its
+    begin, before the decision or after it."""
     memory = memory_of_run()
     task = asyncio.create_task(attempt_of(Outside(memory, asked=True), function, retried=True).run({}))
     for _ in range(turns):
