@@ -208,7 +208,7 @@ def _disobedient(draw: Draw, statement: Any, *, bare: bool = False) -> Any:
             return replace(statement, hangs=draw(st.integers(0, 7)) == 7)
         case s.Try(kind=("except" | "again" | "finally") as kind):
             changed = draw(st.sampled_from(("obey", "stay", "refuse", kind)))
-            statement = replace(_with_disobedient_parts(draw, statement), kind=changed)
+            statement = _with_disobedient_parts(draw, replace(statement, kind=changed))
         case _:
             statement = _with_disobedient_parts(draw, statement)
     if bare or draw(st.integers(0, 9)) < 9:
