@@ -27,8 +27,8 @@ so many turns after an attempt has failed. A run that has no such moment is aske
 
 @dataclass(frozen=True)
 class EndRequest:
-    """A request that comes at an instant, in seconds from the beginning, or so many turns of the loop after the nth commit, or
-    after the nth failure of an attempt. `again`: seconds until the end is requested once more."""
+    """A request that comes at an instant, in seconds from the beginning. Or it comes so many turns of the loop after the nth
+    commit, or after the nth failure of an attempt. `again`: seconds until the end is requested once more."""
 
     instant: float | None = None
     commit: int | None = None

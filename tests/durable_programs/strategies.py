@@ -191,7 +191,7 @@ def programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Progra
 
 @st.composite
 def asked_programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Program:
-    """Draw a program that hardly obeys when it is asked to end: functions that hang or go on for a while, branches that catch the
+    """Draw a program that hardly obeys when it is asked to end. Its functions hang or go on for a while. Its branches catch the
     cancellation and do something else. It registers a compensation first, which says whether the run was undone."""
     program: Program = draw(programs(depth, only))
     body = _disobedient(draw, program.body)

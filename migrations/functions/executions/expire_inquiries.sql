@@ -6,6 +6,7 @@ create or replace function expire_inquiries(p_limit integer, out messages messag
 language plpgsql
 as $$
 declare
+    v_reason constant text := 'nobody answered its inquiry in time';
     v_now timestamptz := clock_timestamp();
     v_messages message[];
     v_told uuid[];
@@ -30,7 +31,7 @@ begin
         messages := messages || (answer_inquiry(r.execution_id, r.default_answer::text, 'its default')).messages;
     end loop;
     select t.messages, t.told into v_messages, v_told
-    from tell_functions(expired, 'timeout', 'nobody answered its inquiry in time') t;
+    from tell_functions(expired, 'timeout', v_reason) t;
     messages := messages || v_messages || (end_executions(array(select unnest(expired) except select unnest(v_told)), array['waiting'],
-        'timeout', 'nobody answered its inquiry in time', null)).messages;
+        'timeout', v_reason, null)).messages;
 end $$;
