@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 
 from hypothesis import reject
 
@@ -18,8 +18,8 @@ from tests.durable_programs.world import LOOK, Call, World
 
 ORDERS = 100
 """Of what happens at once: that many are tried before a run is wrong."""
-FEW_ORDERS = 4
-"""Orders for each of the instants at which a request may have come."""
+FEW_ORDERS = 12
+"""Orders that are tried with a request before and after each of the turns near it."""
 
 
 class Disagreement(AssertionError):
@@ -42,6 +42,7 @@ def check(
         program,
         seed=seed,
         durations=taken,
+        lingered=lingering(played.world),
         absences=played.world.absences,
         holds=holds,
         requested=played.run.end,
@@ -63,17 +64,25 @@ def check(
 
 
 def check_ended(
-    program: Program, points: Collection[int], ends: Collection[EndPoint], *, seed: int = 0
+    program: Program,
+    points: Collection[int],
+    ends: Collection[EndPoint],
+    late: Mapping[int, int] = NEVER_LATE,
+    *,
+    seed: int = 0,
 ) -> None:
-    """Check a program that is asked to end at each of these points, uninterrupted and crashed at these commits."""
-    played = play_in_kit(program, seed=seed)
-    calls = (*played.world.calls, *played.world.undone)
-    instants = [call.began for call in calls] + [call.ended for call in calls if call.ended is not None]
+    """Check a program that is asked to end at each of `ends`: uninterrupted, crashed at these points (those that it has), and
+    also with attempts that begin late."""
+    moments = play_in_kit(program, seed=seed).moments()
     for end in ends:
-        request = end.of([*instants, *played.run.commit_times], played.run.commits)
-        commits = check(program, seed=seed, request=request).run.commits
-        if crashes := sorted({point % (2 * commits) for point in points} if commits else ()):
+        request = end.of(moments)
+        run = check(program, seed=seed, request=request).run
+        crashes = sorted({point % (2 * run.commits) for point in points} if run.commits else ())
+        if crashes:
             check(program, crashes, seed=seed, request=request)
+        if late and (suspensions := run.memory.suspensions):
+            lateness = {nth % suspensions: days for nth, days in late.items()}
+            check(program, crashes, lateness, seed=seed, request=request)
 
 
 def check_crashed(
@@ -88,7 +97,7 @@ def check_crashed(
     check it with attempts that begin late, without a crash and with all of them, and asked to end at each of `ends`. Reject a
     program whose tasks wait for each other, and for nothing that could let them go on."""
     if program.cancelled is None:
-        check_ended(program, points, ends, seed=seed)
+        check_ended(program, points, ends, late, seed=seed)
     played = check(program, seed=seed)
     if played.outcome == ("stuck",):
         reject()
@@ -111,23 +120,29 @@ def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], fl
     absences = [played.world.absences]
     if absences[0].spans:
         absences.append(absences[0].begun_earlier(SETTLED))
-    ends = [None] if played.run.end is None else played.run.end.near()
-    return any(
-        not differences(played, as_played())
-        for nth, end in enumerate(ends)
-        for spans in absences
-        for as_played in _orders(
-            partial(play, program, absences=spans, holds=begun_again(played.world), requested=end),
-            taken,
-            anew,
-            count=FEW_ORDERS if nth else ORDERS,
-        )
-    )
+    end = played.run.end
+    holds = [begun_again(played.world)]
+    if end is not None and played.run.crashed_at:
+        holds.append(begun_again(played.world, lost=True))
+    for spans, begins in product(absences, holds):
+        known = partial(play, program, absences=spans, holds=begins, lingered=lingering(played.world))
+        if any(
+            not differences(played, as_played(requested=end))
+            for as_played in _orders(known, taken, anew, count=ORDERS)
+        ):
+            return True
+        if end is not None and end.at_turn:
+            for as_played in _orders(known, taken, anew, count=FEW_ORDERS):
+                ticks: list[float] = []
+                as_played(requested=end.later(), ticks=ticks)
+                if any(not differences(played, as_played(requested=near)) for near in end.between(ticks)):
+                    return True
+    return False
 
 
 def _orders(
     as_played: Callable[..., Play], *taken: dict[tuple[str, int], float], count: int
-) -> Iterator[Callable[[], Play]]:
+) -> Iterator[Callable[..., Play]]:
     """Yield the plays with these durations of calls: in the order of their instants, and in other orders of what happens at
     once."""
     yield partial(as_played, durations=taken[-1])
@@ -162,6 +177,14 @@ def differences(played: Play, plain: Play) -> list[str]:
     if played.outcome == plain.outcome == ("stuck",):
         return []
     wrong = []
+    if played.failures != plain.failures:
+        wrong.append(f"attempts that failed: {played.failures}, plain: {plain.failures}")
+    reasons, plain_reasons = played.world.reasons, plain.world.reasons
+    wrong += [
+        f"told at {place}: {reasons[place]}, plain: {plain_reasons[place]}"
+        for place in sorted(reasons.keys() & plain_reasons.keys())
+        if reasons[place] != plain_reasons[place]
+    ]
     if played.outcome != plain.outcome:
         wrong.append(f"outcome: {played.outcome}, plain: {plain.outcome}")
     for what, mine, other in (
@@ -224,13 +247,25 @@ def durations(world: World, *, anew: bool = False) -> dict[tuple[str, int], floa
     return taken
 
 
-def begun_again(world: World) -> Holds:
-    """Return when the calls, the nth of their step, were made again that a crash cut off."""
+def lingering(world: World) -> dict[tuple[str, int], float]:
+    """Return how long the calls, the nth of their step, went on that were cancelled."""
+    lingered: dict[tuple[str, int], float] = {}
+    ended_calls: Counter[str] = Counter()
+    for call in world.calls:
+        if call.lingered is not None:
+            lingered[call.place, ended_calls[call.place]] = call.lingered
+        ended_calls[call.place] += call.recorded
+    return lingered
+
+
+def begun_again(world: World, *, lost: bool = False) -> Holds:
+    """Return when the calls, the nth of their step, were made again that a crash cut off. `lost`: the crash lost the records of
+    cancelled calls too, and the next attempt is told the end before it makes these calls."""
     begins: Holds = {}
     ended_calls: Counter[str] = Counter()
     for call in world.calls:
         key = call.place, ended_calls[call.place]
-        if call.cut:
+        if call.cut or (lost and call.cancelled):
             begins[key] = 0, NEVER
         elif begins.get(key) == (0, NEVER):
             begins[key] = call.failures, call.began - call.resumed

@@ -1,11 +1,12 @@
-"""Requests that a run ends: a cancellation may come while a step runs, between two turns, while the run waits, or while it is
-undone."""
+"""Requests that a run ends: a cancellation or a timeout may come while a step runs, between two turns, while an attempt has
+failed, while the run waits, or while it is undone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Literal
 
 from tests.durable_programs.statements import DAY
 
@@ -13,43 +14,78 @@ APART = 1e-3
 """Seconds between two instants that a request may come between. Turns of a plain play are far shorter."""
 TURN = 1e-8
 """Seconds of a turn of a plain play."""
-OFFSETS = (-1.3, -0.3, *(turns + part for turns in range(20) for part in (0.3, 0.7)))
-"""Turns between a request that comes with a commit, and what a plain play does at this instant. Each call that follows another
-one takes a plain play another turn."""
+NEAR = 1e-5
+"""Seconds in which a plain play does what a run does at one instant: each call that follows another one takes it another turn."""
+MOST_NEAR = 80
+"""Turns of a plain play, between which a request is tried, that came with a turn of the run."""
+Status = Literal["cancelled", "timeout"]
+Moment = Literal["gap", "pause", "undo", "commit", "failure"]
+"""A moment at which the end of a run is requested: in a gap between two instants at which something happens, in such a gap
+while an attempt has failed and is to be tried again, in one while the run is undone, some turns of the loop after a commit, or
+so many turns after an attempt has failed. A run that has no such moment is asked in a gap."""
 
 
 @dataclass(frozen=True)
 class EndRequest:
-    """A request that comes at an instant, in seconds from the beginning, or so many turns of the loop after the nth commit.
-    `again`: seconds until the end is requested once more."""
+    """A request that comes at an instant, in seconds from the beginning. Or it comes so many turns of the loop after the nth
+    commit, or after the nth failure of an attempt. `again`: seconds until the end is requested once more."""
 
     instant: float | None = None
-    commit: int = 0
+    commit: int | None = None
     turns: int = 0
     again: float | None = None
+    failure: int | None = None
+    ends_as: Status = "cancelled"
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The moments of a run at which its end can be requested."""
+
+    instants: Sequence[float]
+    """The instants at which something happens."""
+    commits: int = 0
+    pauses: Sequence[tuple[float, float]] = ()
+    """When each attempt failed that is tried again, and when the next one begins."""
+    undone: Sequence[tuple[float, float]] = ()
+    """When each compensation began and ended."""
+    gaps: list[tuple[float, float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        known = sorted({0.0, *self.instants, *(instant for pause in self.pauses for instant in pause)})
+        gaps = [pair for pair in pairwise([*known, known[-1] + DAY]) if pair[1] - pair[0] > APART]
+        object.__setattr__(self, "gaps", gaps)
+
+    def gaps_in(self, spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+        """Return the gaps that lie in one of these spans."""
+        return [gap for gap in self.gaps if any(begin <= gap[0] and gap[1] <= end for begin, end in spans)]
 
 
 @dataclass(frozen=True)
 class EndPoint:
-    """A request for any run: it comes in the nth gap between two instants at which something happens, or after the nth
-    commit."""
+    """A request for any run, at the nth of its moments of a kind."""
 
+    at: Moment = "gap"
     nth: int = 0
     share: float = 0.5
     """The part of the gap that is over."""
-    turns: int | None = None
-    """Turns of the loop after a commit; None: in a gap."""
+    turns: int = 0
     again: float | None = None
+    ends_as: Status = "cancelled"
 
-    def of(self, instants: Sequence[float], commits: int) -> EndRequest:
-        """Return the request for a run in which something happens at these instants, and with so many commits."""
-        if self.turns is not None and commits:
-            return EndRequest(commit=self.nth % commits, turns=self.turns, again=self.again)
-        known = sorted({0.0, *instants})
-        gaps = [pair for pair in pairwise([*known, known[-1] + DAY]) if pair[1] - pair[0] > APART]
+    def of(self, moments: Moments) -> EndRequest:
+        """Return the request for a run with these moments."""
+        if self.at == "commit" and moments.commits:
+            commit = self.nth % moments.commits
+            return EndRequest(commit=commit, turns=self.turns, again=self.again, ends_as=self.ends_as)
+        if self.at == "failure" and moments.pauses:
+            failure = self.nth % len(moments.pauses)
+            return EndRequest(failure=failure, turns=self.turns, again=self.again, ends_as=self.ends_as)
+        spans = {"pause": moments.pauses, "undo": moments.undone}.get(self.at, ())
+        gaps = moments.gaps_in(spans) or moments.gaps
         begin, end = gaps[self.nth % len(gaps)]
         instant = round(begin + self.share * (end - begin), 6)  # what a datetime keeps
-        return EndRequest(instant, again=self.again)
+        return EndRequest(instant, again=self.again, ends_as=self.ends_as)
 
 
 @dataclass(frozen=True)
@@ -57,12 +93,22 @@ class RequestedEnd:
     """The end that a run was asked for: at this instant, and without grace so many seconds later."""
 
     instant: float
-    at_commit: bool = False
+    at_turn: bool = False
+    """The request came some turns of the loop after another thing that happened at this instant."""
     again: float | None = None
+    ends_as: Status = "cancelled"
+    before_failure: bool = False
+    """An attempt that fails in the same turn fails after the request."""
 
-    def near(self) -> Iterator[RequestedEnd]:
-        """Yield the same end, told before and after what happens at the same instant."""
-        yield self
-        if self.at_commit:
-            for offset in OFFSETS:
-                yield RequestedEnd(self.instant + offset * TURN, True, self.again)
+    def later(self) -> RequestedEnd:
+        """Return the same end after all that happens at its instant."""
+        return replace(self, instant=self.instant + NEAR)
+
+    def between(self, ticks: Sequence[float]) -> Iterator[RequestedEnd]:
+        """Yield the same end, requested before and after each of the turns of a plain play that are near."""
+        begin = self.instant - 2 * TURN
+        near = sorted({tick for tick in ticks if begin < tick < self.instant + NEAR})[:MOST_NEAR]
+        for before, after in pairwise([begin, *near, self.instant + NEAR]):
+            near_end = replace(self, instant=(before + after) / 2)
+            yield near_end
+            yield replace(near_end, before_failure=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from itertools import count
 from typing import Any
 
 import pytest
 
-from penstock.engine.durable import branches, journal, waits
+from penstock.engine.durable import branches, drive, journal, waits
 from penstock.engine.durable.branches import Branch
 from penstock.engine.durable.calls import Call
 from penstock.engine.durable.core import Core
@@ -109,17 +110,6 @@ def hear_signals_after_their_deadline(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(waits, "_is_sent_after", lambda signal, deadline, span: False)
 
 
-def cancel_what_undoes_a_function(patch: pytest.MonkeyPatch) -> None:
-    """The end that is requested while a failed function is undone cancels what undoes it."""
-    run = Deliveries.run
-
-    async def run_until(deliveries: Deliveries, root: asyncio.Task[Any], until: Callable[[], bool]) -> None:
-        task = getattr(until, "__self__", None)
-        await run(deliveries, task if isinstance(task, asyncio.Task) else root, until)
-
-    patch.setattr(Deliveries, "run", run_until)
-
-
 def _returned_if(returned: Callable[[Attempt, Outcome], bool]) -> Callable[..., Any]:
     """Return another `Attempt.run`, which returns these outcomes alone where the end of the run is requested."""
 
@@ -145,6 +135,37 @@ def drop_what_a_cancelled_function_returns(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Attempt, "run", again)
 
 
+def undo_nothing_that_is_asked_to_end_after_its_failure(patch: pytest.MonkeyPatch) -> None:
+    """A failed attempt, after which another one follows, ends as cancelled where the end is requested in its last turns."""
+    again = _returned_if(lambda attempt, outcome: outcome.kind in ("completed", "suspended", "deferred"))
+    patch.setattr(Attempt, "run", again)
+
+
+def try_again_what_is_asked_to_end(patch: pytest.MonkeyPatch) -> None:
+    """A function that fails after it was asked to end is tried again."""
+
+    def again(outcome: Outcome, ends_as: str | None) -> Outcome:
+        return outcome
+
+    patch.setattr(drive, "_for_good", again)
+
+
+def tell_every_end_as_cancelled(patch: pytest.MonkeyPatch) -> None:
+    """A function is told that its run ends as cancelled, whatever was requested."""
+    tell_end = Deliveries._tell_end
+
+    def tell(deliveries: Deliveries, number: int) -> None:
+        deliveries.ends_as = "cancelled"
+        tell_end(deliveries, number)
+
+    patch.setattr(Deliveries, "_tell_end", tell)
+
+
+def clean_up_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """A run that was asleep when its end was requested cleans up without an end of its grace."""
+    patch.setattr(Attempt, "_within_grace", lambda attempt, core, ends_as: nullcontext())
+
+
 FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     number_branches_when_they_ask,
     name_undos_by_function,
@@ -154,6 +175,9 @@ FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     hear_signals_after_their_deadline,
 ]
 FAULTS_OF_ENDS: list[Callable[[pytest.MonkeyPatch], None]] = [
-    cancel_what_undoes_a_function,
     drop_what_a_cancelled_function_returns,
+    undo_nothing_that_is_asked_to_end_after_its_failure,
+    try_again_what_is_asked_to_end,
+    tell_every_end_as_cancelled,
+    clean_up_for_ever,
 ]

@@ -98,8 +98,8 @@ class Interpreter:
             case _:
                 return await self._step(s.Step("value"), place, {}, str(self.context.uuid()))
 
-    async def _undo(self, _: s.Undo, place: str, tasks: Tasks) -> None:
-        self.context.on_failure(self.world.undo, place)
+    async def _undo(self, undo: s.Undo, place: str, tasks: Tasks) -> None:
+        self.context.on_failure(self.world.undo, place, *((True,) if undo.hangs else ()))
 
     async def _raise(self, error: s.Raise, place: str, _: Tasks) -> None:
         raise (Mine if error.retryable else NonRetryable)(f"<{place}>")
@@ -192,6 +192,17 @@ class Interpreter:
                     return await self.play(body, at, tasks)
                 finally:
                     await self.play(handler, handler_at, tasks)
+            case "obey" | "stay" | "refuse" as kind:
+                try:
+                    return await self.play(body, at, tasks)
+                except asyncio.CancelledError as error:
+                    self.world.note_cancellation(place, error)
+                    value = await self.play(handler, handler_at, tasks)
+                    if kind == "obey":
+                        raise
+                    if kind == "refuse":
+                        raise Mine(f"<{place}>") from error
+                    return ["stays", value]
             case "star":
                 caught: list[Any] = []
                 value = None

@@ -24,7 +24,7 @@ from penstock.language.definitions.action import Action
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.testing import DurableRun
 from penstock.testing.durable_memory import AttemptMemory, Memory
-from tests.durable_programs.end_requests import EndRequest, RequestedEnd
+from tests.durable_programs.end_requests import EndRequest, Moments, RequestedEnd, Status
 from tests.durable_programs.interpreter import CHILD, Interpreter
 from tests.durable_programs.plain import BEGIN, GRACE, PAUSE, SOON, arrivals
 from tests.durable_programs.plain_play import Play
@@ -32,14 +32,13 @@ from tests.durable_programs.statements import DAY, Program, Value, Wait, span, w
 from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
 from tests.durable_programs.world import LOOK, MARK, World
 
-ENDED = Outcome("failed", error=TaskError("CancelledError", "the run was asked to end as cancelled"))
-"""The outcome that a worker reports of an attempt that it was asked to end."""
-
 logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # errors of tasks that a program never awaits
 
 MOST_ATTEMPTS = 300
 SETTLED = 3.0
 """Seconds after a suspension in which a plain play still tells what the run was told before it."""
+ROUNDING = 1e-6
+"""Seconds by which two sums of instants may differ."""
 NEVER_LATE: Mapping[int, int] = {}
 PLAYED: ContextVar[tuple[Program, World]] = ContextVar("played")
 FAILED = re.compile(r"(?:p\.program failed|execution \S+ ended as failed): (?:\w+\.)*(\w+): (.*)", re.DOTALL)
@@ -49,11 +48,14 @@ class VirtualMemory(Memory):
     """The memory of a run whose time is that of the loop."""
 
     world: World
+    run: CrashedRun
     late: Mapping[int, int]
     suspensions: int = 0
     failed_at: float | None = None
     """When the function of the attempt failed that is tried again."""
     current: VirtualAttempt | None = None
+    requested: Status = "cancelled"
+    """The status as which the run is asked to end."""
 
     @property
     def now(self) -> datetime:
@@ -73,6 +75,7 @@ class VirtualMemory(Memory):
 
     def move_on(self, awaited: Mapping[str, Any]) -> None:
         """Begin the next attempt so many days late as the test says; at once where the end of the run is requested."""
+        self._request_due()
         if self.ends_as is not None:
             return
         begin = time.monotonic()
@@ -82,13 +85,25 @@ class VirtualMemory(Memory):
             self.world.absences.spans.append((begin + SETTLED, time.monotonic()))
         self.suspensions += 1
 
+    def _request_due(self) -> None:
+        """Request the end of the run where its attempt is over, and only turns of the loop are left until the request."""
+        if self.run.turns_left is not None:
+            self.current = None
+            self.run.request_end()
+
     def fail(self, error: TaskError) -> None:
         """Let as much time pass from the failure to the next attempt as in a plain play."""
         super().fail(error)
+        self._request_due()
         if self.failed_at is not None:
             self.now = BEGIN + timedelta(seconds=self.failed_at + PAUSE)
         self.failed_at = None
         self.world.failures, self.world.resumed = self.failures, time.monotonic()
+
+    def arrive(self) -> None:
+        super().arrive()
+        if self.ends_as is not None:
+            self.ends_as = self.requested
 
     def until_next(self) -> float:
         """Return the seconds until something comes from outside."""
@@ -142,9 +157,13 @@ class CrashedRun(DurableRun):
         self.request = request
         self.end: RequestedEnd | None = None
         """The end that was requested."""
+        self.turns_left: int | None = None
+        """Turns of the loop until the end is requested."""
         self.over = False
         """The end was requested once more."""
         self.commit_times: list[float] = []
+        self.pauses: list[tuple[float, float]] = []
+        """When each attempt failed that was tried again, and when the next one began."""
         self._task: asyncio.Task[Outcome | None] | None = None
         self.crashes = set(crashes)
         self.late = late
@@ -155,7 +174,7 @@ class CrashedRun(DurableRun):
 
     def __post_init__(self) -> None:
         self._memory = self.memory = VirtualMemory(BEGIN, self._commit)
-        self.memory.world, self.memory.late = self.world, self.late
+        self.memory.world, self.memory.run, self.memory.late = self.world, self, self.late
 
     def _commit(self, records: list[Any], write: Callable[[], None]) -> None:
         place, self.commits = self.commits, self.commits + 1
@@ -166,30 +185,38 @@ class CrashedRun(DurableRun):
         write()
         for record in records:
             self._note(record)
-        if self.request is not None and self.request.instant is None and self.request.commit == place:
+        if self.request is not None and self.request.commit == place:
             self._request_after(self.request.turns)
         if 2 * place + 1 in self.crashes:
             self._crash(f"after {what}")
 
     def begin(self) -> None:
         """Let the end of the run be requested at its instant."""
+        if self.request is not None:
+            self.memory.requested = self.request.ends_as
         if self.request is not None and (instant := self.request.instant) is not None:
             self.cancel(after=instant)
             asyncio.get_running_loop().call_at(instant, self.request_end)
 
     def _request_after(self, turns: int) -> None:
-        loop = asyncio.get_running_loop()
-        if turns:
-            loop.call_soon(self._request_after, turns - 1)
-        else:
-            loop.call_soon(self.request_end)
+        self.turns_left = turns
+        asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        if self.turns_left:
+            self._request_after(self.turns_left - 1)
+        elif self.turns_left == 0:
+            self.request_end()
 
     def request_end(self) -> None:
         """Request the end of the run, as the store does, and tell its attempt, as a worker does."""
         assert self.request is not None, "a request that is due"
-        instant, again = self.request.instant, self.request.again
-        self.end = RequestedEnd(time.monotonic() if instant is None else instant, instant is None, again)
-        self.memory.ends_as, self.memory.cancelled_at = "cancelled", None
+        self.turns_left = None
+        instant, again, ends_as = self.request.instant, self.request.again, self.request.ends_as
+        at = time.monotonic() if instant is None else instant
+        self.end = RequestedEnd(at, instant is None, again, ends_as)
+        self.world.requested_at = at
+        self.memory.ends_as, self.memory.cancelled_at = ends_as, None
         attempt, task = self.memory.current, self._task
         if (
             attempt is not None
@@ -201,7 +228,7 @@ class CrashedRun(DurableRun):
             attempt.asked = True
             task.cancel()
         if again is not None:
-            asyncio.get_running_loop().call_later(again, self._end_at_once)
+            asyncio.get_running_loop().call_at(at + again, self._end_at_once)
 
     def _end_at_once(self) -> None:
         self.over = True
@@ -210,8 +237,8 @@ class CrashedRun(DurableRun):
 
     async def _attempt(self, *arguments: Any) -> Any:
         assert self.attempts < MOST_ATTEMPTS, f"the run has not ended after {MOST_ATTEMPTS} attempts"
-        if self.over:
-            return ENDED
+        if self.over and self.end is not None:
+            return ended(self.end)
         self.memory.current = None
         task = self._task = asyncio.create_task(super()._attempt(*arguments))
         try:
@@ -219,12 +246,15 @@ class CrashedRun(DurableRun):
         except asyncio.CancelledError:
             if self.end is None or not task.cancelled():
                 raise
-            return ENDED
+            return ended(self.end)
 
     def _is_retried(self, action: Action[..., Any], outcome: Outcome) -> bool:
         retried = super()._is_retried(action, outcome)
         if retried and self.memory.failed_at is None:
             self.memory.failed_at = time.monotonic()
+            self.pauses.append((self.memory.failed_at, self.memory.failed_at + PAUSE))
+            if self.request is not None and self.request.failure == self.memory.failures and not self.end:
+                self._request_after(self.request.turns)
         return retried
 
     def _crash(self, where: str) -> None:
@@ -244,11 +274,24 @@ class CrashedRun(DurableRun):
             self.world.record(record.result, failed=False)
 
 
+def ended(end: RequestedEnd) -> Outcome:
+    """Return the outcome that a worker reports of an attempt that it was asked to end."""
+    return Outcome("failed", error=TaskError("CancelledError", f"the run was asked to end as {end.ends_as}"))
+
+
 class KitPlay(Play):
     """What became of a program in the kit. `is_cut`: it was not done with cleaning up when its time for that was over."""
 
     run: CrashedRun
     is_cut: bool = False
+
+    def moments(self) -> Moments:
+        """Return the moments at which the end of such a run can be requested."""
+        calls = (*self.world.calls, *self.world.undone)
+        instants = [call.began for call in calls] + [call.ended for call in calls if call.ended is not None]
+        undone = [(call.began, call.ended) for call in self.world.undone if call.ended is not None]
+        instants += self.run.commit_times
+        return Moments(instants, self.run.commits, self.run.pauses, undone)
 
 
 def play_in_kit(
@@ -314,6 +357,7 @@ async def _play(
         outcome = ("stuck",) if "what never comes" in str(error) else ("broken", repr(error))
     except (Exception, asyncio.CancelledError) as error:
         outcome = ("broken", repr(error))
+    run.turns_left = None  # a request that comes after the end of the run is none
     state = {
         place: run.state(place)
         for place, value in program.places
@@ -322,16 +366,16 @@ async def _play(
     if run.end is not None and outcome[0] == "failed":
         outcome = ("cancelled",)
     play = KitPlay(outcome, world, state)
-    play.is_cut = run.end is not None and time.monotonic() - run.end.instant >= min(
-        GRACE, run.end.again or GRACE
-    )
-    play.run = run
+    if run.end is not None:
+        grace = min(GRACE, run.end.again or GRACE)
+        play.is_cut = time.monotonic() - run.end.instant >= grace - ROUNDING
+    play.run, play.failures = run, run.memory.failures
     plays.append(play)
 
 
 def failed_with(text: str) -> tuple[Any, ...]:
     """Return the outcome that the message of an ExecutionFailed tells."""
-    if "asked to end as cancelled" in text:
+    if "asked to end as" in text:
         return ("cancelled",)
     matched = FAILED.fullmatch(text)
     if matched is None:

@@ -59,7 +59,7 @@ class MortalWorld(World):
             raise (OSError if step.retryable else NonRetryable)(f"<{place}>")
         return value_of(place, step, extra)
 
-    async def undo(self, place: str) -> str:
+    async def undo(self, place: str, hangs: bool = False) -> str:
         self.note("undo", place)
         return f"<undo {place}>"
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from penstock import NonRetryable
 from penstock.errors import StepFailed, StepTimedOut
-from tests.durable_programs.end_requests import RequestedEnd
+from tests.durable_programs.end_requests import NEAR, RequestedEnd
 from tests.durable_programs.statements import DAY, Program, Step, Wait, span, wait_name
 from tests.durable_programs.world import World
 
@@ -52,10 +52,14 @@ class Plain:
         failures: Sequence[float],
         before: Plain | None = None,
         requested: RequestedEnd | None = None,
+        *,
+        came: bool = False,
     ) -> None:
         self.program = program
         self.requested = requested
         """The end that the run is asked for."""
+        self.came = came
+        """The request came before the end of the run that this play is compared with."""
         self.at_failure: tuple[float, set[str], set[str], set[tuple[str, int]]] | None = None
         """What was known when the function failed that may be tried again."""
         self._calling: Counter[str] = Counter()
@@ -109,8 +113,17 @@ class Plain:
         return told
 
     def is_ending(self, *, within: float = 0.0) -> bool:
-        """Return whether the end of the run is requested, or will be `within` so many seconds."""
-        return self.requested is not None and time.monotonic() + within >= self.end_told_at()
+        """Return whether the end of the run is requested, or will be `within` so many seconds. What this attempt replays happens
+        when it begins."""
+        return self.requested is not None and self.real_time() + within >= self.end_told_at()
+
+    def failure_slack(self) -> float:
+        """Return the seconds after a failure in which a request counts as earlier than it."""
+        return NEAR if self.requested is not None and self.requested.before_failure else 0.0
+
+    def real_time(self) -> float:
+        """Return the time of the run: an attempt replays at its begin what happened before."""
+        return max(time.monotonic(), self.failures[-1] + PAUSE if self.failures else 0.0)
 
     async def finish_running(self) -> None:
         """Wait until the functions of steps that run have finished, or until the end of the run is requested."""
@@ -126,11 +139,14 @@ class Plain:
         if self._held is not None:
             await asyncio.get_running_loop().create_future()
 
-    async def _called(self, place: str, function: Callable[..., Any], *args: Any) -> Any:
+    async def _called(self, place: str, step: Step, function: Callable[..., Any], *args: Any) -> Any:
         """Call the function of a step, and wait until its end is told."""
         self._calling[place] += 1
         try:
             return await function(*args)
+        except asyncio.CancelledError:
+            await self._sleep_whatever(self.world.lingers(place, step))
+            raise
         finally:
             self._calling -= Counter([place])
             if self._held is not None:
@@ -170,11 +186,15 @@ class Plain:
         except asyncio.CancelledError:
             self.cut.add((args[0], self._ended[args[0]]))
             if args[0] in self._begun:  # it takes a turn to end, in which other calls begin
-                over = time.monotonic() + 2 * SOON + self.world.delay(f"end of cancelled {args[0]}")
-                while (left := over - time.monotonic()) > SOON / 4:
-                    with suppress(asyncio.CancelledError):
-                        await asyncio.sleep(left)
+                await self._sleep_whatever(2 * SOON + self.world.delay(f"end of cancelled {args[0]}"))
             raise
+
+    async def _sleep_whatever(self, seconds: float) -> None:
+        """Sleep so long, however often the branch is cancelled."""
+        over = time.monotonic() + seconds
+        while (left := over - time.monotonic()) > SOON / 4:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(left)
 
     def _ask(self, place: str) -> None:
         """Ask for a step. One that an attempt before asked for at another instant, after a failure that is forgotten, is called
@@ -218,7 +238,7 @@ class Plain:
                 self._begun.add(place)
                 self.running[place] = tried + 1 == retry["max_attempts"] or not step.retryable
                 try:
-                    value = await self._called(place, function, *args)
+                    value = await self._called(place, step, function, *args)
                     await self._next_attempt()
                     return value
                 except (NonRetryable, OSError) as error:
@@ -234,7 +254,7 @@ class Plain:
 
     def now_known(self) -> tuple[float, set[str], set[str], set[tuple[str, int]]]:
         """Return the time, the steps whose failure is not told, those whose function runs, and the calls that were cut off."""
-        return time.monotonic(), self.unsaid(), set(self.running), set(self.cut)
+        return self.real_time(), self.unsaid(), set(self.running), set(self.cut)
 
     def note_failure(self) -> None:
         """Note what there is when the function fails that may be tried again."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -34,6 +35,8 @@ class Play:
     loose: set[str] = field(default_factory=set)
     """Places that were played between a failure and the end of its attempt: they may be played once more, or not."""
     instants: list[float] = field(default_factory=list)
+    failures: int = 0
+    """How many attempts failed that were tried again."""
 
 
 def chain(error: BaseException) -> list[BaseException]:
@@ -90,14 +93,16 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
         return await end
     plain.instants.append(plain.requested.instant)
     told, again = plain.end_told_at(), plain.requested.again
-    loop.call_at(told, main.cancel)
+    loop.call_at(told, main.cancel, f"the run was asked to end as {plain.requested.ends_as}")
     over = plain.world.absences.begins_at(told) + GRACE
     if again is not None:
         over = min(over, plain.requested.instant + again)
     await asyncio.wait({end}, timeout=over - loop.time())
     if end.done():
         outcome, error = end.result()
-        is_cancelled = outcome[0] == "failed" and error is None and plain.is_ending(within=10 * SOON)
+        is_cancelled = (
+            outcome[0] == "failed" and error is None and (plain.came or plain.is_ending(within=10 * SOON))
+        )
         return (("cancelled",) if is_cancelled else outcome), error
     plain.world.closed = True
     return ("cancelled",), None
@@ -115,11 +120,11 @@ async def _end(
     except asyncio.CancelledError:
         outcome = ("cancelled",)
     except Exception as error:
-        if not last and not final(error) and not plain.is_ending():
+        if not last and not final(error) and not plain.is_ending(within=plain.failure_slack()):
             await _until_all_wait()
             plain.note_failure()
             await plain.finish_running()
-            if not plain.is_ending():
+            if not plain.is_ending(within=plain.failure_slack()):
                 plain.world.closed = True
                 return failed_as(error), error
         outcome = failed_as(error)
@@ -138,16 +143,19 @@ def play(
     *,
     seed: int = 0,
     durations: Mapping[tuple[str, int], float] | None = None,
+    lingered: Mapping[tuple[str, int], float] | None = None,
     shuffled: bool = False,
     lateness: float = 0.0,
     late_starts: float = 0.0,
     absences: Absences | None = None,
     holds: Holds | None = None,
     requested: RequestedEnd | None = None,
+    ticks: list[float] | None = None,
 ) -> Play:
     """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is.
-    `absences`, the `holds` of calls that a crash cut off, and the `requested` end are those of the run that it is compared
-    with."""
+    `absences`, the `holds` of calls that a crash cut off, how long cancelled calls `lingered`, and the `requested` end are those
+    of the run that it is compared with. The instants at which something happens are added to `ticks`."""
+    came = requested is not None
     if requested is None and program.cancelled is not None:
         requested = RequestedEnd(span("cancel", program.cancelled))
     rounds: Rounds = defaultdict(list)
@@ -159,23 +167,18 @@ def play(
     before: Plain | None = None
     while True:
         attempts -= 1
-        plain = Plain(
-            program,
-            World(
-                seed,
-                shuffled,
-                lateness,
-                late_starts,
-                dict(durations or {}),
-                absences or Absences(),
-                records_at_once=True,
-            ),
-            rounds,
-            held,
-            failures,
-            before,
-            requested,
+        world = World(
+            seed,
+            shuffled,
+            lateness,
+            late_starts,
+            dict(durations or {}),
+            lingered,
+            absences or Absences(),
+            records_at_once=True,
+            requested_at=math.inf if requested is None else requested.instant,
         )
+        plain = Plain(program, world, rounds, held, failures, before, requested, came=came)
         before = plain
         tried: list[tuple[Any, BaseException | None, float, set[str], set[str], set[tuple[str, int]]]] = []
 
@@ -184,20 +187,18 @@ def play(
             tried.append((*ended, *(plain.at_failure or plain.now_known())))
 
         try:
-            run_virtually(attempt())
+            run_virtually(attempt(), ticks)
         except Stuck:
             if not plain.world.closed:  # otherwise the run is over, and some of its tasks wait for ever
-                return Play(("stuck",), plain.world, instants=plain.instants)
+                return Play(("stuck",), plain.world, instants=plain.instants, failures=len(failures))
         [(outcome, error, now, unsaid, running, cut)] = tried
         # A failure that was told replays at once, and ends an attempt in which other steps have just begun again.
         loose |= {place for place, instants in rounds.items() if instants and instants[-1] > now - PAUSE}
         started |= plain.world.children  # a child that an attempt before has started stays
         if error is None:
             plain.world.children = started
-            return Play(outcome, plain.world, plain.state, loose, plain.instants)
+            return Play(outcome, plain.world, plain.state, loose, plain.instants, len(failures))
         causes = {error.place for error in chain(error) if hasattr(error, "place")}
-        if not causes:
-            attempts = 0
         for place in causes:
             told_at, calls, children, state = plain.told_at[place]
             plain.caused_at = min(plain.caused_at, told_at)

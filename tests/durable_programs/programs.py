@@ -8,7 +8,14 @@ from hypothesis import seed as seeded
 from tests.durable_programs.agreement import check_crashed, check_ended
 from tests.durable_programs.end_requests import EndPoint
 from tests.durable_programs.statements import Program
-from tests.durable_programs.strategies import Kind, crash_points, ends, late_attempts, programs
+from tests.durable_programs.strategies import (
+    Kind,
+    asked_programs,
+    crash_points,
+    ends,
+    late_attempts,
+    programs,
+)
 
 PROGRAMS_OF_PART = 200
 PARTS: dict[Kind, range] = {"again": range(6, 10), "once": range(6)}
@@ -49,9 +56,9 @@ def check_requested_ends(kind: Kind, part: int) -> None:
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    @given(programs(depth=2, only=kind), ends)
-    def check(program: Program, requests: list[EndPoint]) -> None:
-        check_ended(program, (), requests)
+    @given(asked_programs(depth=2, only=kind), crash_points, late_attempts, ends)
+    def check(program: Program, points: list[int], late: dict[int, int], requests: list[EndPoint]) -> None:
+        check_ended(program, points, requests, late)
 
     check()
 

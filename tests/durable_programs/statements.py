@@ -46,6 +46,10 @@ class Step(Statement):
     yields: int = 0
     """How often a call of no hours lets other tasks go first."""
     retryable: bool = True
+    hangs: bool = False
+    """A call that runs when the end of the run is requested does not end by itself."""
+    deaf: float = 0.0
+    """Seconds that a call goes on after it was cancelled, once the end of the run is requested."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,9 @@ class Value(Statement):
 @dataclass(frozen=True)
 class Undo(Statement):
     """Register a compensation."""
+
+    hangs: bool = False
+    """A call that runs when the end of the run is requested does not end by itself."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +166,8 @@ class Await(Statement):
 @dataclass(frozen=True)
 class Try(Statement):
     """Play the body. `kind` says what becomes of an error: except, star (except*), again (raise it again), wrap (raise another
-    one from it), context (raise another one), hide (raise another one from None), finally (nothing)."""
+    one from it), context (raise another one), hide (raise another one from None), finally (nothing). Three kinds catch a
+    cancellation: obey (raise it again), stay (return), refuse (raise an error of the function's own)."""
 
     kind: str = "except"
     body: Statement = field(default_factory=Block)

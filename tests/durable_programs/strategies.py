@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -188,6 +189,47 @@ def programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Progra
     )
 
 
+@st.composite
+def asked_programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Program:
+    """Draw a program that hardly obeys when it is asked to end. Its functions hang or go on for a while. Its branches catch the
+    cancellation and do something else. It registers a compensation first, which says whether the run was undone."""
+    program: Program = draw(programs(depth, only))
+    body = _disobedient(draw, program.body)
+    return replace(program, body=s.Block((s.Undo(), body)), cancelled=None)
+
+
+def _disobedient(draw: Draw, statement: Any, *, bare: bool = False) -> Any:
+    """Return a statement that hardly obeys when the run is asked to end. `bare`: it has to be a step."""
+    match statement:
+        case s.Step():
+            deaf = draw(st.sampled_from((0.0, 0.0, 0.4, 15.0)))
+            statement = replace(statement, hangs=draw(st.integers(0, 2)) == 2, deaf=deaf)
+        case s.Undo():
+            return replace(statement, hangs=draw(st.integers(0, 7)) == 7)
+        case s.Try(kind=("except" | "again" | "finally") as kind):
+            changed = draw(st.sampled_from(("obey", "stay", "refuse", kind)))
+            statement = _with_disobedient_parts(draw, replace(statement, kind=changed))
+        case _:
+            statement = _with_disobedient_parts(draw, statement)
+    if bare or draw(st.integers(0, 9)) < 9:
+        return statement
+    handler = draw(st.sampled_from((s.Block(), s.Undo(), s.Step("b"), s.Step(fails=ALWAYS), s.Sleep())))
+    return s.Try(draw(st.sampled_from(("obey", "stay", "refuse"))), statement, handler)
+
+
+def _with_disobedient_parts(draw: Draw, statement: Statement) -> Statement:
+    """Return the statement, each part of which hardly obeys."""
+    bare = isinstance(statement, s.Branches) and statement.kind == "bare"
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(changed(part) for part in value)
+        return _disobedient(draw, value, bare=bare) if isinstance(value, Statement) else value
+
+    parts = {part.name: changed(getattr(statement, part.name)) for part in fields(statement)}
+    return replace(statement, **parts)
+
+
 late_attempts = st.dictionaries(st.integers(0, 4), st.integers(1, 6), min_size=1, max_size=3)
 """For how many days after which suspension no worker has time for the run."""
 crash_points = st.lists(st.one_of(st.integers(0, 40), st.integers(-8, -1)), max_size=3, unique=True)
@@ -195,10 +237,12 @@ crash_points = st.lists(st.one_of(st.integers(0, 40), st.integers(-8, -1)), max_
 ends = st.lists(
     st.builds(
         EndPoint,
+        at=st.sampled_from(("gap", "commit", "failure", "pause", "undo")),
         nth=st.integers(0, 40),
         share=st.sampled_from((0.5, 0.1, 0.9)),
-        turns=st.one_of(st.none(), st.integers(0, 14)),
+        turns=st.integers(0, 14),
         again=st.one_of(st.none(), st.none(), st.none(), st.floats(0.01, 5)),
+        ends_as=st.sampled_from(("cancelled", "timeout")),
     ),
     max_size=2,
 )

@@ -21,6 +21,8 @@ class _Selector(selectors.SelectSelector):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        self.ticks: list[float] = []
+        """The instants at which something happened."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout == 0:  # a callback is ready: what a thread sends comes as a callback, too
@@ -30,6 +32,7 @@ class _Selector(selectors.SelectSelector):
             raise Stuck
         if not ready and timeout:
             self.now += timeout
+            self.ticks.append(self.now)
         return ready
 
 
@@ -64,10 +67,12 @@ def _clock_of(loop: VirtualLoop) -> Iterator[None]:
         time.monotonic = monotonic
 
 
-def run_virtually(main: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine to its end in a loop whose time is virtual."""
+def run_virtually(main: Coroutine[Any, Any, Any], ticks: list[float] | None = None) -> Any:
+    """Run a coroutine to its end in a loop whose time is virtual. Add the instants at which something happened to `ticks`."""
     runner = asyncio.Runner(loop_factory=VirtualLoop)
     loop = runner.get_loop()
     assert isinstance(loop, VirtualLoop)
+    if ticks is not None:
+        loop.clock.ticks = ticks
     with _clock_of(loop), runner:  # its end cancels tasks, which read the clock
         return runner.run(main)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from zlib import crc32
@@ -17,6 +18,8 @@ from tests.durable_programs.statements import ALWAYS, HOUR, Child, Step
 
 LOOK = 300.0
 """Seconds between two looks for signals while a step of hours runs. Half a second would be half a million looks."""
+HANGS = 5_000 * 24 * HOUR
+"""Seconds that a call hangs."""
 MARK = re.compile(r"<([^<>]*)>")
 
 
@@ -33,6 +36,8 @@ class Call:
     """A crash ended the call, or lost its result: the next attempt makes it again."""
     failures: int = 0
     """How many attempts had failed before."""
+    lingered: float | None = None
+    """How many seconds the call went on after it was cancelled."""
     resumed: float = 0.0
     """When the attempt after the last of these began."""
 
@@ -49,6 +54,8 @@ class World:
     late_starts: float = 0.0
     """Seconds that each child begins late, and nothing else."""
     durations: dict[tuple[str, int], float] = field(default_factory=dict)
+    lingered: Mapping[tuple[str, int], float] | None = None
+    """How long the nth call of a place went on that was cancelled. None: as long as the step is deaf."""
     absences: Absences = field(default_factory=Absences)
     records_at_once: bool = False
     """A call is recorded when it ends. Without it, whoever plays the program says when."""
@@ -70,12 +77,17 @@ class World:
     resumed: float = 0.0
     closed: bool = False
     """The attempt is over: nothing is called any more."""
+    requested_at: float = math.inf
+    """When the end of the run was requested."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """What the program was told of the end of the run, by place."""
 
     async def step(self, place: str, step: Step, extra: str) -> str:
         """Be the function of a step."""
         call = self._call(place)
         self.calls.append(call)
-        await self._take(call, self.calls, step.hours * HOUR + (0 if self.shuffled else 0.1 * step.yields))
+        seconds = step.hours * HOUR + (0 if self.shuffled else 0.1 * step.yields)
+        await self._take(call, self.calls, seconds, hangs=step.hangs, deaf=step.deaf)
         if self.fails(place, step):
             self._end(call, failed=True)
             raise (OSError if step.retryable else NonRetryable)(f"<{place}>")
@@ -95,11 +107,11 @@ class World:
         """Return whether a call of this step would fail now."""
         return step.fails == ALWAYS or self.failed[place] < step.fails
 
-    async def undo(self, place: str) -> str:
+    async def undo(self, place: str, hangs: bool = False) -> str:
         """Be a compensation."""
         call = self._call(place)
         self.undone.append(call)
-        await self._take(call, self.undone, 0)
+        await self._take(call, self.undone, 0, hangs=hangs)
         self._end(call)
         return f"<undo {place}>"
 
@@ -111,15 +123,45 @@ class World:
             raise OSError(f"<{place}>")
         return f"<{place}>"
 
-    async def _take(self, call: Call, calls: Sequence[Call], seconds: float) -> None:
+    def note_cancellation(self, place: str, error: asyncio.CancelledError) -> None:
+        """Note what a cancellation says of the end of the run. A cancellation that a program makes says nothing."""
+        if text := str(error):
+            self.reasons[place] = text
+
+    async def _take(
+        self, call: Call, calls: Sequence[Call], seconds: float, *, hangs: bool = False, deaf: float = 0.0
+    ) -> None:
         number = self.set_aside[call.place] + self.ended(call.place, calls)
         chance = self._chance(f"{call.place} {number}") * (self.lateness or 1.0 if self.shuffled else 0.01)
         duration = self.durations.get((call.place, number), seconds + chance + 1e-4)
         try:
             await asyncio.sleep(duration)
+            if hangs and call.began <= self.requested_at <= time.monotonic():
+                await asyncio.sleep(HANGS)
         except asyncio.CancelledError:
             call.cancelled, call.cut = True, call.cut or self.crashed
+            if not self.records_at_once:  # a plain play waits in its own branch
+                await self._linger(call, deaf)
             raise
+
+    async def _linger(self, call: Call, deaf: float) -> None:
+        began = time.monotonic()
+        try:
+            await asyncio.sleep(self._deafness(deaf))
+        finally:
+            call.lingered = time.monotonic() - began
+
+    def lingers(self, place: str, step: Step) -> float:
+        """Return how long a call of this step goes on that is cancelled now: as long as in the run that this play is compared
+        with, which may have lost the call with a crash."""
+        if self.lingered is None:
+            return self._deafness(step.deaf)
+        return self.lingered.get((place, self.ended(place, self.calls)), 0.0)
+
+    def _deafness(self, seconds: float) -> float:
+        """Return how long a call goes on that is cancelled now, and is deaf for so many seconds once the end of the run is
+        requested."""
+        return seconds if self.requested_at <= time.monotonic() else 0.0
 
     def ended(self, place: str, calls: Sequence[Call]) -> int:
         """Return how many of these calls of a place have ended."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from penstock import DurableContext, NonRetryable, Trigger, action
+from penstock import AskInquiry, DurableContext, Later, NonRetryable, Trigger, action
 from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
 from penstock.operate.durable_steps import steps_of
+from penstock.run.outcomes import Outcome
 from penstock_worker.attempts.runner import Runner
+from penstock_worker.direct.direct_backend import DirectBackend
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -300,6 +304,101 @@ async def test_cancelled_function_whose_attempt_has_not_begun_is_undone(
         await house.client.result(id, timeout=20)
     assert failed.value.status == "cancelled"
     assert CALLS == {"book": 1, "clean": 1, "undone": 1, "undone first": 1}
+    await house.quiet()
+    await house.sound()
+
+
+QUESTIONS = {
+    "question": AskInquiry("Well?"),
+    "question to go on": AskInquiry("Well?", resume=True),
+    "question with a deadline": AskInquiry("Well?", timeout=0.3),
+    "wait outside": Later(),
+    "wait outside with a deadline": Later(timeout=0.3),
+}
+
+
+@action(pack="dur")
+async def asks_by_raising(ctx: DurableContext, how: str, at_once: bool = True) -> None:
+    ctx.on_failure(note, "undone")
+    await ctx.step("book", note, "book")
+    if not at_once:
+        await ctx.step("wait", MAY_FAIL.wait)
+    raise QUESTIONS[how]
+
+
+@pytest.mark.parametrize("how", ["question", "question to go on", "wait outside"])
+async def test_cancelled_function_that_asks_by_raising_is_undone(house: Installation, how: str) -> None:
+    await house.start(asks_by_raising)
+    id = await house.client.start("dur.asks_by_raising", {"how": how})
+    await house.until("select 1 from execution where id = $1 and status = 'waiting'", id)
+    assert await house.client.cancel(id) == 1
+    await _is_undone(house, id, "cancelled")
+
+
+@pytest.mark.parametrize("how", ["question with a deadline", "wait outside with a deadline"])
+async def test_function_whose_question_times_out_is_undone(house: Installation, how: str) -> None:
+    await house.start(asks_by_raising)
+    await _is_undone(house, await house.client.start("dur.asks_by_raising", {"how": how}), "timeout")
+
+
+@pytest.mark.parametrize("how", ["question", "question to go on", "wait outside"])
+async def test_function_that_asks_after_its_cancellation_is_undone(
+    house: Installation, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """The function asks before the worker learns of the cancellation."""
+    monkeypatch.setattr(Runner, "cancel", lambda runner, ids: None)
+    MAY_FAIL.clear()
+    await house.start(asks_by_raising)
+    id = await house.client.start("dur.asks_by_raising", {"how": how, "at_once": False})
+    await house.until("select 1 from step where name = 'book'")
+    assert await house.client.cancel(id) == 1
+    MAY_FAIL.set()
+    await _is_undone(house, id, "cancelled")
+
+
+async def _is_undone(house: Installation, id: UUID, status: str) -> None:
+    with pytest.raises(ExecutionFailed) as failed:
+        await house.client.result(id, timeout=20)
+    assert failed.value.status == status
+    assert CALLS == {"book": 1, "undone": 1}
+    assert await house.rows("select 1 from inquiry where status = 'created'") == []
+    await house.quiet()
+    await house.sound()
+
+
+@action(pack="dur")
+async def returns_at_once(ctx: DurableContext) -> str:
+    ctx.on_failure(note, "undone")
+    await ctx.step("book", note, "book")
+    return "returned"
+
+
+async def test_function_that_is_cancelled_while_its_result_is_stored_completes(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stores, may_store, cancelled = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    put_away, cancel = DirectBackend.put_away, Runner.cancel
+
+    async def store(backend: DirectBackend, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
+        stores.set()
+        await may_store.wait()
+        return await put_away(backend, owned, outcome)
+
+    def note_cancel(runner: Runner, ids: Sequence[UUID]) -> None:
+        cancel(runner, ids)
+        if ids:
+            cancelled.set()
+
+    monkeypatch.setattr(DirectBackend, "put_away", store)
+    monkeypatch.setattr(Runner, "cancel", note_cancel)
+    await house.start(returns_at_once)
+    id = await house.client.start("dur.returns_at_once")
+    await asyncio.wait_for(stores.wait(), 20)
+    assert await house.client.cancel(id) == 1
+    await asyncio.wait_for(cancelled.wait(), 20)
+    may_store.set()
+    assert await house.client.result(id, timeout=20) == "returned"
+    assert CALLS == {"book": 1}
     await house.quiet()
     await house.sound()
 

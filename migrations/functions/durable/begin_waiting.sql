@@ -1,5 +1,6 @@
 -- Begin the waits of executions that have just become waiting: write their inquiries, or suspend those that are durable
--- functions (`awaits` in `p_asked`), or wait for something outside (`outside`).
+-- functions (`awaits` in `p_asked`), or wait for something outside (`outside`). A durable function whose end was requested
+-- meanwhile is woken at once.
 create or replace function begin_waiting(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
 as $$
@@ -23,5 +24,6 @@ begin
     if v_ids is not null then
         v_messages := v_messages || wait_outside(v_ids, v_asked);
     end if;
-    return v_messages;
+    return v_messages || wake_functions(array(
+        select id from execution where id = any (p_ids) and ends_as is not null order by id), 'its end is requested');
 end $$;

@@ -1,5 +1,5 @@
 -- Request the end of durable functions that have begun, with `p_status`. A running function learns it from its worker, a
--- waiting one is woken, and one that is about to run reads the request. Their status stays, so that the next attempt after
+-- waiting one is woken, also if it asked a question or waits for something outside, and one that is about to run reads the request. Their status stays, so that the next attempt after
 -- a crash reads the request too. Return in `told` the functions with a new request. A function with an earlier request is
 -- left to the caller, which ends it as any other execution.
 -- planner: lookups
@@ -15,7 +15,6 @@ begin
         where e.id = any (p_ids) and e.attempt > 0 and e.ends_as is null
             and e.status in ('requested', 'queued', 'scheduled', 'running', 'waiting')
             and d.id = e.definition_id and d.body ? 'durable'
-            and (e.status <> 'waiting' or exists (select from suspended s where s.execution_id = e.id))
         returning e.id
     )
     select coalesce(array_agg(id order by id), '{}') into told from asked;

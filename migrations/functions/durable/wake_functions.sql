@@ -1,5 +1,6 @@
 -- Wake suspended functions: waiting -> requested. Functions that are not suspended (they run, have ended, or were woken
--- before) are left alone: they check by themselves before they wait.
+-- before) are left alone: they check by themselves before they wait. A function with a requested end is woken from a question,
+-- which is closed, and from a wait for something outside, too: its next attempt cleans up.
 -- planner: lookups
 create or replace function wake_functions(p_ids uuid[], p_reason text) returns message[]
 language plpgsql
@@ -14,8 +15,21 @@ begin
     -- The rows are locked whatever their status. The transaction that suspends a function may have checked already and be
     -- open still: this transaction waits for its row, and then finds the function suspended.
     perform from execution where id = any (p_ids) order by id for no key update;
-    with gone as (
+    with ended as (
+        select id, ends_as from execution where id = any (p_ids) and status = 'waiting' and ends_as is not null
+    ), closed as (
+        update inquiry i set status = d.ends_as, answered_at = clock_timestamp()
+        from ended d where i.execution_id = d.id and i.status = 'created'
+        returning i.execution_id
+    ), left_outside as (
+        update outside_wait w set due_at = null from ended d where w.execution_id = d.id and w.settled_at is null
+        returning w.execution_id
+    ), suspensions as (
         delete from suspended where execution_id = any (p_ids) returning execution_id, until
+    ), gone as (
+        select execution_id, until from suspensions
+        union select execution_id, null from closed
+        union select execution_id, null from left_outside
     ), moved as (
         update execution e set status = 'requested', ready_at = clock_timestamp(), since = null, not_before = null, reason = p_reason
         from gone g where e.id = g.execution_id and e.status = 'waiting'

@@ -1,11 +1,15 @@
--- Settle inquiries that were not answered in time: answer them with their default, or end their executions as timeout. The
+-- Settle inquiries that were not answered in time: answer them with their default, or end their executions as timeout. A
+-- durable function cleans up first. The
 -- rows of the executions are locked first, and then all keys, as in answer_inquiry. An execution that another transaction has
 -- locked, perhaps to answer it, is skipped. `expired` are the executions that this call handled.
 create or replace function expire_inquiries(p_limit integer, out messages message[], out expired uuid[])
 language plpgsql
 as $$
 declare
+    v_reason constant text := 'nobody answered its inquiry in time';
     v_now timestamptz := clock_timestamp();
+    v_messages message[];
+    v_told uuid[];
     r record;
 begin
     messages := '{}';
@@ -26,6 +30,8 @@ begin
     loop
         messages := messages || (answer_inquiry(r.execution_id, r.default_answer::text, 'its default')).messages;
     end loop;
-    messages := messages || (end_executions(expired, array['waiting'], 'timeout',
-        'nobody answered its inquiry in time', null)).messages;
+    select t.messages, t.told into v_messages, v_told
+    from tell_functions(expired, 'timeout', v_reason) t;
+    messages := messages || v_messages || (end_executions(array(select unnest(expired) except select unnest(v_told)), array['waiting'],
+        'timeout', v_reason, null)).messages;
 end $$;

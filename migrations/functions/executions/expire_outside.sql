@@ -1,8 +1,11 @@
--- End executions that waited too long for something outside, or for a heartbeat of it: waiting -> timeout. An execution that
+-- End executions that waited too long for something outside, or for a heartbeat of it: waiting -> timeout. A
+-- durable function cleans up first. An execution that
 -- another transaction has locked, perhaps to complete it, is skipped. `expired` are the executions that this call ended.
 create or replace function expire_outside(p_limit integer, out messages message[], out expired uuid[])
 language plpgsql
 as $$
+declare
+    v_told uuid[];
 begin
     messages := '{}';
     select coalesce(array_agg(x.id), '{}') into expired from (
@@ -17,5 +20,8 @@ begin
     end if;
     perform lock_keys(array(select distinct k from execution e cross join unnest(e.keys) k where e.id = any (expired)));
     update outside_wait set due_at = null where execution_id = any (expired);
-    messages := (end_executions(expired, array['waiting'], 'timeout', 'nothing outside completed it in time', null)).messages;
+    select t.messages, t.told into messages, v_told
+    from tell_functions(expired, 'timeout', 'nothing outside completed it in time') t;
+    messages := messages || (end_executions(array(select unnest(expired) except select unnest(v_told)), array['waiting'],
+        'timeout', 'nothing outside completed it in time', null)).messages;
 end $$;

@@ -123,7 +123,7 @@ class Runner:
                 outcome = await (self._execute(run, owned.of_route) if call is None else call.outcome_of(run))
                 if outcome.costs:
                     run.costs.update(outcome.costs)
-                outcome = await self._backend.put_away(owned, outcome)
+                outcome = await self._put_away(owned, running, outcome)
         except asyncio.CancelledError:
             self._stopped(owned)
             return
@@ -142,6 +142,21 @@ class Runner:
             self._backend.took(owned, seconds)
         self._times(event.action).observe(seconds)
         self._finished(owned, outcome)
+
+    async def _put_away(self, owned: OwnedAttempt, running: Running, outcome: Outcome) -> Outcome:
+        """Return an outcome as it is stored. A durable function that has ended by itself keeps its outcome, although the end of
+        its run is requested while its result goes to the store: it completes, or its next attempt undoes it."""
+        putting = asyncio.ensure_future(self._backend.put_away(owned, outcome))
+        try:
+            return await asyncio.shield(putting)
+        except asyncio.CancelledError:
+            if not running.is_durable or not running.cancelled or running.claim_lost:
+                putting.cancel()
+                raise
+        try:
+            return await putting
+        finally:
+            putting.cancel()
 
     def _finished(self, owned: OwnedAttempt, outcome: Outcome) -> None:
         """Report the outcome of an attempt that ended by itself."""

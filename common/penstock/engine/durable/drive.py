@@ -69,7 +69,7 @@ class Attempt:
             if self._backend.asked_to_end() and not inside.cancelled():
                 outcome = inside.result()
                 # The request may come after the attempt has decided that another one follows.
-                if outcome.kind in ("completed", "suspended", "deferred") or self._retried(outcome):
+                if outcome.kind not in ("failed", "timed_out") or self._retried(outcome):
                     return outcome
             raise
         finally:

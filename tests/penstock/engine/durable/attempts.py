@@ -74,7 +74,7 @@ def attempt_of(
     unless that is final."""
 
     def is_retried(outcome: Outcome) -> bool:
-        return retried and (outcome.error is None or outcome.error.retryable is not False)
+        return retried and outcome.error is not None and outcome.error.retryable is not False
 
     return Attempt(backend, function, limit=LIMIT, warm=5.0, grace=grace, retried=is_retried)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock import Defer, DurableContext
+from penstock import AskInquiry, Defer, DurableContext
 from penstock.engine.durable import run_loop
 from penstock.engine.durable.records import (
     ASK,
@@ -363,11 +363,17 @@ async def _defers_at_once(ctx: DurableContext) -> None:
         raise Defer(delay=1)
 
 
-@pytest.mark.parametrize("function", [_fails_at_once, _defers_at_once])
+async def _asks_at_once(ctx: DurableContext) -> None:
+    ctx.on_failure(_note)
+    if (await ctx.step("first", _note)) == "clean":
+        raise AskInquiry("Well?")
+
+
+@pytest.mark.parametrize("function", [_fails_at_once, _defers_at_once, _asks_at_once])
 @pytest.mark.parametrize("turns", range(12))
 async def test_end_requested_in_last_turns_of_attempt_undoes(function: Any, turns: int) -> None:
-    """Another attempt follows the one that has failed or is deferred. The request comes so many turns after its begin, before
-    the decision or after it."""
+    """Another attempt follows one that has failed, is deferred, or asks a question. The request comes so many turns after its
+    begin, before the decision or after it."""
     memory = memory_of_run()
     task = asyncio.create_task(attempt_of(Outside(memory, asked=True), function, retried=True).run({}))
     for _ in range(turns):
