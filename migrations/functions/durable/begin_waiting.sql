@@ -1,6 +1,6 @@
 -- Begin the waits of executions that have just become waiting: write their inquiries, or suspend those that are durable
--- functions (`awaits` in `p_asked`), or wait for something outside (`outside`). A durable function whose end was requested
--- meanwhile is woken at once.
+-- functions (`awaits` in `p_asked`), or wait for something outside (`outside`). A durable function with a requested
+-- end is woken at once.
 create or replace function begin_waiting(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
 as $$

@@ -144,8 +144,8 @@ class Runner:
         self._finished(owned, outcome)
 
     async def _put_away(self, owned: OwnedAttempt, running: Running, outcome: Outcome) -> Outcome:
-        """Return an outcome as it is stored. A durable function that has ended by itself keeps its outcome, although the end of
-        its run is requested while its result goes to the store: it completes, or its next attempt undoes it."""
+        """Return an outcome as it is stored. The end of a run may be requested while its result goes to the store. A durable
+        function that has ended by itself then keeps its outcome: it completes, or its next attempt undoes it."""
         putting = asyncio.ensure_future(self._backend.put_away(owned, outcome))
         try:
             return await asyncio.shield(putting)
