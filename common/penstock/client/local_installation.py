@@ -26,6 +26,7 @@ from penstock.service.log_setup import configure_logging
 from penstock.service.ports import listening
 from penstock.service.process_secrecy import forget_secrets
 from penstock.settings import Settings
+from penstock.store.processes import processes
 from penstock.store.schema import migrate
 from penstock.store.session.database import Database
 
@@ -129,6 +130,7 @@ class LocalInstallation:
         values = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:
             base = load()
+            server = None
             if apart or base.database_url is None:
                 server = await asyncio.to_thread(embedded.start, home.resolve(), fresh=fresh)
                 stack.push_async_callback(asyncio.to_thread, server.release)
@@ -146,7 +148,10 @@ class LocalInstallation:
             definitions = load_all(settings.modules)
             database = Database(settings, role="dev")
             try:
-                changes = await register(database.session(), definitions)
+                session = database.session()
+                if server is not None and server.alone_at is not None:
+                    await processes.disown(session, server.alone_at)
+                changes = await register(session, definitions)
             finally:
                 await database.close()
             local = cls(settings, definitions, changes, embedded="database_url" in values)
