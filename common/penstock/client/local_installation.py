@@ -31,6 +31,8 @@ from penstock.store.schema import migrate
 from penstock.store.session.database import Database
 
 FOREVER = 365 * 86_400.0
+REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""The address at which this machine reaches an API that listens on all addresses."""
 
 
 @dataclass(slots=True)
@@ -75,7 +77,7 @@ class LocalInstallation:
             self.worker.ask()
             self.worker = None
         if definitions.actions:
-            self.worker = self._serve("worker", self.settings.model_copy(update={"port": 0}))
+            self.worker = self._serve_worker()
         return changes
 
     def _serve(self, name: str, settings: Settings, *arguments: object) -> Stop:
@@ -83,6 +85,12 @@ class LocalInstallation:
         self._stops.append(stop)
         self.services.add(asyncio.create_task(service(name)(settings, stop, *arguments), name=name))
         return stop
+
+    def _serve_worker(self) -> Stop:
+        """Start a worker. It knows the address of the API beside it, for callbacks and programs, unless a setting names
+        another."""
+        address = self.settings.api_address or self.address
+        return self._serve("worker", self.settings.model_copy(update={"port": 0, "api_address": address}))
 
     async def stop(self) -> None:
         """Stop all services. Running work may end within its grace period."""
@@ -102,7 +110,7 @@ class LocalInstallation:
     @property
     def address(self) -> str:
         """Return the address of the pages and the API."""
-        host = self.settings.api_host
+        host = REACHED_AT.get(self.settings.api_host, self.settings.api_host)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.api_port}"
 
     def show(self) -> bool:
@@ -161,7 +169,7 @@ class LocalInstallation:
             # Only one service gets the configured port. The others of this process take any free port.
             beside = settings.model_copy(update={"port": 0})
             if definitions.actions:
-                local.worker = local._serve("worker", beside)
+                local.worker = local._serve_worker()
             local._serve("api", beside, listener)
             try:
                 await asyncio.sleep(0)
