@@ -44,8 +44,8 @@ def lint(
     looked = [loading.lint(name) for name in source]
     whole, faults = loading.joined([definitions for definitions, _ in looked])
     faults = [fault for _, reported in looked for fault in reported] + faults
-    if not faults and not alone:  # after faults, a missing definition may be one that could not be read
-        faults = loading.check(whole, load().executors)
+    # After faults, a missing definition may be one that could not be read.
+    faults += loading.check(whole, None if faults or alone else load().executors)
     faults += _nondeterminism(whole)
     reported = [*faults, *likely_typos(whole)]
     if json:
