@@ -27,13 +27,9 @@ def inquiries(
         return
     table(
         ["execution", "status", "asks", "question", "until", "answer"],
-        [(r.execution_id, _status(r.status), r.assignee, r.prompt, r.due_at, r.response) for r in rows],
+        [(r.execution_id, r.status, r.assignee, r.prompt, r.due_at, r.response) for r in rows],
         empty="Nobody is asked anything.",
     )
-
-
-def _status(status: str) -> str:
-    return "open" if status == "created" else status
 
 
 def answer(
