@@ -165,7 +165,8 @@ def rerun(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A parameter to change, of one run. The value is JSON, or plain text. customer.name=Ada changes a part.",
+            help="A parameter to change, of one run. The value is JSON, or plain text. customer.name=Ada changes a part, and "
+            "lines[1].sku=ink a part of an element.",
         ),
     ] = None,
     unset: Annotated[
