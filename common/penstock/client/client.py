@@ -262,8 +262,8 @@ class Client(StartAndWatch):
     # -- results -------------------------------------------------------------------------------------------------
 
     async def result(self, id: UUID, *, timeout: float | timedelta | str | None = None) -> Any:
-        """Wait for an execution to end, at most `timeout` (60, "5m"), and return its result. Raises ExecutionFailed with its error, TimeoutError,
-        NotFound."""
+        """Wait for an execution to end, at most `timeout` (60, "5m"), and return its result. Raises ExecutionFailed with
+        its error, TimeoutError, NotFound."""
         return await self._watch.result(id, timeout=timeout_seconds(timeout))
 
     async def get(self, id: UUID) -> Execution:

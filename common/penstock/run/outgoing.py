@@ -99,7 +99,7 @@ class LoopOutgoing:
         if self._is_in_thread_of_loop():
             raise OutsideRun(
                 "the body of a durable function is replayed, and neither publishes nor starts by itself",
-                hint="Publish and start in a step, `await ctx.step('publish', publish_it)`, or run a child: `await ctx.run(...)`.",
+                hint="Publish and start in a step, `await ctx.step('publish', publish_it)`, or run a child with `ctx.run`.",
             )
         # A coroutine function of the thread executor has an event loop of its own.
         return await asyncio.wrap_future(

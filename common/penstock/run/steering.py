@@ -209,5 +209,6 @@ def _seconds(value: Span, name: str) -> float:
     try:
         return float(seconds_of(value))
     except WrongDuration as wrong:
-        kind = ValueError if isinstance(value, int | float | str | timedelta) else TypeError
+        is_typed = isinstance(value, int | float | str | timedelta) and not isinstance(value, bool)
+        kind = ValueError if is_typed else TypeError
         raise kind(f"{name} {wrong}. {HINT}") from None

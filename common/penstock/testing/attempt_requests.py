@@ -80,10 +80,10 @@ class AttemptRequests:
     def store(self) -> None:
         """Carry out the transactional requests, with the end of the attempt. If one is refused, carry out none. Raises
         Conflict."""
-        kept, self._kept = self._kept, []
-        for request in kept:
+        requests, self._kept = self._kept, []
+        for request in requests:
             self._effects.check_key(request)
-        for request in kept:
+        for request in requests:
             self._effects.carry_out(self._execution, request)
 
     def _result(self, id: UUID, timeout: float | None) -> Any:

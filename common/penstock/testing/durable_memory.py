@@ -170,7 +170,9 @@ class Memory:
         child.ended, child.at = True, self.now
 
     async def call(self, ref: str, parameters: Mapping[str, Any]) -> Any:
-        """Call the function of an action, as another worker would, with a run of its own. Return its result as JSON. Raises LookupError if the test does not say what the action does."""
+        """Call the function of an action, as another worker would, with a run of its own, and return its result.
+
+        Raises LookupError if the test does not say what the action does."""
         function, run = self.functions.get(ref), self.run_of(ref, parameters)
         if function is None:
             action = self.definition(Action, ref)

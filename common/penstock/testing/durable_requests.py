@@ -47,8 +47,9 @@ class DurableRequests:
         self.started: list[StartedExecution] = []
 
     async def carry_out(self, attempt: int | None, request: Request) -> Any:
-        """Carry out a request of an attempt, or of a child (None), and return its answer. Raises the errors that a worker raises, and LookupError for
-        the result of an action of which the test does not say what it does."""
+        """Carry out a request of an attempt, or of a child (None), and return its answer.
+
+        Raises the errors that a worker raises, and LookupError for the result of an action that the test does not replace."""
         if attempt is not None:
             self._memory.check(attempt)
         match request:
@@ -68,8 +69,8 @@ class DurableRequests:
     def _publish(self, request: Publish) -> UUID:
         trigger = self._memory.definition(Trigger, request.trigger)
         schema = None if trigger is None else trigger.payload_schema
-        given = {} if request.payload is None else request.payload
-        payload = orjson.loads(Schema(schema).check(given, what="payload", cap=PAYLOAD_CAP))
+        body = {} if request.payload is None else request.payload
+        payload = orjson.loads(Schema(schema).check(body, what="payload", cap=PAYLOAD_CAP))
         for event in self.published:
             if request.key is not None and (event.trigger, event.key) == (request.trigger, request.key):
                 if event.payload != payload:

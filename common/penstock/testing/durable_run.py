@@ -172,7 +172,9 @@ class DurableRun:
             root=ID,
         )
         log = RunLog(lambda _, line: self.log.append(line))
-        return Run(event, parameters, FakeAction(ref, returning(None), None), log, outgoing=LoopOutgoing(carry_out))
+        return Run(
+            event, parameters, FakeAction(ref, returning(None), None), log, outgoing=LoopOutgoing(carry_out)
+        )
 
     def _is_retried(self, action: Action[..., Any], outcome: Outcome) -> bool:
         error, policy = outcome.error, action.policies.retry

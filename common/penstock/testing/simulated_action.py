@@ -33,7 +33,7 @@ LOST = {"type": "WorkerLost", "message": "its worker was lost"}
 
 @dataclass(slots=True)
 class OutsideWait:
-    """What an attempt has got from outside: its outcome, which may come before the action returns `later`."""
+    """The reports of the system outside about an attempt. The outcome may come before the action returns `later`."""
 
     waits: bool = False
     heartbeat: float | None = None

@@ -100,7 +100,7 @@ class DurableExecution(ActionExecution):
             self._close_requests()
 
     async def _called(self, run: Run) -> Outcome:
-        """Run the attempt, whose steps find their run. Its body gets the refusals that it gets on a worker."""
+        """Run the attempt. Its steps find their run with `current()`. Its body gets the refusals that it gets on a worker."""
         assert self._requests is not None
         carry_out = self._requests.carry_out
 

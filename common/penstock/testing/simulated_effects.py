@@ -30,7 +30,7 @@ CALLBACKS = "https://simulation.invalid/callbacks/"
 
 @dataclass(slots=True)
 class _Burst:
-    """The open burst of starts with one debounce key, whose execution has not begun."""
+    """The open burst of starts with one debounce key. Its execution has not begun."""
 
     execution: Execution
     options: Mapping[str, Any]

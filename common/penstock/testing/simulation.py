@@ -117,9 +117,11 @@ class Simulation:
         return [SimulatedRun(execution) for execution in started]
 
     def call_back(self, address: str, body: Mapping[str, Any]) -> None:
-        """Send a report to an address of `current().callback()`, as the system outside does: `{"result": ...}`, `{"error": "..."}`,
-        `{"progress": 0.4}` or `{"heartbeat": True}`. An outcome that comes while the action still runs is kept until it returns
-        `later(...)`. Raises NotFound for another address, InvalidInput, and Conflict if the attempt is over."""
+        """Send a report to an address of `current().callback()`, as the system outside does.
+
+        It is `{"result": ...}`, `{"error": "..."}`, `{"progress": 0.4}` or `{"heartbeat": True}`. An outcome is kept while
+        the action still runs, until it returns `later(...)`. Raises NotFound for another address, InvalidInput, and Conflict
+        if the attempt is over."""
         execution, attempt = self._effects.called_back(address)
         assert isinstance(execution, ActionExecution)
         execution.take_report(attempt, Report.of(body))

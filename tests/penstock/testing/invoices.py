@@ -54,9 +54,7 @@ async def slow(invoice: int) -> str:
 async def burst(words: list[str], keep: str = "last") -> list[str]:
     return [
         str(
-            await current().start(
-                "invoices.note", {"word": word}, debounce="5s", debounce_key="n", keep=keep
-            )
+            await current().start("invoices.note", {"word": word}, debounce="5s", debounce_key="n", keep=keep)
         )
         for word in words
     ]

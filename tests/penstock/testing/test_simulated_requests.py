@@ -23,7 +23,11 @@ def test_published_event_and_start_play_on(simulation: Simulation) -> None:
     assert (event.trigger, event.payload, event.key) == ("invoices.paid", {"invoice": 7}, None)
     [receipt] = run.started
     assert (receipt.ref, receipt.result) == ("invoices.receipt", "receipt of 7")
-    assert [each.ref for each in simulation.runs] == ["invoices.collect", "invoices.book", "invoices.receipt"]
+    assert [started.ref for started in simulation.runs] == [
+        "invoices.collect",
+        "invoices.book",
+        "invoices.receipt",
+    ]
     assert simulation.runs[1].result == "booked 7"
     assert simulation.runs[2] == receipt
 
@@ -54,9 +58,11 @@ def test_transactional_publish_of_a_lost_worker_is_dropped(simulation: Simulatio
 
 def test_unknown_trigger_and_wrong_payload_fail_the_attempt(simulation: Simulation) -> None:
     run = simulation.run(invoices.misspelt, trigger="invoices.payed", payload={})
-    assert run.error and run.error["type"] == "NotFound"
+    assert run.error
+    assert run.error["type"] == "NotFound"
     run = simulation.run(invoices.misspelt, trigger="invoices.paid", payload={"invoice": "seven"})
-    assert run.error and run.error["type"] == "InvalidInput"
+    assert run.error
+    assert run.error["type"] == "InvalidInput"
 
 
 def test_plain_function_runs_with_the_blocking_twin(simulation: Simulation) -> None:
@@ -71,10 +77,11 @@ def test_run_waits_on_the_clock_of_the_simulation(simulation: Simulation) -> Non
     assert simulation.run(invoices.waits, invoice=1, timeout="1m").error["type"] == "TimeoutError"  # type: ignore[index]
 
 
-def test_run_raises_the_failure_of_what_it_ran(simulation: Simulation) -> None:
+def test_run_raises_the_failure_of_its_execution(simulation: Simulation) -> None:
     simulation.fake("invoices.slow", raises=OSError("down"))
     error = simulation.run(invoices.waits, invoice=1).error
-    assert error and error["type"] == "ExecutionFailed"
+    assert error
+    assert error["type"] == "ExecutionFailed"
     assert "OSError: down" in error["message"]
 
 
@@ -89,7 +96,7 @@ def test_debounced_starts_have_one_execution(simulation: Simulation, keep: str, 
     assert noted.result == word
 
 
-def test_callback_completes_what_waits(simulation: Simulation) -> None:
+def test_callback_completes_waiting_run(simulation: Simulation) -> None:
     run = simulation.start(invoices.build, ref="main")
     assert run.status == "waiting"
     [address] = invoices.ADDRESSES
@@ -146,7 +153,8 @@ def test_step_of_a_durable_function_publishes_and_starts(simulation: Simulation)
 
 def test_body_of_a_durable_function_is_told_to_use_a_step(simulation: Simulation) -> None:
     error = simulation.run(invoices.starts_in_body).error
-    assert error and error["type"] == "OutsideRun"
+    assert error
+    assert error["type"] == "OutsideRun"
     assert "ctx.step" in error["message"]
 
 

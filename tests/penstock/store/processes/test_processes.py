@@ -192,7 +192,9 @@ async def test_disowned_process_is_reaped_only_without_its_lock(stand: Stand) ->
     await process(stand, UUID(int=11), "killed", lock_key=1, unlocked="10 s", beat="5 minutes")
     await process(stand, UUID(int=12), "without a lock", beat="5 minutes")
     await process(stand, UUID(int=13), "later", lock_key=2, unlocked="10 s", beat="5 minutes")
-    await stand.sql("update process set locked_at = now() - interval '1 day', started_at = now() - interval '1 day'")
+    await stand.sql(
+        "update process set locked_at = now() - interval '1 day', started_at = now() - interval '1 day'"
+    )
     await stand.sql("update process set locked_at = now() + interval '1 day' where name = 'later'")
     assert await reap(stand) is None, "it may have lost its lock with the server"
     await processes.disown(stand.home.session(), time.time())
