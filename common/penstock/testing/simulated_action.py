@@ -238,7 +238,7 @@ class ActionExecution(Execution):
         self._ask({"prompt": f"outside: {options['id'] or 'callback'}", "timeout": options["timeout"]})
         self._expect_report()
         if self._outside.outcome is not None:
-            self._settle(self._outside.outcome, is_early=True)
+            self._end_outside(self._outside.outcome, is_early=True)
 
     def _expect_report(self) -> None:
         """Set the time by which the next progress or heartbeat has to come, if the action asked for them."""
@@ -269,13 +269,13 @@ class ActionExecution(Execution):
         if is_outcome:
             wait.outcome = report
             if wait.waits:
-                self.world.soon(lambda: self._settle(report, is_early=False))
+                self.world.soon(lambda: self._end_outside(report, is_early=False))
         else:
             if report.kind == "progress":
                 self.steps[-1].progress.append(Progress(float(report.value), report.text or ""))
             self._expect_report()
 
-    def _settle(self, report: Report, *, is_early: bool) -> None:
+    def _end_outside(self, report: Report, *, is_early: bool) -> None:
         """End the wait with an outcome. An error that came before the wait is not retried."""
         if self.ended:
             return

@@ -27,7 +27,7 @@ booked = Rule("invoices.booked", trigger=paid, action=book, params={"invoice": "
 @action(pack="invoices")
 async def collect(invoice: int, transactional: bool = False, fails: bool = False) -> str:
     run = current()
-    await run.publish("invoices.paid", {"invoice": invoice}, transactional=transactional)
+    await run.publish("invoices.paid", {"invoice": invoice}, transactional=transactional)  # type: ignore[call-overload]
     await run.start(receipt, {"invoice": invoice}, key=f"receipt-{invoice}")
     if fails:
         raise OSError("down")
