@@ -200,6 +200,7 @@ async def test_cancelling_a_running_execution_needs_no_heartbeat(house: Installa
     await house.until("select 1 from execution where id = $1 and status = 'running'", id)
     assert await house.client.cancel(id) == 1
     await house.until("select 1 from execution where id = $1 and status = 'cancelled'", id, seconds=10)
+    assert [attempt.outcome for attempt in await house.client.attempts(id)] == ["cancelled"]
     await house.sound()
 
 

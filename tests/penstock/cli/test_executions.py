@@ -44,7 +44,9 @@ async def test_they_can_be_chosen_by_status_and_action(house: Installation) -> N
     await house.apply(*shop.ALL)
     await house.client.start("shop.charge", {"order": 1})
     assert "shop.charge" in (await penstock("executions", "--status", "scheduled")).out
-    assert "There are none." in (await penstock("executions", "--status", "failed")).out
+    empty = (await penstock("executions", "--status", "failed")).out
+    assert "There are none. Tasks of workflows are left out: --children includes them." in empty
+    assert "left out" not in (await penstock("executions", "--status", "failed", "--children")).out
     assert "There are none." in (await penstock("executions", "--action", "shop.count")).out
     wrong = await penstock("executions", "--status", "done")
     assert wrong.code == 1
