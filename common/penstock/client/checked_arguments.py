@@ -16,8 +16,7 @@ from uuid import UUID
 from penstock.errors import InvalidInput
 from penstock.language.terms.action_ref import ActionCall
 from penstock.language.terms.column_ranges import MAX_AMOUNT
-from penstock.language.terms.durations import seconds
-from penstock.language.terms.options import Wrong
+from penstock.run.durations import HINT, WrongDuration, seconds
 
 T = TypeVar("T", bound=type)
 BIGGEST = 2**31 - 1
@@ -227,5 +226,5 @@ def timeout_seconds(timeout: float | timedelta | str | None) -> float | None:
     """Return a timeout in seconds, or None. Raises InvalidInput for a value that is not a duration."""
     try:
         return None if timeout is None else seconds(timeout)
-    except Wrong as wrong:
-        raise InvalidInput(f"the timeout {wrong}", hint=wrong.hint) from None
+    except WrongDuration as wrong:
+        raise InvalidInput(f"the timeout {wrong}", hint=HINT) from None
