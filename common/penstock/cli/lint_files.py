@@ -70,8 +70,8 @@ def print_faults(faults: Iterable[Fault], to: Console) -> None:
 
 
 def _faults_of_durable_functions(definitions: Definitions) -> list[Fault]:
-    """Return the faults of durable functions that read a clock or other outside state outside of their steps, or call methods
-    that the context does not have."""
+    """Return the faults of durable functions: unknown methods of the context, and clocks or other outside state that they
+    read outside of their steps."""
     functions = [
         item.function for item in definitions.actions.values() if item.durable and item.function is not None
     ]
