@@ -55,7 +55,9 @@ def as_one(errors: Sequence[DefinitionError]) -> DefinitionError:
     if len(errors) == 1:
         return errors[0]
     lines = [
-        error.message if "\n" in error.message or not error.hint else f"{error.message}. {error.hint}"
+        error.message
+        if "\n" in error.message or not error.hint
+        else f"{error.message.removesuffix('.')}. {error.hint}"
         for error in errors
     ]
     text = "\n".join(lines)

@@ -100,7 +100,8 @@ class Settings(BaseSettings):
     api_address: PublicAddress | None = None
     """The address of the API for browsers, such as `https://example.org/penstock`. It is the origin of its pages, and
     its path precedes their addresses. With `https` session cookies are sent over TLS only. Unset: the same, except on
-    a loopback address."""
+    a loopback address. Workers give it to callbacks and programs. The worker of `penstock dev` takes that of its own API
+    if it is unset."""
     trusted_proxies: Networks = ""
     """Addresses and networks of proxies, separated by commas, whose `X-Forwarded-For` names the caller. Unset: the
     header is ignored, and failed log-ins of all callers behind one proxy count together."""

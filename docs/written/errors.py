@@ -8,6 +8,7 @@ from functools import partial
 
 from penstock import errors
 from penstock.cli.explain_texts import TEXTS, Text
+from penstock.cli.reported_errors import REPORTED
 
 HEAD = """# Errors
 
@@ -33,6 +34,11 @@ FOOT = """
 
 What an action raises ends its attempt as `failed`, with the name of the class as `error.type`; the [retry policy](actions.md#retry) decides
 whether another attempt follows. These steer instead: `Retry`, `NonRetryable`, `Defer`, `AskInquiry` ([Python](python.md)).
+
+Executors and workflows report failures by a name, too. `penstock explain HttpStatus` tells more.
+
+| `error.type` | what it means | what to do |
+|---|---|---|
 """
 
 
@@ -47,7 +53,8 @@ def page() -> str:
         f"| [`{one.__name__}`](errors/{one.__name__}.md) | {_base(one)} | {_meaning(one)} |\n"
         for one in classes()
     )
-    return HEAD + "".join(rows) + FOOT
+    reported = (f"| `{name}` | {text.meaning} {text.why} | {text.do} |\n" for name, text in REPORTED.items())
+    return HEAD + "".join(rows) + FOOT + "".join(reported)
 
 
 def _meaning(one: type) -> str:

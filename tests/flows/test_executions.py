@@ -65,7 +65,14 @@ async def test_a_retry_follows_its_policy_and_every_attempt_is_kept(house: Insta
     attempts = await house.client.attempts(id)
     assert [(a.attempt, a.outcome) for a in attempts] == [(1, "failed"), (2, "failed"), (3, "completed")]
     assert [a.error and json.loads(a.error)["type"] for a in attempts] == [*["ConnectionError"] * 2, None]
-    moves = [(move.at, move.actor) for move in await house.client.history(id) if move.new == "running"]
+    history = await house.client.history(id)
+    assert [move.reason for move in history if move.new in ("requested", "completed")] == [
+        None,
+        *["retry after ConnectionError"] * 2,
+        None,
+    ]
+    assert (await house.client.get(id)).reason is None
+    moves = [(move.at, move.actor) for move in history if move.new == "running"]
     assert [(a.started_at, f"worker:{a.worker}") for a in attempts] == moves
     spans = [(a.started_at, a.ended_at, a.duration) for a in attempts]
     assert all(began and end and end - began == seconds for began, end, seconds in spans)
@@ -193,6 +200,7 @@ async def test_cancelling_a_running_execution_needs_no_heartbeat(house: Installa
     await house.until("select 1 from execution where id = $1 and status = 'running'", id)
     assert await house.client.cancel(id) == 1
     await house.until("select 1 from execution where id = $1 and status = 'cancelled'", id, seconds=10)
+    assert [attempt.outcome for attempt in await house.client.attempts(id)] == ["cancelled"]
     await house.sound()
 
 

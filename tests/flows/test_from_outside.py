@@ -74,12 +74,14 @@ async def test_callback_completes_once(house: Installation) -> None:
             assert (shown["progress"]["done"], shown["progress"]["text"]) == (0.25, "built")
             why = await house.client.why(id)
             assert "Waits for an outside system to complete it" in why.says
+            assert "It was 25% done: built." in why.says
             assert (await caller.post(path, json={"result": {"n": 7}})).json() == {"effect": "settled"}
             assert await house.client.result(id, timeout=20) == {"n": 7}
             assert (await caller.post(path, json={"result": {"n": 7}})).json() == {"effect": "same"}
             for other in ({"result": 8}, {"error": "no"}, {"progress": 0.5}):
                 assert (await caller.post(path, json=other)).status_code == 409
             assert await house.client.result(id, timeout=20) == {"n": 7}
+            assert [attempt.outcome for attempt in await house.client.attempts(id)] == ["completed"]
     await house.sound()
 
 
@@ -139,6 +141,7 @@ async def test_late_outcomes_are_refused(house: Installation) -> None:
         path = await path_of(house)
         await house.client.cancel(cancelled)
         await house.until("select 1 from execution where status = 'cancelled'")
+        assert [attempt.outcome for attempt in await house.client.attempts(cancelled)] == ["cancelled"]
         assert (await caller.post(path, json={"result": 1})).status_code == 409
         await house.client.start("outside.waits", {"timeout": 0.3})
         await house.until("select 1 from execution where status = 'timeout'")

@@ -26,9 +26,22 @@ def parse_value(word: str) -> Any:
 def parse_duration(option: str, word: str) -> float:
     """Return the value of an option such as `30s`, `5m` or `90` in seconds. Raises InvalidInput that names the option."""
     try:
-        return positive_seconds(word)
+        return positive_seconds(_number(word) or word)
     except Wrong as wrong:
         raise InvalidInput(f"{option} {wrong}", hint=wrong.hint) from None
+
+
+def parse_delay(option: str, word: str) -> float:
+    """Return the value of an option as parse_duration does; 0 is permitted."""
+    return 0.0 if _number(word) == 0 else parse_duration(option, word)
+
+
+def _number(word: str) -> float | None:
+    """Return a word that is a plain number, which is in seconds, or None."""
+    try:
+        return float(word)
+    except ValueError:
+        return None
 
 
 def parse_instant(option: str, word: str, zone: tzinfo = UTC) -> datetime:

@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import bulk_output, name_completion
-from penstock.cli.arguments import parse_duration, parse_instant, parse_params
+from penstock.cli.arguments import parse_delay, parse_instant, parse_params
 from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
@@ -117,7 +117,7 @@ def reschedule(
     if (at is None) == (in_ is None):
         raise InvalidInput("it needs an instant or a duration", hint="Give exactly one of --at and --in.")
     instant = None if at is None else parse_instant("--at", at)
-    delay = None if in_ is None else 0.0 if in_ == "0" else parse_duration("--in", in_)
+    delay = None if in_ is None else parse_delay("--in", in_)
     start = by_either(lambda client: client.reschedule(id, at=instant, delay=delay, by=by, reason=reason))
     if json:
         json_line({"id": id, "at": start})
@@ -165,7 +165,8 @@ def rerun(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A parameter to change, of one run. The value is JSON, or plain text. customer.name=Ada changes a part.",
+            help="A parameter to change, of one run. The value is JSON, or plain text. customer.name=Ada changes a part, and "
+            "lines[1].sku=ink a part of an element.",
         ),
     ] = None,
     unset: Annotated[

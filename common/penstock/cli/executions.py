@@ -67,7 +67,9 @@ def executions(
         ],
         empty="No executions yet. Start one with `penstock run ACTION`."
         if chosen == ExecutionFilter(children=children) and before is None
-        else "There are none.",
+        else "There are none."
+        if children
+        else "There are none. Tasks of workflows are left out: --children includes them.",
     )
     if len(rows) == limit:
         err.print(f"[dim]There may be more: penstock executions --before {rows[-1].id}[/dim]")

@@ -163,13 +163,16 @@ TEXTS: Mapping[str, Text] = {
     "OutsideRun": Text(
         why="`current()`, `ask()` or a sleep was called where no attempt runs: at import, in a test, in a thread that was started without "
         "its context.",
-        do="Call it inside an action. In tests let `simulation.run` run the action.",
+        do="Call it inside an action. In tests let `simulation.run` run the action, or `crash_everywhere` a durable function: "
+        "[testing](../../testing.md).",
         code="from penstock import current\n\ncurrent()",
     ),
     "AddressRefused": Text(
         why="An address that people gave leads into the network that the workers or executors stand in, or a redirect leads to something "
         "less safe.",
-        do="Where it is meant, put the address or its network on the list that the hint names: [configuration](../../configuration.md).",
+        do="Where it is meant, put the address or its network on the list that the hint names. HTTP actions have "
+        '`PENSTOCK_EXECUTORS=\'{"http": {"allow": ["10.1.2.3"]}}\'` at the workers, and subscriptions '
+        "`PENSTOCK_PRIVATE_SUBSCRIBERS` at the executors: [configuration](../../configuration.md).",
         message="hooks.internal is 10.1.2.3, which is not a public address\n"
         "hint:  If it is to be reached, put it or its network on PENSTOCK_PRIVATE_SUBSCRIBERS.",
     ),

@@ -24,14 +24,10 @@ def inquiries(
     listing(
         ["execution", "status", "asks", "question", "until", "answer"],
         rows,
-        lambda r: (r.execution_id, _status(r.status), r.assignee, r.prompt, r.due_at, r.response),
+        lambda r: (r.execution_id, r.status, r.assignee, r.prompt, r.due_at, r.response),
         json=json,
         empty="Nobody is asked anything.",
     )
-
-
-def _status(status: str) -> str:
-    return "open" if status == "created" else status
 
 
 def answer(

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from penstock.cli.output import Json, json_line, out
-from penstock.engine.durable.lint import nondeterminism
+from penstock.engine.durable.lint import nondeterminism, unknown_methods
 from penstock.language.loading import Definitions
 from penstock.language.loading import lint as loading
 from penstock.language.loading.likely_typos import likely_typos
@@ -44,9 +44,9 @@ def lint(
     looked = [loading.lint(name) for name in source]
     whole, faults = loading.joined([definitions for definitions, _ in looked])
     faults = [fault for _, reported in looked for fault in reported] + faults
-    if not faults and not alone:  # after faults, a missing definition may be one that could not be read
-        faults = loading.check(whole, load().executors)
-    faults += _nondeterminism(whole)
+    # After faults, a missing definition may be one that could not be read.
+    faults += loading.check(whole, None if faults or alone else load().executors)
+    faults += _faults_of_durable_functions(whole)
     reported = [*faults, *likely_typos(whole)]
     if json:
         for fault in reported:
@@ -69,12 +69,18 @@ def print_faults(faults: Iterable[Fault], to: Console) -> None:
             to.print(f"    [dim]{escape(fault.hint)}[/dim]", highlight=False)
 
 
-def _nondeterminism(definitions: Definitions) -> list[Fault]:
-    """Return the faults of durable functions that read a clock or other outside state outside of their steps."""
+def _faults_of_durable_functions(definitions: Definitions) -> list[Fault]:
+    """Return the faults of durable functions: unknown methods of the context, and clocks or other outside state that they
+    read outside of their steps."""
     functions = [
         item.function for item in definitions.actions.values() if item.durable and item.function is not None
     ]
-    return [
+    unknown = [
+        Fault(f"the context has no `{item.name}`", item.file, item.line, item.hint or None)
+        for function in functions
+        for item in unknown_methods(function)
+    ]
+    return unknown + [
         Fault(
             f"{item.call} may give something else when the run goes on",
             item.file,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, TypeVar
+from functools import cache
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
 from uuid import UUID
 
 import orjson
 import typer
+from pydantic import PlainSerializer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
@@ -83,8 +86,9 @@ err = VisibleConsole(stderr=True, soft_wrap=True, emoji=False)
 
 
 def json_line(value: Any) -> None:
-    """Print a JSON document on one line of standard output."""
-    document = orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
+    """Print a JSON document on one line of standard output. The fields of rows have the form that the API gives them."""
+    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS
+    document = orjson.dumps(value, default=_plain, option=options).decode()
     sys.stdout.write(visible_json(document) + "\n")
 
 
@@ -93,7 +97,30 @@ def _plain(value: Any) -> Any:
         return value.total_seconds()
     if isinstance(value, Mapping):
         return dict(value)
+    if dataclasses.is_dataclass(value):
+        serializers = _serializers(cast(type, type(value)))
+        fields_of_value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {name: serializers.get(name, _as_it_is)(item) for name, item in fields_of_value.items()}
     return str(value)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@cache
+def _serializers(kind: type) -> Mapping[str, Callable[[Any], Any]]:
+    """Return the serializers in the annotations of a dataclass, by field."""
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except NameError:  # a name that is imported for type checkers alone
+        return {}
+    return {
+        name: cast(Callable[[Any], Any], mark.func)
+        for name, hint in hints.items()
+        for mark in getattr(hint, "__metadata__", ())
+        if isinstance(mark, PlainSerializer)
+    }
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str = "Nothing.") -> None:

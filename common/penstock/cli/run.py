@@ -12,7 +12,7 @@ import typer
 from rich.markup import escape
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import label_option, parse_params
+from penstock.cli.arguments import label_option, parse_delay, parse_params
 from penstock.cli.chain_options import MaxDepth, MaxDescendants
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import by_either
@@ -44,16 +44,18 @@ def run(
     key: Annotated[
         str | None, typer.Option(help="Idempotency key: the same key gives the same execution.")
     ] = None,
-    delay: Annotated[float | None, typer.Option(min=0, help="Seconds to wait before it starts.")] = None,
+    delay: Annotated[
+        str | None, typer.Option(help="The time to wait before it starts: 90 (seconds), 30s, 5m.")
+    ] = None,
     priority: Annotated[
         int,
         typer.Option(help="The priority: higher starts first if executions wait for a limit or a worker."),
     ] = 0,
     timeout: Annotated[
-        float | None,
+        str | None,
         typer.Option(
-            min=0,
-            help="Seconds to wait for the result. After that the command ends, and the execution continues.",
+            help="The time to wait for the result: 90 (seconds), 30s, 5m. After that the command ends, and the execution "
+            "continues.",
         ),
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant of the execution.")] = "public",
@@ -91,19 +93,21 @@ def run(
     parameters = parse_params(params or [])
     secrets = {name: str(value) for name, value in parse_params(secret or []).items()}
 
+    delay_s = None if delay is None else parse_delay("--delay", delay)
+    timeout_s = None if timeout is None else parse_delay("--timeout", timeout)
     budgets = _budgets(budget or [])
     labels = label_option(label)
 
     async def work(client: AnyClient) -> tuple[UUID, Any]:
         id = await client.start(
-            ref, parameters, key=key, delay=delay, priority=priority, tenant=tenant, secrets=secrets,
+            ref, parameters, key=key, delay=delay_s, priority=priority, tenant=tenant, secrets=secrets,
             budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants, labels=labels,
             debounce=debounce, debounce_key=debounce_key, at_most=at_most, keep=keep,
         )  # fmt: skip
         if not wait:
             await _warn("it will wait", client, ref)
             return id, None
-        return id, await _result(client, ref, id, timeout)
+        return id, await _result(client, ref, id, timeout_s)
 
     id, result = by_either(work)
     if json:

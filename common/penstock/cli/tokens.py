@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from penstock.cli.arguments import parse_duration
+from penstock.cli.arguments import parse_delay, parse_duration
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, err, json_line, listing, out
 from penstock.operate import access
@@ -73,7 +73,7 @@ def rotate(
     json: Json = False,
 ) -> None:
     """Replace the secret of a token. The old secret stays valid for a while, so that the holder can change over."""
-    overlap_s = 0.0 if overlap == "0" else parse_duration("--overlap", overlap)
+    overlap_s = parse_delay("--overlap", overlap)
     token, secret = with_session(
         lambda session: access.rotate_token(session, name, overlap=overlap_s, seconds=_lifetime(expires))
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -135,8 +136,9 @@ def edited(
     changed: Mapping[str, Any],
     unset: Sequence[str],
 ) -> dict[str, Any]:
-    """Return the parameters `old` with other values, in the given order, and without those in `unset`. A name with dots is a
-    path into a parameter, unless a parameter has exactly that name. Raises InvalidInput."""
+    """Return the parameters `old` with other values, in the given order, and without those in `unset`.
+
+    A name with dots or indexes is a path into a parameter, unless a parameter has exactly that name. Raises InvalidInput."""
     new = copy.deepcopy(dict(old))
     parameters = {*properties, *old}
     for name, value in changed.items():
@@ -157,10 +159,13 @@ def edited(
     return new
 
 
+_INDEX = re.compile(r"\[(\d+)\]")
+
+
 def _path(name: str, parameters: set[str]) -> list[str]:
-    if name in parameters or name.partition(".")[0] not in parameters:
-        return [name]
-    return name.split(".")
+    """Return the path of a name such as `customer.name`, `lines.1.sku` or `lines[1].sku`."""
+    path = _INDEX.sub(r".\1", name).split(".")
+    return [name] if name in parameters or path[0] not in parameters else path
 
 
 def _place(params: dict[str, Any], path: Sequence[str], name: str, *, create: bool) -> tuple[Any, str | int]:

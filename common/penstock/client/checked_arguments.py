@@ -16,6 +16,7 @@ from uuid import UUID
 from penstock.errors import InvalidInput
 from penstock.language.terms.action_ref import ActionCall
 from penstock.language.terms.column_ranges import MAX_AMOUNT
+from penstock.run.durations import HINT, WrongDuration, seconds
 
 T = TypeVar("T", bound=type)
 BIGGEST = 2**31 - 1
@@ -136,8 +137,8 @@ KINDS: Mapping[str, _Kind] = {
     "Schedule": _Kind(_is_schedule, "a schedule", "Give Schedule(...)."),
 }
 """The checks, by the annotation of a parameter. `| None` permits None as well."""
-UNCHECKED = ("Any", "float | timedelta | None")
-"""The annotations of parameters that methods check themselves: values that are sent as JSON, delays, connections."""
+UNCHECKED = ("Any",)
+"""The annotations of parameters that methods check themselves: values that are sent as JSON, connections."""
 
 
 class _Parameters:
@@ -219,3 +220,11 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
         return await method(*arguments, **named)
 
     return cast(Callable[..., Any], call)
+
+
+def timeout_seconds(timeout: float | timedelta | str | None) -> float | None:
+    """Return a timeout in seconds, or None. Raises InvalidInput for a value that is not a duration."""
+    try:
+        return None if timeout is None else seconds(timeout)
+    except WrongDuration as wrong:
+        raise InvalidInput(f"the timeout {wrong}", hint=HINT) from None

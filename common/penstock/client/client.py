@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from penstock.client.checked_arguments import checks_arguments
+from penstock.client.checked_arguments import checks_arguments, timeout_seconds
 from penstock.client.start_and_wait import Startable, StartAndWatch, named_start
 from penstock.errors import InvalidInput
 from penstock.language.terms.action_ref import STARTER, ActionRef, Starter, open_starter
@@ -170,7 +170,7 @@ class Client(StartAndWatch):
         key: str | None = None,
         tenant: str = "public",
         priority: int = 0,
-        delay: float | timedelta | None = None,
+        delay: float | timedelta | str | None = None,
         at: datetime | None = None,
         expires_at: datetime | None = None,
         options: Mapping[str, Any] | None = None,
@@ -261,10 +261,10 @@ class Client(StartAndWatch):
 
     # -- results -------------------------------------------------------------------------------------------------
 
-    async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
-        """Wait for an execution to end, and return its result. Raises ExecutionFailed with its error, TimeoutError,
-        NotFound."""
-        return await self._watch.result(id, timeout=timeout)
+    async def result(self, id: UUID, *, timeout: float | timedelta | str | None = None) -> Any:
+        """Wait for an execution to end, at most `timeout` (60, "5m"), and return its result. Raises ExecutionFailed with
+        its error, TimeoutError, NotFound."""
+        return await self._watch.result(id, timeout=timeout_seconds(timeout))
 
     async def get(self, id: UUID) -> Execution:
         """Return the current state of an execution. Raises NotFound."""
@@ -320,7 +320,7 @@ class Client(StartAndWatch):
         id: UUID,
         *,
         at: datetime | None = None,
-        delay: float | timedelta | None = None,
+        delay: float | timedelta | str | None = None,
         by: str,
         reason: str | None = None,
     ) -> datetime:

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 
 from penstock import tracing
 from penstock.client.bulk import BulkOutcome
-from penstock.client.checked_arguments import checks_arguments
+from penstock.client.checked_arguments import checks_arguments, timeout_seconds
 from penstock.client.command_kinds import check_command
 from penstock.client.http_descriptions import described_execution
 from penstock.client.http_subjects import (
@@ -118,7 +118,7 @@ class HttpClient(StartAndWait):
         key: str | None = None,
         tenant: str = "public",
         priority: int = 0,
-        delay: float | timedelta | None = None,
+        delay: float | timedelta | str | None = None,
         at: datetime | None = None,
         expires_at: datetime | None = None,
         secrets: Mapping[str, str] | None = None,
@@ -170,9 +170,9 @@ class HttpClient(StartAndWait):
         body |= {name: bound for name, bound in bounds.items() if bound is not None}
         return UUID((await self._send("POST", "/events", body, key=key))["id"])
 
-    async def result(self, id: UUID, *, timeout: float | None = None) -> Any:
+    async def result(self, id: UUID, *, timeout: float | timedelta | str | None = None) -> Any:
         """Return the result, as `Client.result`: raises ExecutionFailed with its error, TimeoutError, NotFound."""
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(timeout_seconds(timeout)):
             while not (outcome := await self._get(f"/executions/{id}/result", wait=WAIT))["finished"]:
                 await asyncio.sleep(PAUSE)
         if outcome["status"] == COMPLETED:
@@ -198,7 +198,7 @@ class HttpClient(StartAndWait):
         id: UUID,
         *,
         at: datetime | None = None,
-        delay: float | timedelta | None = None,
+        delay: float | timedelta | str | None = None,
         by: str = "",
         reason: str | None = None,
     ) -> datetime:

@@ -26,10 +26,13 @@ from penstock.service.log_setup import configure_logging
 from penstock.service.ports import listening
 from penstock.service.process_secrecy import forget_secrets
 from penstock.settings import Settings
+from penstock.store.processes import processes
 from penstock.store.schema import migrate
 from penstock.store.session.database import Database
 
 FOREVER = 365 * 86_400.0
+REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+"""The address at which this machine reaches an API that listens on all addresses."""
 
 
 @dataclass(slots=True)
@@ -74,7 +77,7 @@ class LocalInstallation:
             self.worker.ask()
             self.worker = None
         if definitions.actions:
-            self.worker = self._serve("worker", self.settings.model_copy(update={"port": 0}))
+            self.worker = self._serve_worker()
         return changes
 
     def _serve(self, name: str, settings: Settings, *arguments: object) -> Stop:
@@ -82,6 +85,12 @@ class LocalInstallation:
         self._stops.append(stop)
         self.services.add(asyncio.create_task(service(name)(settings, stop, *arguments), name=name))
         return stop
+
+    def _serve_worker(self) -> Stop:
+        """Start a worker. It knows the address of the API beside it, for callbacks and programs, unless a setting names
+        another."""
+        address = self.settings.api_address or self.address
+        return self._serve("worker", self.settings.model_copy(update={"port": 0, "api_address": address}))
 
     async def stop(self) -> None:
         """Stop all services. Running work may end within its grace period."""
@@ -101,7 +110,7 @@ class LocalInstallation:
     @property
     def address(self) -> str:
         """Return the address of the pages and the API."""
-        host = self.settings.api_host
+        host = REACHED_AT.get(self.settings.api_host, self.settings.api_host)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.settings.api_port}"
 
     def show(self) -> bool:
@@ -129,6 +138,7 @@ class LocalInstallation:
         values = {name: value for name, value in (overrides or {}).items() if value is not None}
         async with AsyncExitStack() as stack:
             base = load()
+            server = None
             if apart or base.database_url is None:
                 server = await asyncio.to_thread(embedded.start, home.resolve(), fresh=fresh)
                 stack.push_async_callback(asyncio.to_thread, server.release)
@@ -146,7 +156,10 @@ class LocalInstallation:
             definitions = load_all(settings.modules)
             database = Database(settings, role="dev")
             try:
-                changes = await register(database.session(), definitions)
+                session = database.session()
+                if server is not None and server.alone_at is not None:
+                    await processes.disown(session, server.alone_at)
+                changes = await register(session, definitions)
             finally:
                 await database.close()
             local = cls(settings, definitions, changes, embedded="database_url" in values)
@@ -156,7 +169,7 @@ class LocalInstallation:
             # Only one service gets the configured port. The others of this process take any free port.
             beside = settings.model_copy(update={"port": 0})
             if definitions.actions:
-                local.worker = local._serve("worker", beside)
+                local.worker = local._serve_worker()
             local._serve("api", beside, listener)
             try:
                 await asyncio.sleep(0)

@@ -43,7 +43,7 @@ async def reschedule(
     session: Session,
     id: UUID,
     at: datetime | None,
-    delay: float | timedelta | None,
+    delay: float | timedelta | str | None,
     by: str,
     reason: str | None,
 ) -> tuple[Transaction, datetime]:

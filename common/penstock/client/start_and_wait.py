@@ -4,9 +4,10 @@ definition."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Union, overload
 
-from penstock.client.checked_arguments import check_options, checks_arguments
+from penstock.client.checked_arguments import check_options, checks_arguments, timeout_seconds
 from penstock.language.terms.action_ref import ActionCall, ActionRef
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ Startable = Typed[Any] | Untyped
 """The type of what can be started: a ref, an object with a ref, or an action with its parameters. Parameters beside an ActionCall
 are added to its own."""
 Parameters = Mapping[str, Any] | None
-Seconds = float | None
+Seconds = float | timedelta | str | None
 
 
 class Start(NamedTuple):
@@ -61,10 +62,10 @@ class StartAndWait:
         params: Mapping[str, Any] | None = None,
         /,
         *,
-        timeout: float | None = None,
+        timeout: float | timedelta | str | None = None,
         **options: Any,
     ) -> Any:
-        """Start an execution, and return its result. Wait at most `timeout` seconds. Takes the options of `start`, and
+        """Start an execution, and return its result. Wait at most `timeout` (60, "5m"). Takes the options of `start`, and
         raises the errors of `result`."""
         check_options(self.start, options)
         return await self._result_of(Start(target, params, options), timeout)
@@ -93,7 +94,7 @@ class StartAndWatch(StartAndWait):
         ref, params = named_start(start.target, start.params)
         with self._watch.expecting() as watcher:
             id = await self._submits.start(Request(ref, **start.options), params, None, watcher)
-            return await self._watch.result(id, timeout=timeout, named=watcher is not None)
+            return await self._watch.result(id, timeout=timeout_seconds(timeout), named=watcher is not None)
 
 
 class BlockingStartAndWait:
@@ -113,10 +114,10 @@ class BlockingStartAndWait:
         params: Mapping[str, Any] | None = None,
         /,
         *,
-        timeout: float | None = None,
+        timeout: float | timedelta | str | None = None,
         **options: Any,
     ) -> Any:
-        """Start an execution, and return its result. Wait at most `timeout` seconds. Takes the options of `start`, and
+        """Start an execution, and return its result. Wait at most `timeout` (60, "5m"). Takes the options of `start`, and
         raises the errors of `result`."""
         client: Any = self  # typed Any: attributes declared here would hide the types of the client's own
         return client._thread.wait(client._client.run(target, params, timeout=timeout, **options))

@@ -42,7 +42,7 @@ class Request:
     key: str | None = None
     tenant: str = "public"
     priority: int = 0
-    delay: float | timedelta | None = None
+    delay: float | timedelta | str | None = None
     at: datetime | None = None
     expires_at: datetime | None = None
     options: Mapping[str, Any] | None = None
@@ -88,7 +88,7 @@ class Starts:
         check_tenant(request.tenant)
         if request.key is not None:
             check_name(request.key, "the key")
-        _check_options(request)
+        check_start_options(request)
         target = self._targets.get(ref) or await self._look_up(ref)
         cap = session.settings.payload_cap
         try:
@@ -155,7 +155,7 @@ def check_priority(priority: Any) -> None:
         )
 
 
-def _check_options(request: Request) -> None:
+def check_start_options(request: Request) -> None:
     """Raise InvalidInput for options that no column could hold."""
     check_priority(request.priority)
     if request.delay is not None and request.at is not None:
@@ -199,7 +199,7 @@ def _options(request: Request) -> str | None:
     for name in ("max_depth", "max_descendants"):
         if (bound := getattr(request, name)) is not None:
             options[name] = check_bound(name, bound)
-    if (debounce := _debounce(request)) is not None:
+    if (debounce := debounce_options(request)) is not None:
         options["debounce"] = debounce
     if request.labels:
         try:
@@ -209,7 +209,7 @@ def _options(request: Request) -> str | None:
     return orjson.dumps(options).decode() if options else None
 
 
-def _debounce(request: Request) -> dict[str, Any] | None:
+def debounce_options(request: Request) -> dict[str, Any] | None:
     """Return the debounce options as they are stored, or None. Raises InvalidInput."""
     if request.debounce is None:
         if request.debounce_key is not None or request.at_most is not None or request.keep != "last":

@@ -136,7 +136,7 @@ def _outcome(row: WaitingAttempt | None, outcome: Report, cap: int) -> Ending:
                 f"the result cannot be stored: {encoded.error.message}", hint="Send a smaller one, as JSON."
             )
         return ending_of(encoded, RetryPolicy(max_attempts=1), 0)
-    error = _error(outcome.value)
+    error = outside_error(outcome.value)
     if row is None:
         policy, failures = RetryPolicy(max_attempts=1), 0
     else:
@@ -149,7 +149,8 @@ def _outcome(row: WaitingAttempt | None, outcome: Report, cap: int) -> Ending:
     return ending
 
 
-def _error(value: Any) -> TaskError:
+def outside_error(value: Any) -> TaskError:
+    """Return the error of a report. Raises InvalidInput for a value of another form."""
     if isinstance(value, str):
         return TaskError("OutsideError", value)
     if isinstance(value, Mapping):

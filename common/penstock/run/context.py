@@ -14,9 +14,10 @@ from decimal import Decimal
 from typing import Any, Literal, Protocol, TypeVar, overload
 from uuid import UUID
 
-from penstock.errors import OutsideRun
+from penstock.errors import InvalidInput, OutsideRun
 from penstock.run.action_call import ActionCall
 from penstock.run.costs import cost_amount
+from penstock.run.durations import HINT, Span, WrongDuration, seconds
 from penstock.run.outgoing import AwaitResult, Callback, Outgoing, Publish, Start
 from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run
@@ -170,11 +171,11 @@ class RunContext:
         *,
         key: str | None = None,
         priority: int = 0,
-        delay: float | timedelta | None = None,
+        delay: Span | None = None,
         at: datetime | None = None,
-        debounce: float | timedelta | str | None = None,
+        debounce: Span | None = None,
         debounce_key: str | None = None,
-        at_most: float | timedelta | str | None = None,
+        at_most: Span | None = None,
         keep: str = "last",
         transactional: Literal[False] = False,
     ) -> UUID: ...
@@ -186,11 +187,11 @@ class RunContext:
         *,
         key: str | None = None,
         priority: int = 0,
-        delay: float | timedelta | None = None,
+        delay: Span | None = None,
         at: datetime | None = None,
-        debounce: float | timedelta | str | None = None,
+        debounce: Span | None = None,
         debounce_key: str | None = None,
-        at_most: float | timedelta | str | None = None,
+        at_most: Span | None = None,
         keep: str = "last",
         transactional: Literal[True],
     ) -> None: ...
@@ -201,11 +202,11 @@ class RunContext:
         *,
         key: str | None = None,
         priority: int = 0,
-        delay: float | timedelta | None = None,
+        delay: Span | None = None,
         at: datetime | None = None,
-        debounce: float | timedelta | str | None = None,
+        debounce: Span | None = None,
         debounce_key: str | None = None,
-        at_most: float | timedelta | str | None = None,
+        at_most: Span | None = None,
         keep: str = "last",
         transactional: bool = False,
     ) -> UUID | None:
@@ -213,7 +214,7 @@ class RunContext:
         on by itself, whatever becomes of this execution, which `penstock show` names as its starter.
 
         A second start with the same `key` returns the same execution. Pass a key in an action that may be retried.
-        `delay` (seconds) or `at` put off the start. `transactional` as in `publish`. `debounce`, `debounce_key`, `at_most`
+        `delay` (90, "5m") or `at` put off the start. `transactional` as in `publish`. `debounce`, `debounce_key`, `at_most`
         and `keep` as in `Client.start`: all starts of a burst have one execution.
 
         Raises NotFound for an unknown action, InvalidInput for wrong parameters, Conflict if the parameters of the key
@@ -231,7 +232,7 @@ class RunContext:
         target: ActionCall[R],
         params: Parameters = None,
         *,
-        timeout: float | None = None,
+        timeout: Span | None = None,
         key: str | None = None,
         priority: int = 0,
     ) -> R: ...
@@ -241,7 +242,7 @@ class RunContext:
         target: Target,
         params: Parameters = None,
         *,
-        timeout: float | None = None,
+        timeout: Span | None = None,
         key: str | None = None,
         priority: int = 0,
     ) -> Any: ...
@@ -250,11 +251,11 @@ class RunContext:
         target: Target,
         params: Parameters = None,
         *,
-        timeout: float | None = None,
+        timeout: Span | None = None,
         key: str | None = None,
         priority: int = 0,
     ) -> Any:
-        """Start an execution as `start` does, and return its result. Wait at most `timeout` seconds.
+        """Start an execution as `start` does, and return its result. Wait at most `timeout` (60, "5m").
 
         This attempt keeps its slot meanwhile. A durable function (`ctx.run`) gives its slot back for a long wait. The
         started execution needs a slot too: an action that runs itself, or others of its route, needs more than one.
@@ -263,7 +264,7 @@ class RunContext:
         """
         outgoing = _outgoing(self._run)
         id: UUID = await outgoing.send(_start(target, params, key, priority))
-        return await outgoing.send(AwaitResult(id, timeout))
+        return await outgoing.send(AwaitResult(id, _timeout(timeout)))
 
     async def callback(self) -> str:
         """Return a signed address by which something outside completes this attempt, once. Pass it on, and then
@@ -341,11 +342,11 @@ class SyncRunContext:
         *,
         key: str | None = None,
         priority: int = 0,
-        delay: float | timedelta | None = None,
+        delay: Span | None = None,
         at: datetime | None = None,
-        debounce: float | timedelta | str | None = None,
+        debounce: Span | None = None,
         debounce_key: str | None = None,
-        at_most: float | timedelta | str | None = None,
+        at_most: Span | None = None,
         keep: str = "last",
         transactional: bool = False,
     ) -> UUID | None:
@@ -361,13 +362,13 @@ class SyncRunContext:
         target: Target,
         params: Parameters = None,
         *,
-        timeout: float | None = None,
+        timeout: Span | None = None,
         key: str | None = None,
         priority: int = 0,
     ) -> Any:
         """Start an execution and return its result, as `RunContext.run` does."""
         id: UUID = self._send(_start(target, params, key, priority))
-        return self._send(AwaitResult(id, timeout))
+        return self._send(AwaitResult(id, _timeout(timeout)))
 
 
 def _start(
@@ -375,27 +376,43 @@ def _start(
     params: Parameters,
     key: str | None,
     priority: int,
-    delay: float | timedelta | None = None,
+    delay: Span | None = None,
     at: datetime | None = None,
     transactional: bool = False,
-    debounce: float | timedelta | str | None = None,
+    debounce: Span | None = None,
     debounce_key: str | None = None,
-    at_most: float | timedelta | str | None = None,
+    at_most: Span | None = None,
     keep: str = "last",
 ) -> Start:
     if isinstance(target, ActionCall):
         ref, params = target.ref, {**target.parameters, **(params or {})}
     else:
         ref = target if isinstance(target, str) else target.ref
-    if isinstance(delay, timedelta):
-        delay = delay.total_seconds()
-    if isinstance(debounce, timedelta):
-        debounce = debounce.total_seconds()
-    if isinstance(at_most, timedelta):
-        at_most = at_most.total_seconds()
     return Start(
-        ref, params or {}, key, priority, delay, at, transactional, debounce, debounce_key, at_most, keep
+        ref,
+        params or {},
+        key,
+        priority,
+        _plain(delay),
+        at,
+        transactional,
+        _plain(debounce),
+        debounce_key,
+        _plain(at_most),
+        keep,
     )
+
+
+def _plain(duration: Span | None) -> float | str | None:
+    """Return a duration in a form that is also JSON."""
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration
+
+
+def _timeout(duration: Span | None) -> float | None:
+    try:
+        return None if duration is None else seconds(duration)
+    except WrongDuration as wrong:
+        raise InvalidInput(f"the timeout {wrong}", hint=HINT) from None
 
 
 def _outgoing(run: Run) -> Outgoing:

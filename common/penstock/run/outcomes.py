@@ -59,7 +59,7 @@ class TaskError:
         try:
             message = str(error)
             if isinstance(error, PenstockError) and error.hint:
-                message = f"{message}. {error.hint}"
+                message = f"{message.removesuffix('.')}. {error.hint}"
         except Exception as unprintable:
             message = f"<str() of the error failed with {type(unprintable).__name__}>"
         return cls(
@@ -168,6 +168,12 @@ class Outcome:
     @classmethod
     def failed(cls, error: TaskError | BaseException) -> Outcome:
         return cls("failed", error=error if isinstance(error, TaskError) else TaskError.of(error))
+
+    @classmethod
+    def refused(cls, error: Exception, *, retryable: bool | None = None) -> Outcome:
+        """Return the outcome of an action without code that failed with `error` of its executor. It has no traceback, which
+        would show the executor's code alone."""
+        return cls("failed", error=replace(TaskError.of(error, retryable=retryable), traceback=""))
 
     @classmethod
     def timed_out(cls, seconds: float) -> Outcome:

@@ -31,14 +31,14 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A request to start an execution. `delay` is in seconds. `transactional` as in Publish. `debounce` and `at_most` are in
-    seconds, or texts such as "5s"."""
+    """A request to start an execution. `transactional` as in Publish. `delay`, `debounce` and `at_most` are in seconds, or
+    texts such as "5s"."""
 
     ref: str
     params: Mapping[str, Any]
     key: str | None = None
     priority: int = 0
-    delay: float | None = None
+    delay: float | str | None = None
     at: datetime | None = None
     transactional: bool = False
     debounce: float | str | None = None
@@ -99,7 +99,7 @@ class LoopOutgoing:
         if self._is_in_thread_of_loop():
             raise OutsideRun(
                 "the body of a durable function is replayed, and neither publishes nor starts by itself",
-                hint="Call `ctx.start` or `ctx.run`, or publish in a step: `await ctx.step('publish', publish_it)`.",
+                hint="Publish and start in a step, `await ctx.step('publish', publish_it)`, or run a child with `ctx.run`.",
             )
         # A coroutine function of the thread executor has an event loop of its own.
         return await asyncio.wrap_future(

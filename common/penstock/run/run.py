@@ -97,7 +97,7 @@ class Run:
     """The W3C trace context (`traceparent`, `tracestate`) for outgoing calls of the executor. Empty if the run is not
     traced."""
     outgoing: Outgoing | None = None
-    """The way to publish events and start executions from inside the action. None on the machines of a cluster and in tests."""
+    """The way to publish events and start executions from inside the action. None on the machines of a cluster."""
     secrets: Mapping[str, str] = field(default_factory=dict)
     """The stored secrets that the action's options name, by the names that its templates use."""
     api_address: str | None = None

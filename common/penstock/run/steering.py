@@ -21,6 +21,8 @@ from typing import Any
 
 from penstock.errors import OutsideRun
 from penstock.run.context import CURRENT
+from penstock.run.durations import HINT, Span, WrongDuration
+from penstock.run.durations import seconds as seconds_of
 
 
 class Steering(Exception):
@@ -30,10 +32,10 @@ class Steering(Exception):
 class Retry(Steering):
     """Retry the attempt, even if the retry policy does not list the error. The number of attempts stays bounded.
 
-    `after` is in seconds. None leaves the delay to the retry policy.
+    `after` is a duration: seconds, or a text such as "5s". None leaves the delay to the retry policy.
     """
 
-    def __init__(self, after: float | timedelta | None = None, message: str = "") -> None:
+    def __init__(self, after: Span | None = None, message: str = "") -> None:
         super().__init__(message or "the action asked for a retry")
         self.after = None if after is None else _seconds(after, "after")
 
@@ -46,22 +48,22 @@ class NonRetryable(Steering):
 
 
 class Defer(Steering):
-    """Run the action again from its start, at `until` (an aware datetime) or in `delay` seconds, on the database's
+    """Run the action again from its start, at `until` (an aware datetime) or after `delay` (90, "5m"), on the database's
     clock.
 
     `state` is JSON that the next run reads as `current().state`.
     """
 
     def __init__(
-        self, *, until: datetime | None = None, delay: float | timedelta | None = None, state: Any = None
+        self, *, until: datetime | None = None, delay: Span | None = None, state: Any = None
     ) -> None:
         if (until is None) == (delay is None):
             raise TypeError("Defer takes exactly one of until and delay")
         if until is not None and until.tzinfo is None:
             raise ValueError("Defer(until=...) needs a datetime with a time zone")
-        super().__init__(f"deferred until {until}" if until is not None else f"deferred for {delay} s")
         self.until = until
         self.delay = None if delay is None else _seconds(delay, "delay")
+        super().__init__(f"deferred for {self.delay:g} s" if until is None else f"deferred until {until}")
         self.carry: dict[str, Any] = {**_carried(), "state": state}
 
 
@@ -69,7 +71,7 @@ class AskInquiry(Steering):
     """Wait for a human's answer, without holding a worker. The answer becomes the result of this execution.
 
     With `resume` the action instead runs again from its start, and finds all its answers in `current().answers`.
-    `schema` is a JSON Schema for the answer. After `timeout` seconds `default` is the answer, or without one the
+    `schema` is a JSON Schema for the answer. After `timeout` (90, "1d") `default` is the answer, or without one the
     execution ends as `timeout`.
     """
 
@@ -79,7 +81,7 @@ class AskInquiry(Steering):
         *,
         schema: Mapping[str, Any] | None = None,
         assignee: str | None = None,
-        timeout: float | timedelta | None = None,
+        timeout: Span | None = None,
         default: Any = None,
         resume: bool = False,
     ) -> None:
@@ -99,8 +101,8 @@ class Later(Steering):
     """Wait until something outside completes this execution, without holding a worker or a slot.
 
     `id` is the id by which a webhook completes it (`completes`), unique in the tenant. Without one, only the address of
-    `current().callback()` does. After `timeout` seconds the execution ends as `timeout`, and also if `heartbeat` seconds
-    pass without a progress or a heartbeat. The action does not run again, unless it is failed from outside and its retry
+    `current().callback()` does. After `timeout` (90, "2d") the execution ends as `timeout`, and also if `heartbeat`
+    passes without a progress or a heartbeat. The action does not run again, unless it is failed from outside and its retry
     policy allows another attempt.
     """
 
@@ -108,8 +110,8 @@ class Later(Steering):
         self,
         id: str | None = None,
         *,
-        timeout: float | timedelta | None = None,
-        heartbeat: float | timedelta | None = None,
+        timeout: Span | None = None,
+        heartbeat: Span | None = None,
     ) -> None:
         super().__init__(f"waits for {id or 'its callback'}")
         if id is not None and (not isinstance(id, str) or not 0 < len(id) <= 1000):
@@ -124,10 +126,10 @@ class Later(Steering):
 def later(
     id: str | None = None,
     *,
-    timeout: float | timedelta | None = None,
-    heartbeat: float | timedelta | None = None,
+    timeout: Span | None = None,
+    heartbeat: Span | None = None,
 ) -> Later:
-    """Return a Later with these options: `return later("gh:run:123", timeout=172800)`."""
+    """Return a Later with these options: `return later("gh:run:123", timeout="2d")`."""
     return Later(id, timeout=timeout, heartbeat=heartbeat)
 
 
@@ -136,7 +138,7 @@ async def ask(
     *,
     schema: Mapping[str, Any] | None = None,
     assignee: str | None = None,
-    timeout: float | timedelta | None = None,
+    timeout: Span | None = None,
     default: Any = None,
 ) -> Any:
     """Ask a human, with the options of AskInquiry, and return the answer. The first call puts the action off. When the
@@ -158,7 +160,7 @@ async def ask(
     raise AskInquiry(prompt, schema=schema, assignee=assignee, timeout=timeout, default=default, resume=True)
 
 
-def sleep(seconds: float | timedelta) -> None:
+def sleep(seconds: Span) -> None:
     """Sleep durably. The first call defers the action. When the action runs again, the call returns at once.
 
     Sleeps are told apart by their order, so call them in the same order in every run. Raises Defer.
@@ -177,9 +179,9 @@ def sleep(seconds: float | timedelta) -> None:
 
 
 async def defer_until(
-    condition: datetime | Callable[[], bool | Awaitable[bool]], *, every: float | timedelta = 10.0
+    condition: datetime | Callable[[], bool | Awaitable[bool]], *, every: Span = 10.0
 ) -> None:
-    """Continue once `condition()` is true, and until then defer the action for `every` seconds at a time.
+    """Continue once `condition()` is true, and until then defer the action for `every` at a time.
 
     If `condition` is an instant (an aware datetime), continue once it has passed. Raises Defer.
     """
@@ -203,10 +205,10 @@ def _carried() -> dict[str, Any]:
     return {} if run is None else dict(run.carry)
 
 
-def _seconds(value: float | timedelta, name: str) -> float:
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"{name} is a number of seconds or a timedelta, not {value!r}")
-    if not 0 <= seconds < float("inf"):
-        raise ValueError(f"{name} must be a finite number of seconds, at least 0, not {value!r}")
-    return float(seconds)
+def _seconds(value: Span, name: str) -> float:
+    try:
+        return float(seconds_of(value))
+    except WrongDuration as wrong:
+        is_typed = isinstance(value, int | float | str | timedelta) and not isinstance(value, bool)
+        kind = ValueError if is_typed else TypeError
+        raise kind(f"{name} {wrong}. {HINT}") from None

@@ -62,12 +62,16 @@ def trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
+ALLOW_LIST = """the allow-list of the workers: PENSTOCK_EXECUTORS='{"http": {"allow": ["10.1.2.3"]}}'"""
+"""The list of the http executor, as errors name it."""
+
+
 class Addresses:
     """The reachable addresses. `allowed` are host names (exact, or `*.example.org`), addresses and networks that may
     be reached although they are private. `named` is the name of that list in errors. Raises ConfigurationError for an
     invalid entry."""
 
-    def __init__(self, allowed: Iterable[str] = (), named: str = "the http executor's allow-list") -> None:
+    def __init__(self, allowed: Iterable[str] = (), named: str = ALLOW_LIST) -> None:
         self._named_list = named
         self._networks: list[Network] = []
         self._names: set[str] = set()
@@ -103,7 +107,9 @@ class Addresses:
             refused = any(inner in network for network in REFUSED)
         if refused:
             raise AddressRefused(
-                f"{host} is {address}, which is not a public address",
+                f"{host} is {address}, which is not a public address"
+                if host != str(address)
+                else f"{host} is not a public address",
                 hint=f"If it is to be reached, put it or its network on {self._named_list}.",
             )
 

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from penstock.language.rules.trial import Played, PlayedMatch, evaluate, play, try_rule
 from penstock.testing.crash_everywhere import crash_everywhere
+from penstock.testing.durable_requests import StartedExecution
 from penstock.testing.durable_run import DurableRun
 from penstock.testing.simulated_run import SimulatedRun
 from penstock.testing.simulation import Simulation
 from penstock.testing.steps import Step
+from penstock.testing.world import PublishedEvent
 
 __all__ = [
     "DurableRun",
     "Played",
     "PlayedMatch",
+    "PublishedEvent",
     "SimulatedRun",
     "Simulation",
+    "StartedExecution",
     "Step",
     "crash_everywhere",
     "evaluate",

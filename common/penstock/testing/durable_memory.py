@@ -8,7 +8,7 @@ import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
@@ -36,8 +36,11 @@ from penstock.errors import ClaimLost
 from penstock.language.definitions.action import Action
 from penstock.language.terms.ids import new_id
 from penstock.run import results
+from penstock.run.context import CURRENT, Named
 from penstock.run.outcomes import TaskError
+from penstock.run.run import Run
 
+D = TypeVar("D", bound=Named)
 Commit = Callable[[list[Record], Callable[[], None]], None]
 
 
@@ -52,6 +55,8 @@ class Memory:
         self.signals: list[tuple[datetime, Key, Any]] = []
         self.functions: dict[str, Callable[..., Any]] = {}
         self.modules: list[Mapping[str, Any]] = []
+        self.run_of: Callable[[str, Mapping[str, Any]], Run | None] = lambda ref, parameters: None
+        """The run that the function of a child finds with `current()`."""
         self.cancelled_at: datetime | None = None
         self.failures = 0
         self._running: dict[Key, ChildStart] = {}
@@ -60,6 +65,11 @@ class Memory:
         self.ends_as: str | None = None
         self._commit = commit
         self._attempt = 0
+
+    @property
+    def attempt(self) -> int:
+        """Return the number of the current attempt, from 1."""
+        return self._attempt
 
     def begin(self) -> AttemptMemory:
         """Begin the next attempt. Earlier attempts are over, and their further writes are refused."""
@@ -149,32 +159,49 @@ class Memory:
     async def _run(self, start: ChildStart, child: Child) -> None:
         try:
             if start.record.kind == MAP:
-                value: Any = [await self._call(start.target, item) for item in start.parameters["items"]]
+                value: Any = [await self.call(start.target, item) for item in start.parameters["items"]]
             else:
-                value = await self._call(start.target, start.parameters)
-            child.status, child.result = COMPLETED, results.encode(value).decode()
+                value = await self.call(start.target, start.parameters)
+            child.status, child.result = COMPLETED, orjson.dumps(value).decode()
         except Exception as error:
             failure = TaskError.of(error)
             child.status = FAILED
             child.error = orjson.dumps({"type": failure.type, "message": failure.message}).decode()
         child.ended, child.at = True, self.now
 
-    async def _call(self, ref: str, parameters: Mapping[str, Any]) -> Any:
-        function = self.functions.get(ref)
-        if function is None:
-            action = self._action(ref)
-            function, parameters = action, action.bind(parameters)
-        value = function(**parameters)
-        return await value if inspect.isawaitable(value) else value
+    async def call(self, ref: str, parameters: Mapping[str, Any]) -> Any:
+        """Call the function of an action, as another worker would, with a run of its own, and return its result.
 
-    def _action(self, ref: str) -> Action[..., Any]:
+        Raises LookupError if the test does not say what the action does."""
+        function, run = self.functions.get(ref), self.run_of(ref, parameters)
+        if function is None:
+            action = self.definition(Action, ref)
+            if action is None or action.durable:
+                raise LookupError(self.lacks(ref))
+            function, parameters = action, action.bind(parameters)
+        token = CURRENT.set(run)
+        try:
+            value = function(**parameters)
+            value = await value if inspect.isawaitable(value) else value
+        finally:
+            CURRENT.reset(token)
+        return orjson.loads(results.encode(value))
+
+    def knows(self, ref: str) -> bool:
+        """Return whether the test says what an action does."""
+        action = self.definition(Action, ref)
+        return ref in self.functions or (action is not None and not action.durable)
+
+    def lacks(self, ref: str) -> str:
+        return f"the test does not say what {ref} does: run.child({ref!r}, lambda **parameters: ...)"
+
+    def definition(self, kind: type[D], ref: str) -> D | None:
+        """Return the definition with this ref in the modules of the run, or None."""
         for names in self.modules:
             for value in names.values():
-                if isinstance(value, Action) and value.ref == ref and not value.durable:
+                if isinstance(value, kind) and value.ref == ref:
                     return value
-        raise LookupError(
-            f"the test does not say what {ref} does: run.child({ref!r}, lambda **parameters: ...)"
-        )
+        return None
 
     def fail(self, error: TaskError) -> None:
         """Record that the attempt failed and is retried."""

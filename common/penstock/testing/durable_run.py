@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import orjson
 
-from penstock.engine.durable.context import Span
 from penstock.engine.durable.drive import Attempt
 from penstock.engine.durable.journal import signal_key, state_key
 from penstock.engine.durable.records import SIGNAL, Record
-from penstock.errors import ClaimLost, ExecutionFailed
+from penstock.errors import ClaimLost, ExecutionFailed, InvalidInput
 from penstock.language.definitions.action import Action
 from penstock.language.terms.durations import seconds
+from penstock.language.terms.ids import new_id
+from penstock.run.calls import call
+from penstock.run.durations import Span
 from penstock.run.outcomes import Outcome
+from penstock.run.outgoing import LoopOutgoing, Request
 from penstock.run.results import RESULT_LIMIT
+from penstock.run.run import Run, TaskReadyEvent
+from penstock.run.run_log import RunLog
 from penstock.testing.durable_memory import Memory
+from penstock.testing.durable_requests import DurableRequests, StartedExecution
+from penstock.testing.fakes import FakeAction, returning
+from penstock.testing.world import PublishedEvent
 
+ID = UUID(int=1)
+"""The id of the execution, in every attempt and every test."""
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 MOST_ATTEMPTS = 10_000
 
@@ -35,9 +46,23 @@ class DurableRun:
     attempts: int = field(default=0, init=False)
     crashed: str = field(default="", init=False)
     """The record before or after which the run was crashed."""
+    log: list[str] = field(default_factory=list, init=False)
+    """The lines that the function and its steps logged, in all attempts."""
 
     def __post_init__(self) -> None:
         self._memory = Memory(BEGIN, self._commit)
+        self._memory.run_of = lambda ref, parameters: self._new_run(new_id(), ref, None, parameters)
+        self._requests = DurableRequests(self._memory)
+
+    @property
+    def published(self) -> list[PublishedEvent]:
+        """Return the events that steps published (`current().publish`), in order. A crash undoes none."""
+        return list(self._requests.published)
+
+    @property
+    def started(self) -> list[StartedExecution]:
+        """Return the executions that steps started (`current().start` and `run`), in order. A crash undoes none."""
+        return list(self._requests.started)
 
     def answer(self, value: Any, *, name: str = "ask", after: Span = 0) -> None:
         """Declare the answer to `ctx.ask(..., name=name)`, which comes once `after` has passed since the question.
@@ -87,20 +112,20 @@ class DurableRun:
 
     async def __call__(self, action: Action[..., Any], /, **parameters: Any) -> Any:
         """Run the durable function, with all attempts that it needs. Return its result, converted to JSON and back.
-        Raises ExecutionFailed."""
-        function = action.function
-        assert function is not None, "a durable action has a function"
+        Raises ExecutionFailed, and InvalidInput for anything but a durable function."""
+        function = _durable_function(action)
         self._memory.modules.append(function.__globals__)
-        arguments = action.bind(orjson.loads(orjson.dumps(parameters)))
+        parameters = orjson.loads(orjson.dumps(parameters))
+        action.bind(parameters)
         for _ in range(MOST_ATTEMPTS):
             self.attempts += 1
-            outcome = await self._attempt(action, function, arguments)
+            outcome = await self._attempt(action, function, parameters)
             if outcome is not None:
                 return _result(action, outcome)
         raise AssertionError(f"{action.ref} has not ended after {MOST_ATTEMPTS} attempts")
 
     async def _attempt(
-        self, action: Action[..., Any], function: Callable[..., Any], arguments: dict[str, Any]
+        self, action: Action[..., Any], function: Callable[..., Any], parameters: dict[str, Any]
     ) -> Outcome | None:
         """Run an attempt. Return the outcome of the run, or None if another attempt follows."""
         attempt = Attempt(
@@ -111,10 +136,14 @@ class DurableRun:
             grace=10.0,
             retried=lambda outcome: self._is_retried(action, outcome),
         )
+        run = self._run(action, parameters)
+        run.durable = attempt.run
         try:
-            outcome = await attempt.run(arguments)
+            outcome = await call(run)
         except ClaimLost:
             return None
+        finally:
+            run.durable = None  # the tasks of the attempt hold the run, which must not hold the attempt
         if outcome.kind == "suspended":
             self._memory.move_on(outcome.awaited or {})
             return None
@@ -122,6 +151,30 @@ class DurableRun:
             self._memory.fail(outcome.error)
             return None
         return outcome
+
+    def _run(self, action: Action[..., Any], parameters: Mapping[str, Any]) -> Run:
+        run = self._new_run(ID, action.ref, self._memory.attempt, parameters)
+        run.action, run.event.max_attempts = action, action.policies.retry.max_attempts
+        return run
+
+    def _new_run(self, id: UUID, ref: str, attempt: int | None, parameters: Mapping[str, Any]) -> Run:
+        """Return the run that a function finds with `current()`. `attempt` is None for the function of a child."""
+
+        async def carry_out(request: Request) -> Any:
+            return await self._requests.carry_out(attempt, request)
+
+        event = TaskReadyEvent(
+            execution_id=id,
+            attempt=attempt or 1,
+            max_attempts=1,
+            namespace=f"public::{ref.replace('.', '::')}",
+            action=ref,
+            root=ID,
+        )
+        log = RunLog(lambda _, line: self.log.append(line))
+        return Run(
+            event, parameters, FakeAction(ref, returning(None), None), log, outgoing=LoopOutgoing(carry_out)
+        )
 
     def _is_retried(self, action: Action[..., Any], outcome: Outcome) -> bool:
         error, policy = outcome.error, action.policies.retry
@@ -142,6 +195,23 @@ class DurableRun:
     def _crash(self, where: str) -> None:
         self.crash_at, self.crashed = None, where
         raise ClaimLost(f"crashed {where}")
+
+
+def _durable_function(action: Any) -> Callable[..., Any]:
+    """Return the function of a durable action. Raises InvalidInput for anything else."""
+    if isinstance(action, Action) and action.durable and action.function is not None:
+        return action.function
+    ref = getattr(action, "ref", None)
+    if isinstance(action, str):
+        raise InvalidInput(
+            f"a crash test was given {action!r}, which is text", hint="Give it the durable function itself."
+        )
+    kind = getattr(action, "kind", type(action).__name__)
+    raise InvalidInput(
+        f"{ref or repr(action)} is not a durable function ({kind})",
+        hint="crash_everywhere crashes functions that take a DurableContext. Test an action or a workflow with the fixture "
+        "`simulation`: simulation.run(...), and simulation.lose_worker(...) for a crash.",
+    )
 
 
 def _result(action: Action[..., Any], outcome: Outcome) -> Any:

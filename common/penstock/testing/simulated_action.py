@@ -3,29 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 import orjson
 
-from penstock.errors import InvalidInput, NotFound
+from penstock.errors import Conflict, InvalidInput, NotFound, PenstockError
 from penstock.language.definitions.action import Action
 from penstock.language.definitions.batch import Batch
-from penstock.language.moves import COMPLETED, FAILED, REQUESTED, RUNNING, WAITING
+from penstock.language.moves import COMPLETED, FAILED, REQUESTED, RUNNING, TIMEOUT, WAITING
 from penstock.language.policies.after_attempt import Ending, ending_of
 from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT, Policies, Recovery, RetryPolicy
 from penstock.language.terms.parameter_paths import value_at
+from penstock.operate.outside import Report, outside_error
 from penstock.run.outcomes import Outcome
 from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run, RunnableAction, TaskReadyEvent
 from penstock.run.run_log import RunLog
+from penstock.testing.clock import Timer
 from penstock.testing.fakes import Fake, FakeAction
 from penstock.testing.simulated_batches import WaitingItem, call_here
 from penstock.testing.steps import Step
-from penstock.testing.world import Call, Execution, Question, World
+from penstock.testing.world import Call, Execution, Question, Requests, World
 
 LOST = {"type": "WorkerLost", "message": "its worker was lost"}
+
+
+@dataclass(slots=True)
+class OutsideWait:
+    """The reports of the system outside about an attempt. The outcome may come before the action returns `later`."""
+
+    waits: bool = False
+    heartbeat: float | None = None
+    outcome: Report | None = None
+    timer: Timer | None = None
 
 
 class ActionExecution(Execution):
@@ -49,6 +62,9 @@ class ActionExecution(Execution):
         }
         self.attempt = self.failures = self.losses = 0
         self.carry: dict[str, Any] = {}
+        self._requests: Requests | None = None
+        """The requests of the current attempt, or None before the first."""
+        self._outside = OutsideWait()
 
     def begin(self) -> None:
         self.limit("total", self.timeouts.get("total"))
@@ -59,6 +75,7 @@ class ActionExecution(Execution):
             return
         self.attempt += 1
         self.status = RUNNING
+        self._outside = OutsideWait()
         step = self._begin_step(self.call.ref, self.attempt)
         fake = self.world.fakes.take(self.call.ref, self.call.path)
         if fake is not None and fake.loss == "before":
@@ -100,8 +117,14 @@ class ActionExecution(Execution):
             return call_here(run)
         finally:
             run.log.close()
+            self._close_requests()
+
+    def _close_requests(self) -> None:
+        if self._requests is not None:
+            self._requests.close()
 
     def _run(self, fake: Fake | None, step: Step) -> Run:
+        self._requests = self.world.requests_of(self, self.attempt, self.action)
         return Run(
             event=self._event(),
             params=self.call.parameters,
@@ -109,6 +132,7 @@ class ActionExecution(Execution):
             log=RunLog(partial(_keep, step)),
             timeout=self.timeouts.get("attempt"),
             carry=self.carry,
+            outgoing=self._requests,
         )
 
     def _event(self) -> TaskReadyEvent:
@@ -138,15 +162,18 @@ class ActionExecution(Execution):
     def _report(self, outcome: Outcome) -> None:
         if self.ended:
             return
+        self._close_requests()
         ending = ending_of(outcome, self.retry, self.failures)
         error = orjson.loads(ending.error) if ending.error else None
-        if ending.status == REQUESTED and error is None:
+        if ending.status in (COMPLETED, WAITING) and (refusal := self._refused_requests()) is not None:
+            self._end_step(FAILED, None, refusal)
+            self.end(FAILED, None, refusal)
+        elif ending.status == REQUESTED and error is None:
             self._end_step("deferred")
             self._defer(ending)
         elif ending.status == WAITING:
             if outcome.outside is not None:
-                prompt = f"outside: {outcome.outside['id'] or 'callback'}"
-                self._ask({"prompt": prompt, "timeout": outcome.outside["timeout"]})
+                self._wait_outside(outcome.outside)
             else:
                 assert outcome.inquiry is not None
                 self._ask(outcome.inquiry)
@@ -158,6 +185,16 @@ class ActionExecution(Execution):
             result = outcome.result if ending.status == COMPLETED else None
             self._end_step(ending.status, result, error)
             self.end(ending.status, result, error)
+
+    def _refused_requests(self) -> dict[str, Any] | None:
+        """Carry out the transactional requests of the attempt with its end. Return the error if one was refused, which fails
+        the attempt for good, as on a worker."""
+        try:
+            if self._requests is not None:
+                self._requests.store()
+        except PenstockError as error:
+            return {"type": type(error).__name__, "message": str(error)}
+        return None
 
     def _delay(self, outcome: Outcome) -> float:
         """Return the delay without the jitter of production, so that each run of a simulation is the same."""
@@ -194,10 +231,68 @@ class ActionExecution(Execution):
 
         self.world.ask(Question(self, question, answered), timeout)
 
+    # -- outcomes from outside -------------------------------------------------------------------------------------------
+
+    def _wait_outside(self, options: Mapping[str, Any]) -> None:
+        self._outside.waits, self._outside.heartbeat = True, options.get("heartbeat")
+        self._ask({"prompt": f"outside: {options['id'] or 'callback'}", "timeout": options["timeout"]})
+        self._expect_report()
+        if self._outside.outcome is not None:
+            self._end_outside(self._outside.outcome, is_early=True)
+
+    def _expect_report(self) -> None:
+        """Set the time by which the next progress or heartbeat has to come, if the action asked for them."""
+        wait = self._outside
+        if wait.timer is not None:
+            wait.timer.cancel()
+        if wait.heartbeat is not None:
+            wait.timer = self.later(wait.heartbeat, lambda: self._report_missed(wait))
+
+    def _report_missed(self, wait: OutsideWait) -> None:
+        if wait is self._outside and not self.ended and self.status == WAITING:
+            self.stop(TIMEOUT, f"no heartbeat came for {wait.heartbeat:g} s")
+
+    def take_report(self, attempt: int, report: Report) -> None:
+        """Take a report of the system outside about an attempt. Raises Conflict if the attempt is over, and InvalidInput."""
+        wait = self._outside
+        if attempt == self.attempt and wait.outcome == report:
+            return
+        is_outcome = report.kind in ("result", "error")
+        is_open = attempt == self.attempt and not self.ended and (self.status == RUNNING or wait.waits)
+        if not is_open or wait.outcome is not None or (not is_outcome and not wait.waits):
+            raise Conflict(
+                f"execution {self.id} does not wait for this: it is {self.status}",
+                hint="An outcome counts once, and only before the execution ends. Nothing was changed.",
+            )
+        if report.kind == "error":
+            outside_error(report.value)
+        if is_outcome:
+            wait.outcome = report
+            if wait.waits:
+                self.world.soon(lambda: self._end_outside(report, is_early=False))
+        else:
+            if report.kind == "progress":
+                self.steps[-1].progress.append(Progress(float(report.value), report.text or ""))
+            self._expect_report()
+
+    def _end_outside(self, report: Report, *, is_early: bool) -> None:
+        """End the wait with an outcome. An error that came before the wait is not retried."""
+        if self.ended:
+            return
+        self.world.withdraw_questions(self)
+        self._outside.waits = False
+        if report.kind == "result":
+            self._end_step(COMPLETED, report.value)
+            self.end(COMPLETED, report.value)
+        else:
+            error = outside_error(report.value)
+            self._report(Outcome.failed(replace(error, retryable=False) if is_early else error))
+
     def _lose(self) -> None:
         """Lose the worker. What follows is the same as in the database function `after_loss`."""
         if self.ended:
             return
+        self._close_requests()
         self._end_step("lost", None, LOST)
         if self.recovery.on_worker_loss == "fail":
             self.end(FAILED, None, LOST)

@@ -22,7 +22,10 @@ from penstock.language.policies.after_attempt import ending_of
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
 from penstock.run import results
+from penstock.run.calls import call
 from penstock.run.outcomes import Outcome
+from penstock.run.outgoing import LoopOutgoing, Request
+from penstock.run.run import Run
 from penstock.testing.durable_memory import Memory
 from penstock.testing.fakes import Fake
 from penstock.testing.simulated_action import ActionExecution
@@ -87,7 +90,25 @@ class DurableExecution(ActionExecution):
             grace=10.0,
             retried=lambda outcome: self._is_retried(outcome),
         )
-        return _wait_for(attempt.run(self.action.bind(self.call.parameters)))
+        run = self._run(None, step)
+        run.durable = attempt.run
+        try:
+            return _wait_for(self._called(run))
+        finally:
+            run.durable = None  # the tasks of the attempt hold the run, which must not hold the attempt
+            run.log.close()
+            self._close_requests()
+
+    async def _called(self, run: Run) -> Outcome:
+        """Run the attempt. Its steps find their run with `current()`. Its body gets the refusals that it gets on a worker."""
+        assert self._requests is not None
+        carry_out = self._requests.carry_out
+
+        async def answer(request: Request) -> Any:
+            return carry_out(request)
+
+        run.outgoing = LoopOutgoing(answer)
+        return await call(run)
 
     def _is_retried(self, outcome: Outcome) -> bool:
         return outcome.error is not None and ending_of(outcome, self.retry, self.failures).status == REQUESTED

@@ -12,7 +12,7 @@ from penstock.run.failure_causes import headline
 from penstock.testing.simulated_durable import DurableExecution
 from penstock.testing.simulated_workflow import WorkflowExecution
 from penstock.testing.steps import Step
-from penstock.testing.world import Execution
+from penstock.testing.world import Execution, PublishedEvent
 
 
 class SimulatedRun:
@@ -51,9 +51,8 @@ class SimulatedRun:
         """Return the result. Raises ExecutionFailed for any end but completed, and Conflict before the end."""
         run = self._execution
         if not run.ended:
-            waits = ", ".join(f"`{path}`" for path in self.waits_for)
             raise Conflict(
-                f"{run.call.ref} has not ended" + (f": {waits} waits" if waits else ""),
+                f"{run.call.ref} has not ended{self._reason()}",
                 hint="Answer it (run.answer), publish its event, or move the time on (run.finish()).",
             )
         if run.status != COMPLETED:
@@ -61,6 +60,27 @@ class SimulatedRun:
             text = f": {failure}" if failure else ""
             raise ExecutionFailed(f"{run.call.ref} ended as {run.status}{text}", status=run.status)
         return run.result
+
+    def _reason(self) -> str:
+        """Return what keeps the execution from its end: an answer, or the retry of a failed attempt, with its failure."""
+        if self.waits_for:
+            return f": {', '.join(f'`{path}`' for path in self.waits_for)} waits"
+        for step in reversed(self._execution.steps):
+            if step.status == "running":
+                return ""
+            if step.error is not None:
+                return f": attempt {step.attempt} of `{step.path}` {step.status} ({headline(step.error)}), and may be tried again"
+        return ""
+
+    @property
+    def published(self) -> list[PublishedEvent]:
+        """Return the events that its code published (`current().publish`), with those of all below it, in order."""
+        return list(self._execution.published)
+
+    @property
+    def started(self) -> list[SimulatedRun]:
+        """Return the runs that its code started (`current().start` and `run`), with those of all below it, in order."""
+        return [SimulatedRun(execution) for execution in self._execution.started]
 
     @property
     def steps(self) -> list[Step]:
@@ -140,6 +160,12 @@ class SimulatedRun:
         """Move the clock until the execution has ended, or nothing more is due."""
         self._world.move_on(lambda: self._execution.ended)
         return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SimulatedRun) and other._execution is self._execution
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     def __repr__(self) -> str:
         return f"<run of {self.ref}: {self.status}, ran {', '.join(self.ran) or 'nothing'}>"

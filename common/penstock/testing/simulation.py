@@ -6,21 +6,19 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
-
-from penstock.bounds import PAYLOAD_CAP
-from penstock.errors import DefinitionError
+from penstock.language.definitions.action import Action
 from penstock.language.moves import COMPLETED
-from penstock.language.rules.event_rules import compile_rule, event_namespace
-from penstock.language.rules.event_rules import evaluate as evaluate_rule
-from penstock.language.rules.trial import MIDNIGHT, SimulatedEvent
-from penstock.language.schemas import Schema
+from penstock.language.rules.trial import MIDNIGHT
 from penstock.language.terms.durations import seconds
+from penstock.operate.outside import Report
+from penstock.testing.attempt_requests import AttemptRequests
 from penstock.testing.fakes import Fake, Loss, raising, returning
 from penstock.testing.known_definitions import Loadable
+from penstock.testing.simulated_action import ActionExecution
+from penstock.testing.simulated_effects import Effects
 from penstock.testing.simulated_run import SimulatedRun
 from penstock.testing.simulated_workflow import execution_of
-from penstock.testing.world import Call, Execution, World
+from penstock.testing.world import Execution, World
 
 
 class Simulation:
@@ -36,10 +34,12 @@ class Simulation:
     def __init__(self, *sources: Loadable, start: datetime = MIDNIGHT, max_workflow_depth: int = 20) -> None:
         """Create a simulation with the definitions of `sources`, which are arguments of `load`. Raises
         DefinitionError."""
-        self._world = World(start, max_workflow_depth, execution_of)
+        self._world = World(start, max_workflow_depth, execution_of, self._requests_of)
+        self._world.on_start.append(lambda execution: self.runs.append(SimulatedRun(execution)))
         self._world.on_end.append(self._start_callbacks)
+        self._effects = Effects(self._world)
         self.runs: list[SimulatedRun] = []
-        """The runs that the test, a rule or a callback started."""
+        """The runs that the test, a rule, a callback or the code of an action started."""
         self.load(*sources)
 
     @property
@@ -112,24 +112,20 @@ class Simulation:
 
         Raises NotFound, InvalidInput for a payload that its schema refuses, and DefinitionError if a rule fails.
         """
-        definition = self._world.known.trigger(trigger)
-        payload = orjson.loads(
-            Schema(definition.payload_schema).check(payload, what="payload", cap=PAYLOAD_CAP)
-        )
-        event = SimulatedEvent(definition.ref, id=self._world.new_id(), created_at=self.now)
-        namespace = event_namespace(event, payload)
-        fitting = [wait for wait in self._world.event_waits if wait.fits(namespace)]
-        started = []
-        for rule in self._world.known.rules_of(definition.ref):
-            match = evaluate_rule(compile_rule(rule.body()), event, payload)
-            if match.error is not None:
-                raise DefinitionError(f"rule {rule.ref} fails on this event: {match.error}")
-            if match.matched and rule.enabled:
-                started.append(self._begin(rule.action, match.params))
-        for wait in fitting:
-            wait.complete(namespace)
+        _, started = self._effects.publish(trigger, payload)
         self.settle()
-        return started
+        return [SimulatedRun(execution) for execution in started]
+
+    def call_back(self, address: str, body: Mapping[str, Any]) -> None:
+        """Send a report to an address of `current().callback()`, as the system outside does.
+
+        It is `{"result": ...}`, `{"error": "..."}`, `{"progress": 0.4}` or `{"heartbeat": True}`. An outcome is kept while
+        the action still runs, until it returns `later(...)`. Raises NotFound for another address, InvalidInput, and Conflict
+        if the attempt is over."""
+        execution, attempt = self._effects.called_back(address)
+        assert isinstance(execution, ActionExecution)
+        execution.take_report(attempt, Report.of(body))
+        self.settle()
 
     def advance(self, duration: Any) -> None:
         """Move the clock by seconds or a text such as "1d", and run all that is due by then."""
@@ -142,21 +138,12 @@ class Simulation:
         self._world.settle()
 
     def _begin(self, target: Any, parameters: Mapping[str, Any]) -> SimulatedRun:
-        definitions = self._world.known
-        if (
-            isinstance(target, str)
-            and target in self._world.fakes.targets
-            and target not in definitions.actions
-        ):
-            ref = target
-        else:
-            ref = definitions.runnable(target).ref
-        checked = orjson.loads(definitions.schema(ref).check(parameters, cap=PAYLOAD_CAP))
-        execution = execution_of(self._world, Call(ref, checked, ref.rpartition(".")[2]))
-        self._world.soon(execution.begin)
-        run = SimulatedRun(execution)
-        self.runs.append(run)
-        return run
+        return SimulatedRun(self._effects.start(target, parameters))
+
+    def _requests_of(
+        self, execution: Execution, attempt: int, action: Action[..., Any] | None
+    ) -> AttemptRequests:
+        return AttemptRequests(self._effects, execution, attempt, action)
 
     def _know(self, target: Any) -> None:
         if not isinstance(target, str):

@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from penstock.bounds import PAYLOAD_CAP
 from penstock.client.inquiries import may_answer
 from penstock.errors import NotAllowed
+from penstock.language.definitions.action import Action
 from penstock.language.moves import CANCELLED, FINAL, REQUESTED, TIMEOUT
 from penstock.language.schemas import Schema
+from penstock.run.outgoing import Outgoing, Request
 from penstock.testing.clock import Clock, Timer
 from penstock.testing.fakes import Fakes
 from penstock.testing.known_definitions import KnownDefinitions
@@ -41,6 +43,18 @@ class Call:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedEvent:
+    """An event that the code of an action published."""
+
+    id: UUID
+    trigger: str
+    payload: Any
+    key: str | None
+    at: datetime
+    """The time of the simulation's clock."""
+
+
 class Execution(ABC):
     """An execution, which ends at most once and then notifies its world and its parent."""
 
@@ -53,6 +67,10 @@ class Execution(ABC):
         self.error: dict[str, Any] | None = None
         self.steps: list[Step] = []
         """The steps of this execution. Those of a workflow's children are among the steps of the outermost workflow."""
+        self.published: list[PublishedEvent] = []
+        """The events that the code of this execution and of all below it published. Only a root has them."""
+        self.started: list[Execution] = []
+        """The executions that the code of this execution and of all below it started. Only a root has them."""
         self._timers: list[Timer] = []
         world.executions.append(self)
 
@@ -147,6 +165,19 @@ class EventWait:
     complete: Callable[[Mapping[str, Any]], None]
 
 
+class Requests(Outgoing, Protocol):
+    """The requests of one attempt to its simulation."""
+
+    def carry_out(self, request: Request) -> Any:
+        """Carry out a request at once, or keep it for the end of the attempt. Return its answer."""
+
+    def store(self) -> None:
+        """Carry out what was kept. Raises Conflict."""
+
+    def close(self) -> None:
+        """Refuse further requests."""
+
+
 class World:
     """The state of one installation, in memory."""
 
@@ -155,8 +186,10 @@ class World:
         now: datetime,
         max_workflow_depth: int,
         execution_of: Callable[[World, Call], Execution],
+        requests_of: Callable[[Execution, int, Action[..., Any] | None], Requests],
     ) -> None:
         self.execution_of = execution_of
+        self.requests_of = requests_of
         self.clock = Clock(now)
         self.known = KnownDefinitions()
         self.fakes = Fakes()
@@ -169,11 +202,19 @@ class World:
         """The prepared answers to future inquiries, by the path or the ref of the asking execution."""
         self._ready: deque[Callable[[], None]] = deque()
         self._numbers = count(1)
+        self.on_start: list[Callable[[Execution], None]] = []
         self.on_end: list[Callable[[Execution], None]] = []
 
     def new_id(self) -> UUID:
         """Return the next id, from 1 on, so that ids are the same in each run of a test."""
         return UUID(int=next(self._numbers))
+
+    def ref_of(self, target: Any) -> str:
+        """Return the ref of an action or workflow, given by itself or by its ref. One that is faked need not be known.
+        Raises NotFound."""
+        if isinstance(target, str) and target in self.fakes.targets and target not in self.known.actions:
+            return target
+        return self.known.runnable(target).ref
 
     def soon(self, action: Callable[[], None]) -> None:
         self._ready.append(action)
@@ -199,13 +240,16 @@ class World:
 
     def follow(self, execution: Execution) -> None:
         """Handle the end of an execution: drop its inquiries and waits, and notify its parent and the listeners."""
-        self.questions = [entry for entry in self.questions if entry.execution is not execution]
+        self.withdraw_questions(execution)
         self.event_waits = [entry for entry in self.event_waits if entry.execution is not execution]
         parent = execution.call.parent
         if parent is not None:
             self.soon(lambda: parent.child_ended(execution))
         for listener in self.on_end:
             listener(execution)
+
+    def withdraw_questions(self, execution: Execution) -> None:
+        self.questions = [entry for entry in self.questions if entry.execution is not execution]
 
     def ask(self, question: Question, timeout: float | None) -> None:
         """Open an inquiry. A prepared answer is delivered at once."""

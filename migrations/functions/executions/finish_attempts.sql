@@ -32,12 +32,15 @@ begin
                          when d.until > clock_timestamp() then d.until
                          when d.delay > 0 then clock_timestamp() + make_interval(secs => d.delay) end,
             finished_at = case when d.status not in ('requested', 'waiting') or e.status = 'canceling' then clock_timestamp() end,
-            reason = coalesce(case when e.ends_as is null then d.reason end, e.reason)
+            reason = case when d.status = 'completed' and e.ends_as is null then d.reason
+                     else coalesce(case when e.ends_as is null then d.reason end, e.reason) end
         from unnest(p_ids, p_attempts, p_statuses, p_results, p_errors, p_delays, p_untils, p_reasons)
             as d (id, attempt, status, result, error, delay, until, reason)
         where e.id = any (p_ids) and e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status in ('running', 'canceling')
         returning e.id, e.status, e.parent, e.attempt, e.keys, d.result::jsonb,
-            case when d.delay is null then 'handed_back' when d.status <> 'requested' then d.status
+            case when d.delay is null then 'handed_back'
+                 when e.ends_as is not null and e.status in ('cancelled', 'timeout') then e.status
+                 when d.status <> 'requested' then d.status
                  when d.error is null then 'deferred' else 'failed' end as outcome,
             coalesce(d.error::jsonb, case when e.status in ('cancelled', 'timeout')
                      then jsonb_build_object('type', e.status, 'message', e.reason) end) as error

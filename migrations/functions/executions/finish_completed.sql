@@ -27,7 +27,8 @@ begin
     then
         perform set_config('penstock.moves', 'written', true);
         with ended as (
-            update execution e set status = 'completed', since = null, not_before = null, finished_at = clock_timestamp()
+            update execution e set status = 'completed', since = null, not_before = null, finished_at = clock_timestamp(),
+                reason = null -- that of an earlier retry or deferral
             from unnest(p_ids, p_attempts, p_results) d (id, attempt, result)
             where e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status = 'running' and e.ends_as is null
             returning e.id, e.attempt, e.reason, d.result

@@ -18,5 +18,5 @@ begin
         order by p.id for update skip locked);
     witness := least(
         (select backend_start from pg_stat_get_activity(pg_backend_pid())),
-        (select min(locked_at) from process where lock_key = any (held)));
+        (select min(locked_at) from process where lock_key = any (held) and isfinite(locked_at)));
 end $$;

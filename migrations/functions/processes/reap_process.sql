@@ -2,6 +2,7 @@
 -- heartbeat, and the attempts that were taken back (`moved`). Raise `penstock.worker.lost` for these. Handle one process in a transaction, since rows are locked before
 -- keys. If no process is gone, handle the claims of processes that left before (reap_claims). A process is gone in these cases:
 --   Its lock has been free for p_grace, and it held the lock while a session lasted that still exists: the process has ended.
+--   So it has if its lock was disowned (`locked_at` is -infinity): the kernel had closed all users of its embedded server.
 --   Its last heartbeat is older than p_stale: it is frozen, or cut off. After a silence of all processes, this counts only
 --   once p_stale has passed. A worker that calls a gateway has a time of its own (`patience`), since it has no lock.
 --   It left with attempts in hand: its heartbeat is -infinity.
@@ -27,7 +28,8 @@ begin
     into r
     from process p cross join lateral (
         select case when p.beat_at = '-infinity' then 'left'
-                    when p.lock_key is not null and p.lock_key <> all (l.held) and p.beat_at > l.witness
+                    when p.lock_key is not null and p.lock_key <> all (l.held)
+                        and (p.beat_at > l.witness or p.locked_at = '-infinity')
                         and p.unlocked_at < clock_timestamp() - p_grace then 'ended'
                     when p.beat_at < clock_timestamp() - coalesce(p.patience, p_stale)
                         and v_resumed < clock_timestamp() - coalesce(p.patience, p_stale) then 'silent'

@@ -52,7 +52,9 @@ class Start(Given):
     )
     tenant: Tenant = "public"
     priority: int = Field(default=0, ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)
-    delay: float | None = Field(default=None, ge=0, le=3e8, description="Seconds until the start.")
+    delay: Duration | None = Field(
+        default=None, description='The time until the start: seconds, or a text such as "5m".'
+    )
     at: Instant | None = Field(default=None, description="The instant of the start.")
     expires_at: Instant | None = Field(
         default=None, description="An execution that has not started by this instant ends as `timeout`."
@@ -250,7 +252,9 @@ class Reschedule(Given):
     """The new start of an execution: `at`, or after `delay`. Without both it starts at once."""
 
     at: Instant | None = Field(default=None, description="The instant at which it starts.")
-    delay: float | None = Field(default=None, ge=0, le=3e8, description="The seconds until it starts.")
+    delay: Duration | None = Field(
+        default=None, description='The time until it starts: seconds, or a text such as "5m".'
+    )
     reason: Reason = None
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.client.client import Client
 from penstock.client.local_installation import LocalInstallation
 from penstock.errors import ConfigurationError
 from penstock.service.health import serve_health
@@ -74,6 +75,41 @@ async def test_dev_with_a_port_listens_on_it_and_runs_all_services(
         assert found is not None
         listed = await to_thread(urllib.request.urlopen, f"{found[1]}/api/v1/actions")
         assert b"ports.one" in listed.read()
+
+
+CALLED_BACK = """
+from pathlib import Path
+from penstock import action, current, later
+
+@action(pack="ports")
+async def build(path: str):
+    Path(path).write_text(await current().callback())
+    return later()
+"""
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["first_worker", "after_a_reload"])
+async def test_worker_of_dev_knows_the_api_beside_it(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restarted: bool
+) -> None:
+    monkeypatch.delenv("PENSTOCK_API_ADDRESS", raising=False)
+    module = tmp_path / f"called_back_{restarted}.py"
+    module.write_text(CALLED_BACK)
+    path = tmp_path / "address"
+    async with LocalInstallation.started(tmp_path, modules=[str(module)]) as local:
+        if restarted:
+            await local.take_over(local.definitions)
+        async with Client.connect(local.settings) as client, timeout(60):
+            id = await client.start("ports.build", {"path": str(path)})
+            while not path.exists() or not path.read_text():
+                await sleep(0.05)
+            address = path.read_text()
+            assert address.startswith(f"{local.address}/callbacks/")
+            body = urllib.request.Request(
+                address, b'{"result": 5}', {"Content-Type": "application/json"}, method="POST"
+            )
+            await to_thread(urllib.request.urlopen, body)
+            assert await client.result(id) == 5
 
 
 async def test_dev_says_which_port_was_taken(

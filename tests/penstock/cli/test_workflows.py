@@ -91,6 +91,8 @@ async def test_a_run_is_answered_paused_corrected_and_run_again(house: Installat
     [ask] = await house.until("select id from execution where task = 'ask' and status = 'waiting'")
     [open_] = (await penstock("inquiries", "--json")).documents
     assert open_["prompt"] == "Go on?"
+    assert (open_["schema"], open_["status"]) == ({"type": "boolean"}, "created")
+    assert "created" in (await penstock("inquiries")).out
     assert (await told("show", id))["tasks"][1]["status"] == "not started"
     await told("pause", id, "--by", "ada", "--reason", "lunch")
     await told("answer", ask["id"], "true", "--by", "bob")

@@ -29,10 +29,9 @@ from penstock.language.policies.policies import RetryPolicy
 from penstock.language.terms.durations import seconds
 from penstock.language.terms.ids import new_id
 from penstock.run import results
+from penstock.run.durations import Span
 
 Retries = RetryPolicy | Mapping[str, Any] | int | None
-Span = float | str | timedelta
-"""Seconds, a timedelta, or text: 90, "10s", "3d"."""
 
 
 class DurableContext(ContextMark):

@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.engine.durable.context import DurableContext
+from penstock.language.terms.options import did_you_mean
+
 USE = {
     "time": "ctx.now(), and ctx.sleep() to wait",
     "datetime": "ctx.now()",
@@ -36,6 +39,11 @@ CALLS = {
     "open": "a step: ctx.step(name, function)",
     "input": "ctx.ask()",
 }
+INSTEAD_OF_METHODS = {
+    name: f"Write a step that calls current().{name}(...), with a key: ctx.step(name, function)."
+    for name in ("start", "publish")
+}
+"""The hints for methods of `current()` that the context does not have."""
 HARMLESS = frozenset({"datetime.timedelta", "datetime.datetime.fromisoformat", "uuid.UUID", "os.path.join"})
 
 
@@ -53,10 +61,8 @@ def nondeterminism(function: Callable[..., Any]) -> list[Nondeterminism]:
     """Return the nondeterminism in the function itself. The functions that it passes to ctx.step may do anything, and
     the functions that it calls are not examined. Empty for a function without source text."""
     plain = inspect.unwrap(function)
-    try:
-        lines, first = inspect.getsourcelines(plain)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, SyntaxError):
+    tree, first = _parsed(plain)
+    if tree is None:
         return []
     names = plain.__globals__
     return [
@@ -64,6 +70,53 @@ def nondeterminism(function: Callable[..., Any]) -> list[Nondeterminism]:
         for call, name in _calls(tree, names)
         if (instead := _instead(name)) is not None
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownMethod:
+    """A use of the context by a name that it does not have: its file and line, the name, and a hint."""
+
+    file: str
+    line: int
+    name: str
+    hint: str
+
+
+def unknown_methods(function: Callable[..., Any]) -> list[UnknownMethod]:
+    """Return the uses of the context by names that DurableContext does not have. Empty for a function without source text."""
+    plain = inspect.unwrap(function)
+    tree, first = _parsed(plain)
+    if tree is None:
+        return []
+    context = _function(tree).args.args[0].arg
+    methods = {name for name in dir(DurableContext) if not name.startswith("_")}
+    return [
+        UnknownMethod(
+            plain.__code__.co_filename,
+            first + node.lineno - 1,
+            f"{context}.{node.attr}",
+            INSTEAD_OF_METHODS.get(node.attr) or did_you_mean(node.attr, methods) or "",
+        )
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == context
+        and not hasattr(DurableContext, node.attr)
+    ]
+
+
+def _parsed(plain: Callable[..., Any]) -> tuple[ast.Module | None, int]:
+    """Return the tree of a function and its first line. The tree is None for a function without source text."""
+    try:
+        lines, first = inspect.getsourcelines(plain)
+        return ast.parse(textwrap.dedent("".join(lines))), first
+    except (OSError, SyntaxError):
+        return None, 0
+
+
+def _function(tree: ast.Module) -> ast.FunctionDef | ast.AsyncFunctionDef:
+    [function] = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return function
 
 
 def _instead(name: str) -> str | None:
@@ -75,7 +128,7 @@ def _instead(name: str) -> str | None:
 def _calls(tree: ast.Module, names: dict[str, Any]) -> Iterator[tuple[ast.Call, str]]:
     """Yield the calls with the full name of the called function, in the order of the text. Lambdas and inner functions
     that do not use the context may be steps, and are left out."""
-    [function] = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    function = _function(tree)
     context = function.args.args[0].arg
     pending: list[ast.AST] = list(function.body)
     while pending:

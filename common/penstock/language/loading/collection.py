@@ -107,13 +107,13 @@ class Definitions:
         """Return the refs of all actions, workflows and triggers that these definitions name."""
         return referred(self)
 
-    def check(self, known_refs: KnownRefs | None = None) -> None:
+    def check(self, known_refs: KnownRefs | None = None, *, accept_unknown: bool = False) -> None:
         """Raise one DefinitionError for all wrong references.
 
         A definition may refer to triggers and actions of this set or of `known_refs`, with parameters that they take.
-        Its expressions may use only names that will exist.
+        Its expressions may use only names that will exist. With `accept_unknown`, it may refer to others, too.
         """
-        check_references(list(self), known_refs or {})
+        check_references(list(self), known_refs or {}, accept_unknown=accept_unknown)
 
     def __add__(self, other: Definitions) -> Definitions:
         return Definitions([*self, *other], [*self.packs.values(), *other.packs.values()])

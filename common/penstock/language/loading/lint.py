@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -51,14 +51,16 @@ def lint(source: str) -> tuple[Definitions, list[Fault]]:
         return Definitions(), _faults(error)
 
 
-def check(definitions: Definitions, executors: Collection[str]) -> list[Fault]:
+def check(definitions: Definitions, executors: Collection[str] | None) -> list[Fault]:
     """Return the faults of references and expressions: references to neither these definitions nor the task executors,
-    and expressions with names that will not exist. `executors` are those that the settings name."""
+    wrong parameters, and expressions with names that will not exist.
+
+    `executors` are those that the settings name. None if other definitions may exist: then a reference may lead to any."""
     faults = []
-    for look in (
-        definitions.check,
-        partial(refuse_unknown_executors, definitions.actions.values(), executors),
-    ):
+    looks: list[Callable[[], None]] = [partial(definitions.check, accept_unknown=executors is None)]
+    if executors is not None:
+        looks.append(partial(refuse_unknown_executors, definitions.actions.values(), executors))
+    for look in looks:
         try:
             look()
         except DefinitionError as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from penstock.errors import DefinitionError, as_one
+from penstock.language.definitions.action import Action
 from penstock.language.definitions.limit import Limit
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
@@ -15,13 +16,17 @@ from penstock.language.rules.event_rules import EVENT
 from penstock.language.rules.parameter_checks import Names, misfits, names_of, unknown_names
 from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.terms.costs import parameters_of
-from penstock.language.terms.options import Problem, did_you_mean
+from penstock.language.terms.options import Problem, UnknownRef, did_you_mean
 from penstock.language.terms.sources import Location
 from penstock.language.terms.system_triggers import schemas
 
 KnownRefs = Mapping[str, Mapping[str, Mapping[str, Any] | None]]
 """The definitions that exist elsewhere: by kind (action, workflow, trigger) and ref, the schema of the parameters or
 payload, or None."""
+EXECUTION = ("id", "attempt", "tenant", "action", "root", "workflow", "task")
+"""The fields of `execution` in the templates of an HTTP action."""
+RESPONSE = ("status", "headers", "links", "body")
+"""The fields of `response` in those that read a response."""
 NAMED = 4
 """The number of further places that a line of the error names."""
 
@@ -72,13 +77,19 @@ def referred(definitions: Iterable[Any]) -> set[str]:
     return refs
 
 
-def check_references(definitions: Sequence[Any], known_refs: KnownRefs) -> None:
-    """Raise one DefinitionError for all wrong references. The same fault at several places is one line."""
+def check_references(
+    definitions: Sequence[Any], known_refs: KnownRefs, *, accept_unknown: bool = False
+) -> None:
+    """Raise one DefinitionError for all wrong references. The same fault at several places is one line.
+
+    With `accept_unknown`, a reference may lead to a definition that is not known."""
     targets = _ReferenceTargets(definitions, known_refs)
     places: dict[str, list[str]] = {}
     first: dict[str, tuple[str, str | None]] = {}
     for item in definitions:
         for problem in _problems(item, targets):
+            if accept_unknown and isinstance(problem, UnknownRef):
+                continue
             message = problem if item.kind == "workflow" else problem.message
             place = str(item.source.at(problem.at))
             first.setdefault(problem.message, (f"{place}: {item.kind} {item.ref}: {message}", problem.hint))
@@ -115,6 +126,36 @@ def _problems(item: Any, targets: _ReferenceTargets) -> Iterator[Problem]:
         for name in ("on_success", "on_failure"):
             for ref in getattr(item.choices, name):
                 yield from _unknown((name,), f"{name}: unknown action", ref, targets.runnable)
+        yield from _of_request(item)
+
+
+def _of_request(action: Action[..., Any]) -> Iterator[Problem]:
+    """Yield a problem for each name that the templates of an HTTP action read, and that its worker does not give them."""
+    request = action.options.get("request")
+    if not isinstance(request, Mapping):
+        return
+    declared = dict.fromkeys(action.options.get("secrets") or {})
+    names = {
+        "parameters": names_of(action.parameters_schema),
+        "secrets": declared,
+        "context": None,
+        "execution": dict.fromkeys(EXECUTION),
+    }
+    pages = request.get("pages") or {}
+    answered = {**names, "response": dict.fromkeys(RESPONSE)}
+    sent = {name: part for name, part in request.items() if name not in ("result", "pages")}
+    of_answer = {"result": request.get("result"), "pages": [pages.get("items"), pages.get("next")]}
+    for at, template, available in (
+        ("url", action.options.get("url"), names),
+        *((at, template, names) for at, template in sent.items()),
+        ("result", of_answer["result"], answered | ({"items": None} if pages else {})),
+        ("pages", of_answer["pages"], answered),
+    ):
+        for problem in unknown_names(names_used(template), available):
+            hint = problem.hint
+            if problem.at[0] == "secrets" and len(problem.at) > 1:
+                hint = f'Declare it: secrets={{"{problem.at[1]}": "NAME"}}, with the name of a stored secret.'
+            yield Problem((at,), problem.message, hint)
 
 
 def _of_rule(rule: Rule, targets: _ReferenceTargets) -> Iterator[Problem]:
@@ -194,7 +235,7 @@ def _of_call(item: Rule | Schedule, targets: _ReferenceTargets) -> Iterator[Prob
 
 def _unknown(at: Location, fault: str, ref: str, available: Mapping[str, Any]) -> Iterator[Problem]:
     if ref not in available:
-        yield Problem(at, f"{fault} {ref!r}", did_you_mean(ref, available))
+        yield UnknownRef(at, f"{fault} {ref!r}", did_you_mean(ref, available))
 
 
 def _undefined(at: Location, used: NamesUsed, available: Names) -> Iterator[Problem]:

@@ -3,22 +3,13 @@ seconds."""
 
 from __future__ import annotations
 
-import math
-import re
-from datetime import timedelta
 from typing import Annotated, Any
 
 from pydantic import PlainSerializer, PlainValidator
 
 from penstock.language.terms.options import Wrong
-
-LONGEST = 100 * 366 * 86_400
-"""The longest duration, in seconds: a hundred years. A longer one could make a due time leave the calendar."""
-
-_UNITS = {"w": 604_800.0, "d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_PART = r"(\d+(?:\.\d+)?)"
-_TEXT = re.compile("".join(rf"(?:{_PART}{unit}\s*)?" for unit in _UNITS))
-_HINT = 'Write seconds (90), a timedelta, or text such as "10s", "5m", "1h30m", "500ms".'
+from penstock.run import durations
+from penstock.run.durations import HINT, UNITS
 
 
 def seconds(value: object) -> float:
@@ -26,32 +17,16 @@ def seconds(value: object) -> float:
 
     Raises Wrong (a ValueError) for a value that is not a duration, is negative, or is longer than LONGEST.
     """
-    if isinstance(value, timedelta):
-        number = value.total_seconds()
-    elif isinstance(value, str):
-        number = _read(value)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        number = float(value)
-    else:
-        raise Wrong(f"is not a duration: {type(value).__name__}", _HINT)
-    if not math.isfinite(number) or not 0 <= number <= LONGEST:
-        raise Wrong("must be between 0 and 100 years", _HINT)
-    return int(number) if number.is_integer() else number
-
-
-def _read(text: str) -> float:
-    match = _TEXT.fullmatch(text.strip())
-    if match is None or not any(match.groups()):
-        raise Wrong(f"is not a duration: {text!r}", _HINT)
-    parts = zip(match.groups(), _UNITS.values(), strict=True)
-    # Rounded, since 0.1 + 0.2 is not 0.3. Durations are no finer than a microsecond.
-    return round(sum(float(part) * unit for part, unit in parts if part), 6)
+    try:
+        return durations.seconds(value)
+    except durations.WrongDuration as wrong:
+        raise Wrong(str(wrong), HINT) from None
 
 
 def as_text(number: float) -> str:
     """Return seconds as people write them, to the millisecond: 90 is `1m30s`. `seconds` parses the text."""
     remaining, parts = round(number * 1000), []
-    for unit, worth in _UNITS.items():
+    for unit, worth in UNITS.items():
         count, remaining = divmod(remaining, round(worth * 1000))
         if count:
             parts.append(f"{count}{unit}")
@@ -61,7 +36,7 @@ def as_text(number: float) -> str:
 def positive_seconds(value: object) -> float:
     """Parse a duration as `seconds` does, and refuse zero."""
     if not (number := seconds(value)):
-        raise Wrong("must be longer than 0 s", _HINT)
+        raise Wrong("must be longer than 0 s", HINT)
     return number
 
 

@@ -55,6 +55,11 @@ class Problem:
         return f"{dotted(self.at)}: {self.message}" if self.at else self.message
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownRef(Problem):
+    """A reference to a definition that is neither in the checked set nor registered."""
+
+
 class _Explains(ModelMetaclass):
     """The metaclass that makes `RetryPolicy(max_atempts=3)` raise a DefinitionError with the place and the name that
     was meant.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from penstock.errors import DefinitionError, as_one
 from penstock.language.rules.parameter_checks import misfits
-from penstock.language.terms.options import Problem, did_you_mean
+from penstock.language.terms.options import Problem, UnknownRef, did_you_mean
 from penstock.language.terms.sources import Location, Source
 from penstock.language.workflows import task_trigger_rules
 from penstock.language.workflows.check_run_conditions import run_condition_problems
@@ -133,7 +133,7 @@ def _ref(
     entry = definitions.get(ref)
     if entry is None:
         refs = [name for name, other in definitions.items() if other.kind == kind]
-        yield Problem(path, f"there is no {kind} `{ref}`", did_you_mean(ref, refs))
+        yield UnknownRef(path, f"there is no {kind} `{ref}`", did_you_mean(ref, refs))
     elif entry.kind != kind:
         key = "wait_for_event" if entry.kind == "trigger" else entry.kind
         yield Problem(

@@ -24,9 +24,12 @@ PORT_ATTEMPTS = 3
 class Server:
     """The use of a running server by this process, until `release` or the end of the process."""
 
-    def __init__(self, dsn: str, at: Place, user: int) -> None:
+    def __init__(self, dsn: str, at: Place, user: int, alone_at: float | None) -> None:
         self.dsn = dsn
         """`postgresql://...`, for the superuser `postgres` and the database `postgres`."""
+        self.alone_at = alone_at
+        """The time (of this machine's clock) at which this process joined, if no other process used the server then. All that
+        used the server before are dead. None if another process used it."""
         self.folder = at.folder
         """The actual folder of the files: for root it may differ from the requested one."""
         self._place = at
@@ -58,14 +61,16 @@ def start(folder: Path, *, fresh: bool = False) -> Server:
         users.make(at.users)
         if fresh:
             _throw_away(at)
+        # The kernel closes the end of a killed process, so a process that is only cut off counts as a user here.
+        alone_at = time.time() if users.nobody(at.users) else None
         instance = _cluster(at)
         pid = postmaster.pid_of(at.data)
         if pid is not None:
-            server = _join(at, pid)
+            server = _join(at, pid, alone_at)
             if server is not None:
                 return server
             _halt(at)
-        return _start(at, instance)
+        return _start(at, instance, alone_at)
 
 
 def stop(folder: Path) -> bool:
@@ -82,7 +87,7 @@ def runs(folder: Path) -> bool:
     return postmaster.pid_of(place.find(folder).data) is not None
 
 
-def _start(at: Place, instance: Cluster) -> Server:
+def _start(at: Place, instance: Cluster, alone_at: float | None) -> Server:
     if not instance.exists():
         cluster.write_private(at.password, cluster.new_password())
         instance.create(at.password.read_text())
@@ -93,7 +98,7 @@ def _start(at: Place, instance: Cluster) -> Server:
         port = cluster.SOCKET_PORT if socket_folder else cluster.free_port()
         address = Address(socket_folder, port, at.password.read_text())
         try:
-            return _spawn(at, instance, address)
+            return _spawn(at, instance, address, alone_at)
         except ConnectionFailed as error:
             failure = error
             if socket_folder is not None or "could not bind" not in error.message:
@@ -102,7 +107,7 @@ def _start(at: Place, instance: Cluster) -> Server:
     raise failure
 
 
-def _spawn(at: Place, instance: Cluster, address: Address) -> Server:
+def _spawn(at: Place, instance: Cluster, address: Address, alone_at: float | None) -> Server:
     if at.log.exists():
         at.log.replace(at.log.with_name("server.log.1"))
     with users.first(at.users) as user:
@@ -112,10 +117,10 @@ def _spawn(at: Place, instance: Cluster, address: Address) -> Server:
         except BaseException:
             _halt(at)
             raise
-    return Server(address.dsn(), at, user)
+    return Server(address.dsn(), at, user, alone_at)
 
 
-def _join(at: Place, pid: int) -> Server | None:
+def _join(at: Place, pid: int, alone_at: float | None) -> Server | None:
     """Become a user of the live server; return None if it cannot be reached and has to be started again."""
     user = users.join(at.users)
     if user is None:
@@ -130,7 +135,7 @@ def _join(at: Place, pid: int) -> Server | None:
     if not _listens(address):
         users.leave(user)
         return None
-    return Server(address.dsn(), at, user)
+    return Server(address.dsn(), at, user, alone_at)
 
 
 def _ready(at: Place, pid: int) -> Postmaster:

@@ -1,7 +1,8 @@
 """The attempts of an execution: the beginning and end of each, its worker and its outcome.
 
 They are read from the history: an attempt begins with a move to running, and ends with the move away from it. An
-attempt that did not complete also has a row of its own, with its error.
+attempt that did not complete also has a row of its own, with its error. An attempt that waited, and did not run again,
+has the outcome of its execution.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from penstock.language.moves import FINAL
 from penstock.store.executions.executions import Execution
 from penstock.store.session.answer_fields import JsonTextOrNull, Seconds
 from penstock.store.session.database import Session
@@ -51,7 +53,8 @@ with moved as (
     select attempt, outcome, worker, at, error from failed_attempts($1)
 )
 select n as attempt,
-    coalesce(k.outcome, e.new, case $5 when 'canceling' then 'running' else $5 end) as outcome,
+    coalesce(case when n <> $4 or not $6 or k.outcome <> 'waiting' then k.outcome else $5 end, e.new,
+        case $5 when 'canceling' then 'running' else $5 end) as outcome,
     regexp_replace(coalesce(b.actor, k.worker), '^(worker|gateway):', '') as worker,
     b.at as started_at, coalesce(e.at, k.at) as ended_at, coalesce(e.at, k.at) - b.at as duration, k.error
 from generate_series(1, $4) n
@@ -69,6 +72,7 @@ async def attempts(session: Session, execution: Execution) -> list[PastAttempt]:
         execution.finished_at,
         execution.attempt,
         execution.status,
+        execution.status in FINAL,
     )
     return rows_as(PastAttempt, rows)
 

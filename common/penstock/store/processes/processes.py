@@ -95,6 +95,19 @@ async def reap(tx: Transaction, stale: float, silence: float, grace: float) -> L
     return None
 
 
+DISOWN = """
+update process set locked_at = '-infinity'
+where state <> 'dead' and lock_key is not null and greatest(started_at, locked_at) < to_timestamp($1)
+"""
+
+
+async def disown(session: Session, instant: float) -> None:
+    """Note that every process with a session that registered before `instant` (seconds since 1970) has ended, whatever
+    the server can tell about its lock. The next `reap` that finds its lock free takes its attempts back after the usual grace.
+    A process that takes its lock again is alive, and loses nothing."""
+    await session.fetch(DISOWN, instant)
+
+
 FORGET_DEAD = "delete from process where state = 'dead' and beat_at < clock_timestamp() - interval '1 day'"
 
 

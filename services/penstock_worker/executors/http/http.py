@@ -102,9 +102,9 @@ class HttpExecutor:
                 )
             return await self._post(run, options, _body(run, params))
         except (DefinitionError, InvalidInput, AddressRefused, ResultNotStorable) as error:
-            return Outcome.raised(error, retryable=False)
+            return Outcome.refused(error, retryable=False)
         except ConfigurationError as error:
-            return Outcome.raised(error)
+            return Outcome.refused(error)
         except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
             return _unreachable(error, retryable=True)
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:

@@ -87,7 +87,7 @@ class KubernetesExecutor:
             options, params = program_of(run, KubernetesOptions)
             manifest = kubernetes_job.manifest(run, options, params, self._keep)
         except (DefinitionError, InvalidInput) as error:
-            return Outcome.raised(error, retryable=False)
+            return Outcome.refused(error, retryable=False)
         attempt = _Attempt(self._api, run, options, options.namespace or self._namespace)
         try:
             await attempt.end_earlier()
@@ -98,11 +98,11 @@ class KubernetesExecutor:
             await attempt.end()
             raise
         except KubernetesRefused as error:  # 403 may be an exhausted quota; 400 and 422 are permanent
-            return Outcome.raised(error, retryable=False if error.status in (400, 422) else None)
+            return Outcome.refused(error, retryable=False if error.status in (400, 422) else None)
         except KubernetesUnreachable as error:
-            return Outcome.raised(error, retryable=True)
+            return Outcome.refused(error, retryable=True)
         except Conflict as error:
-            return Outcome.raised(error)
+            return Outcome.refused(error)
 
 
 class _Attempt:

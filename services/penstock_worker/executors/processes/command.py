@@ -50,7 +50,7 @@ async def _run(run: Run) -> Outcome:
     try:
         options, params = program_of(run, CommandOptions)
     except (DefinitionError, InvalidInput) as error:
-        return Outcome.raised(error, retryable=False)
+        return Outcome.refused(error, retryable=False)
     env = {**run_environment.inherited(options.pass_env), **options.env, **run_environment.of_run(run)}
     try:
         with _input(params) as stdin:

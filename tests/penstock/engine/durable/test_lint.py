@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from time import monotonic
 
 from penstock import DurableContext
-from penstock.engine.durable.lint import nondeterminism
+from penstock.engine.durable.lint import nondeterminism, unknown_methods
 
 
 async def bad(ctx: DurableContext) -> None:
@@ -59,3 +59,18 @@ def test_function_inside_that_uses_the_context_is_examined() -> None:
 
 def test_steps_may_do_anything() -> None:
     assert nondeterminism(good) == []
+
+
+async def with_unknown_methods(ctx: DurableContext) -> None:
+    await ctx.start("shop.charge")  # type: ignore[attr-defined]
+    await ctx.slep(5)  # type: ignore[attr-defined]
+    await ctx.sleep(5)
+
+
+def test_methods_that_the_context_does_not_have_are_named() -> None:
+    first, second = unknown_methods(with_unknown_methods)
+    assert (first.name, second.name) == ("ctx.start", "ctx.slep")
+    assert "current().start(...)" in first.hint
+    assert "'sleep'" in second.hint
+    assert second.line == first.line + 1
+    assert unknown_methods(good) == []

@@ -6,7 +6,17 @@ from typing import Annotated, Any
 import pytest
 
 from penstock.errors import DefinitionError
-from penstock.language.definitions import Document, Limit, Pack, Route, Rule, Schedule, Trigger, action
+from penstock.language.definitions import (
+    Document,
+    Limit,
+    Pack,
+    Route,
+    Rule,
+    Schedule,
+    Trigger,
+    action,
+    http_action,
+)
 from penstock.language.loading import Definitions, load
 from penstock.language.schemas import Secret
 from penstock.language.workflows import from_yaml
@@ -27,6 +37,49 @@ def problems(*items: object, **known: dict[str, dict[str, Any] | None]) -> str:
     with pytest.raises(DefinitionError) as raised:
         Definitions(items).check(known)
     return f"{raised.value.message}\n{raised.value.hint}"
+
+
+def requesting(url: str = "https://example.org/", **request: Any) -> Any:
+    return http_action(
+        "shop.get",
+        url=url,
+        parameters={"id": "integer"},
+        options={"secrets": {"there": "T"}, "request": {"method": "GET"} | request},
+        pack="shop",
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_", "fault"),
+    [
+        ({"url": "https://example.org/{{ parameter.id }}"}, "`parameter` is not defined here"),
+        ({"headers": {"a": "{{ parameters.idd }}"}}, "there is no `idd` in `parameters`"),
+        ({"query": {"a": "{{ secrets.tok }}"}}, "Declare it: secrets="),
+        ({"method": "PUT", "body": {"a": "{{ response.body }}"}}, "`response` is not defined here"),
+        ({"result": "{{ response.bdy }}"}, "there is no `bdy` in `response`"),
+        ({"result": "{{ items }}"}, "`items` is not defined here"),
+    ],
+)
+def test_names_that_a_request_will_not_have_are_faults(request_: dict[str, Any], fault: str) -> None:
+    assert fault in problems(requesting(**request_))
+
+
+def test_names_that_a_request_has_are_sound() -> None:
+    sound = requesting(
+        "https://example.org/{{ parameters.id }}",
+        headers={"a": "{{ secrets.there }} {{ execution.attempt }} {{ context.schedule }}"},
+        pages={"items": "{{ response.body.x }}", "next": "{{ response.links.next }}"},
+        result="{{ items + response.body }}",
+    )
+    Definitions([sound]).check()
+
+
+def test_unknown_refs_may_be_accepted_and_other_faults_are_not() -> None:
+    unknown = Rule("big", trigger=placed, action="elsewhere")
+    Definitions([placed, unknown]).check(accept_unknown=True)
+    wrong = Rule("small", trigger=placed, action=charge, params={"custmer": 1})
+    with pytest.raises(DefinitionError, match="custmer"):
+        Definitions([placed, charge, notify, unknown, wrong]).check(accept_unknown=True)
 
 
 def test_a_set_that_refers_only_to_itself_is_sound() -> None:

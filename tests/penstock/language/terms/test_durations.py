@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.language.terms.durations import LONGEST, as_text, positive_seconds, seconds
+from penstock.language.terms.durations import as_text, positive_seconds, seconds
+from penstock.run.durations import LONGEST
 
 
 @pytest.mark.parametrize(

@@ -134,11 +134,20 @@ async def test_two_users_share_one_server_and_the_last_one_stops_it(folder: Path
     pid = pid_of(folder)
     second = embedded.start(folder)
     assert pid_of(folder) == pid
+    assert first.alone_at is not None, "nothing else used the folder"
+    assert second.alone_at is None
     first.release()
     first.release()
     assert await ask(second.dsn) == 1
     second.release()
     assert postmaster.pid_of(folder / "data") is None
+    other = Another(folder)
+    assert other.says()
+    third = embedded.start(folder)
+    assert third.alone_at is None, "a process that lives may have work"
+    other.end(signal.SIGKILL)
+    third.release()
+    wait_until_stopped(folder)
 
 
 async def test_data_in_use_is_not_thrown_away(folder: Path) -> None:

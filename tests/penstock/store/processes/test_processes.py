@@ -4,12 +4,14 @@ be acted on, and once for every reason not to."""
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from penstock.store.processes import processes
 from tests.penstock.store.members import DEAD, ME, OTHER, SOON, STRANGER, claim, claims, process, runs
 from tests.penstock.store.stand import AGO, Stand
 
@@ -184,6 +186,25 @@ async def test_only_left_silent_or_ended_processes_are_taken_for_dead(stand: Sta
     assert await reap(stand) is None
     rows = await stand.sql("select name from process where state = 'dead'")
     assert {row["name"] for row in rows} == {"ended", "silent", "left", "dead"}
+
+
+async def test_disowned_process_is_reaped_only_without_its_lock(stand: Stand) -> None:
+    await process(stand, UUID(int=11), "killed", lock_key=1, unlocked="10 s", beat="5 minutes")
+    await process(stand, UUID(int=12), "without a lock", beat="5 minutes")
+    await process(stand, UUID(int=13), "later", lock_key=2, unlocked="10 s", beat="5 minutes")
+    await stand.sql(
+        "update process set locked_at = now() - interval '1 day', started_at = now() - interval '1 day'"
+    )
+    await stand.sql("update process set locked_at = now() + interval '1 day' where name = 'later'")
+    assert await reap(stand) is None, "it may have lost its lock with the server"
+    await processes.disown(stand.home.session(), time.time())
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("select pg_advisory_xact_lock(1)")
+        assert await reap(stand) is None, "it has taken its lock again"
+    assert await reap(stand) is None, "its lock has just become free"
+    await stand.sql("update process set unlocked_at = now() - interval '10 s'")
+    assert await reap(stand) == ("killed", "was lost (its session ended)", set())
+    assert await reap(stand) is None
 
 
 async def test_a_locked_process_lives_though_its_new_lock_is_not_noted(stand: Stand) -> None:

@@ -223,7 +223,9 @@ async def test_a_private_address_is_refused_unless_it_is_allowed(web: Web) -> No
     await executor.close(0)
     assert outcome.error is not None
     assert (outcome.error.type, outcome.error.retryable) == ("AddressRefused", False)
-    assert "allow-list" in outcome.error.message
+    assert "127.0.0.1 is not a public address" in outcome.error.message
+    assert "PENSTOCK_EXECUTORS" in outcome.error.message
+    assert outcome.error.traceback == "", "the action has no code"
     assert web.requests == []
 
 

@@ -1,0 +1,84 @@
+"""`crash_everywhere` plays what steps publish and start, and refuses what is not a durable function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock import DurableContext, action, current
+from penstock.errors import InvalidInput
+from penstock.testing import DurableRun, crash_everywhere
+from tests.penstock.testing import invoices, shop
+
+
+@crash_everywhere
+async def test_step_publishes_and_starts_once_with_a_key(run: DurableRun) -> None:
+    assert await run(invoices.settle, invoice=7) == "receipt of 7"
+    assert [event.payload for event in run.published] == [{"invoice": 7}]
+    [keyed] = [started for started in run.started if started.key]
+    assert (keyed.ref, keyed.status, keyed.result) == ("invoices.receipt", "completed", "receipt of 7")
+    assert "sent 7" in run.log
+
+
+async def publish_without_key() -> None:
+    await current().publish("invoices.paid", {"invoice": 1})
+
+
+@action(pack="keyless")
+async def keyless(ctx: DurableContext) -> None:
+    await ctx.step("send", publish_without_key)
+
+
+def test_step_without_a_key_publishes_again_after_a_crash() -> None:
+    counts: list[int] = []
+
+    async def play(run: DurableRun) -> None:
+        await run(keyless)
+        counts.append(len(run.published))
+
+    crash_everywhere(play)()
+    assert (counts[0], max(counts)) == (1, 2)
+
+
+async def child_log(word: str) -> Any:
+    return current().action, word
+
+
+@action(pack="keyless")
+async def with_child(ctx: DurableContext) -> Any:
+    return await ctx.run("keyless.other", word="a")
+
+
+@crash_everywhere
+async def test_child_finds_its_own_run(run: DurableRun) -> None:
+    run.child("keyless.other", child_log)
+    assert await run(with_child) == ["keyless.other", "a"]
+
+
+async def test_transactional_request_in_a_step_is_refused() -> None:
+    with pytest.raises(Exception, match="no transaction at its end"):
+        await DurableRun()(invoices.settle_transactional)
+
+
+async def test_body_is_told_to_use_a_step() -> None:
+    with pytest.raises(Exception, match="is replayed"):
+        await DurableRun()(invoices.starts_in_body)
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        (shop.deliver, "shop.deliver is not a durable function .workflow"),
+        (shop.charge, "shop.charge is not a durable function .action"),
+        (shop.shout, "shop.shout is not a durable function"),
+        ("shop.charge", "which is text"),
+        (publish_without_key, "is not a durable function"),
+    ],
+)
+def test_target_that_is_not_durable_is_refused(target: Any, kind: str) -> None:
+    async def play(run: DurableRun) -> None:
+        await run(target, order=7)
+
+    with pytest.raises(InvalidInput, match=kind):
+        crash_everywhere(play)()
