@@ -13,6 +13,7 @@ import typer
 from rich.markup import escape
 
 from penstock.cli import name_completion
+from penstock.cli.arguments import parse_id
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.server import read
@@ -27,7 +28,7 @@ def executions(
     *,
     chosen: ExecutionFilter,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
-    before: Annotated[UUID | None, typer.Option(help="List those after this id.")] = None,
+    before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
     children: Annotated[bool, typer.Option("--children", help="Include the tasks of workflows.")] = False,
     json: Json = False,
 ) -> None:
@@ -177,7 +178,9 @@ def print_execution(execution: dict[str, Any]) -> None:
 
 
 def history(
-    id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
+    id: Annotated[
+        UUID, typer.Argument(parser=parse_id, help="An execution.", autocompletion=name_completion.executions)
+    ],
     json: Json = False,
 ) -> None:
     """Show every status of an execution, with its instant and the actor that changed it."""
