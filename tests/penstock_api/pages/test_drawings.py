@@ -254,3 +254,11 @@ def test_executions_in_a_sentence_are_links_and_the_rest_is_text() -> None:
     id = new_id()
     said = linked(f"Waits for <b>. See why: penstock why {id}")
     assert said == f'Waits for &lt;b&gt;. <a href="/executions/{id}">See why.</a>'
+
+
+def test_commands_in_a_sentence_keep_the_whole_id() -> None:
+    id = new_id()
+    link = f'<a href="/executions/{id}">{id}</a>'
+    assert linked(f"penstock signal {id} paid VALUE") == f"penstock signal {link} paid VALUE"
+    assert linked(f"See it with: penstock show {id}") == f"See it with: penstock show {link}"
+    assert linked(f"Beside {id}.") == f'Beside <a href="/executions/{id}">{str(id)[-8:]}</a>.'
