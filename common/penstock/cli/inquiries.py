@@ -8,7 +8,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import parse_value
+from penstock.cli.arguments import parse_id, parse_value
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import by_either, read
@@ -26,8 +26,11 @@ def inquiries(
             json_line(row)
         return
     table(
-        ["execution", "status", "asks", "question", "until", "answer"],
-        [(r.execution_id, _status(r.status), r.assignee, r.prompt, r.due_at, r.response) for r in rows],
+        ["execution", "status", "asks", "question", "until", "default", "answer"],
+        [
+            (r.execution_id, _status(r.status), r.assignee, r.prompt, r.due_at, r.default, r.response)
+            for r in rows
+        ],
         empty="Nobody is asked anything.",
     )
 
@@ -39,7 +42,11 @@ def _status(status: str) -> str:
 def answer(
     id: Annotated[
         UUID,
-        typer.Argument(help="The execution that asks.", autocompletion=name_completion.waiting_executions),
+        typer.Argument(
+            parser=parse_id,
+            help="The execution that asks.",
+            autocompletion=name_completion.waiting_executions,
+        ),
     ],
     response: Annotated[str, typer.Argument(help="JSON, or plain text.")],
     by: Annotated[str, typer.Option(help="The author of the answer.")] = ME,
