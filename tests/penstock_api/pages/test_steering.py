@@ -234,11 +234,11 @@ async def test_many_are_counted_before_they_are_cancelled(page: Page, site: Site
     before = len(await audit.newest(site.house.session, limit=1000))
     await page.goto("/executions?tenant=bulk&find=depot.drive")
     await page.get_by_role("button", name="Cancel …").click()
-    await expect(page.locator("main .warn")).to_have_text("3 would be changed.")
+    await expect(page.locator("main .warn")).to_have_text("3 would be told to end.")
     assert await site.house.rows("select 1 from execution where id = $1 and status = 'requested'", ids[0])
     assert len(await audit.newest(site.house.session, limit=1000)) == before
     await page.get_by_role("button", name="Cancel: 3 executions").click()
-    await expect(page.locator("main .calm")).to_have_text("3 were changed.")
+    await expect(page.locator("main .calm")).to_have_text("3 were told to end.")
     await expect(page.get_by_role("link", name="Back to the list")).to_be_visible()
     left = await site.house.rows("select 1 from execution where id = any($1) and status <> 'cancelled'", ids)
     assert not left

@@ -109,3 +109,62 @@ async def test_pages_say_what_happens_without_an_answer(site: Site, default: Any
             assert sentence in text
             assert "times out in" not in text
     await client.cancel(id, reason="the test is over")
+
+
+async def test_lists_of_runs_have_titles_on_every_page(site: Site) -> None:
+    async with visitor(site) as client:
+        overview, runs, all_ = [
+            (await client.get(path)).text for path in ("/", "/actions/depot.drive", "/executions")
+        ]
+    assert "</a> trip 4 <code" in overview.partition("Newest failures")[2]
+    assert "</a> trip 4 <code" in runs
+    assert "</a> trip 4 <code" in all_
+
+
+async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
+    client = site.house.client
+    id = await client.start("depot.pack_up", {"parcels": 1})
+    await site.house.until("select from suspended where execution_id = $1 and signals <> '[]'", id)
+    await client.signal(id, "fetched", "gone")
+    await client.result(id, timeout=30)
+    [[attempts]] = await site.house.rows("select attempt from execution where id = $1", id)
+    async with visitor(site) as browser:
+        text = (await browser.get(f"/executions/{id}")).text
+        workflow = (await browser.get(f"/executions/{site.ids['good']}")).text
+    assert attempts > 1
+    assert (
+        f'<dt>attempts<dd>{attempts} <span class="dim">each time it goes on after a wait is one</span>'
+        in text
+    )
+    assert " attempts." not in text
+    assert "<dt>attempts" not in workflow
+    assert "<dt>tries" not in text + workflow
+
+
+async def test_rerun_among_the_commands_links_the_new_run(site: Site) -> None:
+    client = site.house.client
+    old = await client.start("depot.weigh", {"parcel": 3})
+    await client.result(old, timeout=30)
+    new = await client.rerun(old, by="user:ada")
+    async with visitor(site) as browser:
+        commands = (await browser.get(f"/executions/{old}")).text.partition("Commands from people")[2]
+    assert "<b>rerun</b>, user:ada, " in commands
+    assert f'<a href="/executions/{new}">{str(new)[-8:]}</a>' in commands.partition("</section>")[0]
+
+
+async def test_new_webhook_needs_a_secret_and_a_changed_one_does_not(site: Site) -> None:
+    async with visitor(site) as browser:
+        new, changed = [(await browser.get(path)).text for path in ("/webhooks", "/webhooks?change=parcels")]
+    assert re.search(r'data-at="[^"]*secret[^"]*"[^>]* required>', new)
+    assert not re.search(r'data-at="[^"]*secret[^"]*"[^>]* required>', changed)
+    assert "an object of templates, such as" in new
+
+
+async def test_limit_by_key_says_where_its_slots_are(site: Site) -> None:
+    limits = site.house.client.limits
+    await limits.set("depot.each", max=2, scope="depot.weigh", by=["parcel"])
+    async with visitor(site) as browser:
+        text = (await browser.get("/limits")).text
+    await limits.remove("depot.each")
+    assert '<td class="bar"><a href="#lines">by key</a>' in text
+    assert "0 in use, 2 for each key" in text
