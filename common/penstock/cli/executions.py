@@ -15,7 +15,7 @@ from rich.markup import escape
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_id
 from penstock.cli.execution_filter import choosing
-from penstock.cli.output import Json, age, err, fields, json_line, out, table
+from penstock.cli.output import Json, age, err, fields, json_line, out, table, table_with_notes
 from penstock.cli.server import read
 from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
@@ -42,34 +42,37 @@ def executions(
     tried = any(row.attempt > 1 for row in rows)
     titled = any(row.title for row in rows)
     failing = any(row.failure for row in rows)
-    table(
-        [
-            "id",
-            "status",
-            "age",
-            "took",
-            *(["tries"] if tried else []),
-            "action",
-            *(["title"] if titled else []),
-            *(["failure"] if failing else []),
-        ],
-        [
-            (
-                r.id,
-                r.status,
-                age(r.created_at).removesuffix(" ago"),
-                _took(r.created_at, r.finished_at),
-                *([r.attempt] if tried else []),
-                r.action if r.task is None else f"{r.task}: {r.action}",
-                *([r.title] if titled else []),
-                *([r.failure] if failing else []),
-            )
-            for r in rows
-        ],
-        empty="No executions yet. Start one with `penstock run ACTION`."
-        if chosen == ExecutionFilter(children=children) and before is None
-        else "There are none.",
-    )
+    columns = [
+        "id",
+        "status",
+        "age",
+        "took",
+        *(["tries"] if tried else []),
+        "action",
+        *(["title"] if titled else []),
+    ]
+    cells = [
+        (
+            r.id,
+            r.status,
+            age(r.created_at).removesuffix(" ago"),
+            _took(r.created_at, r.finished_at),
+            *([r.attempt] if tried else []),
+            r.action if r.task is None else f"{r.task}: {r.action}",
+            *([r.title] if titled else []),
+        )
+        for r in rows
+    ]
+    if failing:
+        table_with_notes("failure", columns, cells, [r.failure for r in rows])
+    else:
+        table(
+            columns,
+            cells,
+            empty="No executions yet. Start one with `penstock run ACTION`."
+            if chosen == ExecutionFilter(children=children) and before is None
+            else "There are none.",
+        )
     if len(rows) == limit:
         err.print(f"[dim]There may be more: penstock executions --before {rows[-1].id}[/dim]")
 

@@ -13,7 +13,8 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
-from rich.segment import Segment
+from rich.padding import Padding
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -101,6 +102,27 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str =
         out.print(f"[dim]{escape(empty)}[/dim]")
         return
     print_whole(grid(columns, values))
+
+
+def table_with_notes(
+    column: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], notes: Sequence[Any]
+) -> None:
+    """Print a table whose last column, `column`, has a sentence or None for each row. In a narrow terminal the sentence is on a
+    line of its own below its row."""
+    whole = grid([*columns, column], [(*row, note) for row, note in zip(rows, notes, strict=True)])
+    if Measurement.get(out, out.options.update(max_width=ENDLESS), whole).maximum <= out.width:
+        print_whole(whole)
+        return
+    rendered = grid(columns, rows)
+    for cells in rendered.columns:
+        cells.no_wrap = True  # a row is one line, so that the notes are below their rows
+    widest = out.options.update(max_width=ENDLESS)
+    head, *lines = out.render_lines(rendered, widest, pad=False)
+    out.print(Segments([*head, Segment.line()]))
+    for line, note in zip(lines, notes, strict=True):
+        out.print(Segments([*line, Segment.line()]))
+        if note is not None:
+            out.print(Padding(text(note), (0, 0, 0, 4)), soft_wrap=False)
 
 
 def print_whole(rendered: Table) -> None:
