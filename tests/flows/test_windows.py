@@ -76,7 +76,8 @@ async def test_count_starts_at_the_threshold(house: Installation) -> None:
     [open_event] = await house.rows("select event_id from burst_event where burst is null")
     [verdict] = await event_rules.tried(house.session, open_event["event_id"])
     beginning = (
-        "the event waits in an open window, which has 1 event so far, this one included. The window needs 2 more events of shop.paid. "
+        "the event waits in an open window, which has 1 event so far, this one included. "
+        "The window needs 2 more events of shop.paid. "
         "It closes at the earliest at "
     )
     assert verdict["why"].startswith(beginning)

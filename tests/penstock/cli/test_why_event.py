@@ -23,7 +23,8 @@ async def test_why_names_the_window_and_burst_of_an_event(house: Installation) -
     assert explained.code == 0, explained.err
     window, burst = explained.out.splitlines()
     assert window.startswith(
-        "till.alarm: the event waits in an open window, which has 2 events so far, this one included. The window needs 1 more event of "
+        "till.alarm: the event waits in an open window, which has 2 events so far, this one included. "
+        "The window needs 1 more event of "
         "till.paid. It closes at the earliest at "
     )
     assert burst.startswith(

@@ -257,7 +257,7 @@ async def fill(house: Installation) -> dict[str, UUID]:
     await house.until("select 1 from waiter where execution_id = $1", found["queued"])
     later = await client.start("depot.check", {"order": 9}, delay=600)
     await client.cancel(later, reason=EVIL)
-    found["letter"] = await _letter(house)
+    found["letter"] = await keep_letter(house)
     await _administer(house)
     return found
 
@@ -284,7 +284,8 @@ async def _ended(client: Any, id: UUID) -> None:
         return
 
 
-async def _letter(house: Installation) -> UUID:
+async def keep_letter(house: Installation) -> UUID:
+    """Keep a dead letter, and return its id."""
     letters: Sequence[KeptLetter] = [
         KeptLetter(
             id=new_id(),
