@@ -107,7 +107,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str =
 def table_with_notes(
     column: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], notes: Sequence[Any]
 ) -> None:
-    """Print a table whose last column, `column`, has a sentence or None for each row. In a narrow terminal the sentence is on a
+    """Print a table with a last column, `column`, of notes: a sentence or None for each row. In a narrow terminal a note is on a
     line of its own below its row."""
     whole = grid([*columns, column], [(*row, note) for row, note in zip(rows, notes, strict=True)])
     if Measurement.get(out, out.options.update(max_width=ENDLESS), whole).maximum <= out.width:

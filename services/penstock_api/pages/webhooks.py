@@ -26,14 +26,14 @@ async def show(request: Request, session: Db, change: str = "") -> Response:
     value: dict[str, Any] = {} if changed is None else asdict(changed)
     if value.get("payload") is not None:
         value["payload"] = orjson.loads(value["payload"])
-    put = request_fields(models.PutWebhook, value)
+    form = request_fields(models.PutWebhook, value)
     if changed is None:
-        put = [replace(field, required=True) if field.name == "secret" else field for field in put]
+        form = [replace(field, required=True) if field.name == "secret" else field for field in form]
     return page(
         request,
         "webhooks.html",
         rows=rows,
         changed=changed,
-        put=put,
+        put=form,
         every=5,
     )

@@ -93,7 +93,7 @@ async def test_signal_form_names_the_awaited_signal(site: Site) -> None:
     ("default", "sentence"),
     [(None, "Without one, the execution times out."), (False, "Without one, the answer is no.")],
 )
-async def test_pages_say_what_happens_without_an_answer(site: Site, default: Any, sentence: str) -> None:
+async def test_pages_name_the_outcome_without_an_answer(site: Site, default: Any, sentence: str) -> None:
     client = site.house.client
     id = await client.start("depot.confirm")
     await site.house.until("select from inquiry where execution_id = $1", id)
