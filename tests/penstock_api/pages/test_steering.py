@@ -294,3 +294,29 @@ async def test_a_browser_that_signs_in_stays_signed_in(browser: Browser, site: S
         await page.get_by_role("button", name="Sign out").click()
         await page.wait_for_url("**/sign-in")
         await context.close()
+
+
+OVERFLOW = """
+() => [...document.querySelectorAll(".graph .box")].flatMap((box) => {
+    const right = box.querySelector("rect").getBoundingClientRect().right;
+    const texts = [...box.querySelectorAll("text, span")];
+    return texts.filter((text) => text.getBoundingClientRect().right > right).map((text) => text.textContent);
+})
+"""
+LONG = from_yaml("""
+workflow: depot.long_names
+tasks:
+  a_name_that_is_much_longer_than_its_box: {action: depot.load, input: {order: 1}}
+  items_of_a_parcel: {action: depot.weigh, with_items: "{{ range(20) | list }}", input: {parcel: "{{ item }}"}}
+""")
+
+
+async def test_texts_end_at_the_border_of_their_box(page: Page, site: Site) -> None:
+    client = site.house.client
+    await site.house.apply(LONG)
+    id = await client.start("depot.long_names")
+    await page.goto(f"/executions/{id}")
+    await expect(page.locator(".graph .box")).to_have_count(2)
+    assert await page.evaluate(OVERFLOW) == []
+    await expect(page.locator(".graph .does", has_text="×20")).to_be_visible()
+    await client.cancel(id, reason="the test is over")
