@@ -20,7 +20,13 @@ from penstock import errors
 from penstock.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-INSTANCES = {"DurableContext": "ctx", "DurableRun": "run", "SimulatedRun": "run", "RunContext": "current()"}
+INSTANCES = {
+    "DurableContext": "ctx",
+    "DurableRun": "run",
+    "SimulatedRun": "run",
+    "RunContext": "current()",
+    "TaskHandle": "task",
+}
 """The names by which examples call objects of these classes. Others have the name of their class, or `client`."""
 LINE = 100
 """The number of characters above which a signature has a line for each parameter."""

@@ -30,6 +30,7 @@ RETURNED: Mapping[str, str] = {
     "Rules": "penstock.client.rules",
     "RunContext": "penstock.run.context",
     "Schedules": "penstock.client.schedules",
+    "TaskHandle": "penstock.language.workflows.task_handle",
     "Workers": "penstock.client.workers",
 }
 """The classes that users get from public names, and their modules."""

@@ -121,5 +121,6 @@ RETURNED_EXAMPLES: Mapping[str, str] = {
     "RunContext": "from penstock import action, current\n\n@action(pack='shop')\nasync def charge(order: int) -> None:\n    current().log(f'charging {order}')\n    await current().publish('shop.charged', {'order': order}, transactional=True)",
     "Schedules": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.schedules.pause('store.nightly', 3600)",
     "Workers": "from penstock import Client\n\nasync def main() -> None:\n    async with Client.connect() as client:\n        await client.workers.cordon(['worker-1'], True)",
+    "TaskHandle": "from penstock import action, failed, workflow\n\n@action(pack='shop')\nasync def charge(order: int) -> dict[str, int]: ...\n\n@action(pack='shop')\nasync def refund(order: int) -> None: ...\n\n@workflow(pack='shop')\ndef settle(order: int):\n    charged = charge(order=order).set(retry=3, timeout='30s').publish(total=order)\n    refund(order=order).after(charged).when(failed(charged))\n    return {'cents': charged.cents}",
 }
 """An example of each class that users get from a public name."""

@@ -26,6 +26,7 @@ NOT_RUN = (
     ". .venv",
     "export ",
     "mkdir ",
+    "openssl ",
     "cd ",
     "systemctl ",
     "docker ",
@@ -141,7 +142,9 @@ class Reader:
             self.token = ids[-1]
 
     def exports(self, line: str) -> None:
-        for name, value in (word.split("=", 1) for word in shlex.split(self.as_typed(line))[1:]):
+        for name, value in (
+            word.split("=", 1) for word in shlex.split(self.as_typed(line), comments=True)[1:]
+        ):
             if name in EXPORTED:
                 self.export(name, value)
 

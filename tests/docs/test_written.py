@@ -17,9 +17,11 @@ from docs.written import errors
 from docs.written.__main__ import ROOT, WRITTEN
 from docs.written.expression_examples import FILTERS, FUNCTIONS, TESTS
 from docs.written.python_examples import EXAMPLES, RETURNED_EXAMPLES, TESTING_EXAMPLES
+from penstock import workflow
 from penstock.cli.explain_texts import TEXTS
 from penstock.errors import NotFound
 from penstock.language.expressions import functions
+from penstock.language.workflows import Workflow
 from penstock.service.explain_errors import more_of
 
 
@@ -147,3 +149,8 @@ def test_an_example_runs(name: str) -> None:
     if name not in RETURNED_EXAMPLES:
         assert re.search(rf"\b{name}\b", example)
     exec(example, {"__name__": "example"})
+
+
+def test_docstring_of_workflow_names_each_option() -> None:
+    options = set(Workflow.model_fields) - {"format", "ref", "tasks"}
+    assert {name for name in options if f"`{name}`" not in str(workflow.__doc__)} == set()

@@ -265,6 +265,14 @@ def test_operations_become_typed_actions(document: Path, tmp_path: Path) -> None
     assert "secrets" not in actions["post_labels"]["options"]
 
 
+def test_only_repeatable_operations_are_retried(document: Path, tmp_path: Path) -> None:
+    actions = imported(document, tmp_path / "depot")
+    retried = {name for name, action in actions.items() if "retry" in action}
+    assert retried == {"crates_get_one", "delete_charges", "get_charges", "get_photos", "put_photos"}
+    assert actions["get_charges"]["retry"]["max_attempts"] == 4
+    assert "&id" not in (tmp_path / "depot/actions.yaml").read_text()
+
+
 def test_chosen_operations_server_and_secret(document: Path, tmp_path: Path) -> None:
     actions = imported(
         document, tmp_path / "depot", "--only", "labels", "--server", "http://localhost:1/", "--secret", "key"

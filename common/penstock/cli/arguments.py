@@ -6,8 +6,10 @@ import sys
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import orjson
+import typer
 
 from penstock.errors import InvalidInput
 from penstock.language.terms.durations import positive_seconds
@@ -21,6 +23,17 @@ def parse_value(word: str) -> Any:
         return orjson.loads(word)
     except orjson.JSONDecodeError:
         return word
+
+
+def parse_id(word: str) -> UUID:
+    """Return the id of an execution, an event or a dead letter. Raises BadParameter for another word, such as a part of an id."""
+    try:
+        return UUID(word)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{word!r} is not an id, such as 0198c7a2-5b1e-7c3d-9f4a-2d6e8b0c1f35. "
+            "Pages show the last 8 characters of an id in lists, and the whole id on the page behind it."
+        ) from None
 
 
 def parse_duration(option: str, word: str) -> float:

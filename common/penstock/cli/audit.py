@@ -35,7 +35,12 @@ audit = typer.Typer(
 BIGINT = 2**63 - 1
 """The largest id or position in the audit."""
 By = Annotated[str | None, typer.Option(help="Only changes by this caller: token:ci, user:ada, command:ada.")]
-Operation = Annotated[str | None, typer.Option(help="Only operations that begin with this text: tokens_.")]
+Operation = Annotated[
+    str | None,
+    typer.Option(
+        help="Only operations that begin with this text, and commands of this name: tokens_ or tokens."
+    ),
+]
 Target = Annotated[str | None, typer.Option(help="Only targets that begin with this text.")]
 Outcome = Annotated[str | None, typer.Option(help="Only with this outcome: done, refused or unchanged.")]
 DatabaseRole = Annotated[str | None, typer.Option(help="Only rows that this database role wrote.")]

@@ -9,6 +9,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import bulk_output
+from penstock.cli.arguments import parse_id
 from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
@@ -23,7 +24,7 @@ commands = typer.Typer(
     help="List, count, show, replay and drop messages that could not be handled.", no_args_is_help=True
 )
 
-Ids = Annotated[list[UUID] | None, typer.Argument(help="Dead letters.")]
+Ids = Annotated[list[UUID] | None, typer.Argument(parser=parse_id, help="Dead letters.")]
 Queue = Annotated[str | None, typer.Option(help="Only letters of this queue, such as event.received.")]
 Reason = Annotated[
     str | None,
@@ -37,7 +38,9 @@ def list_(
     queue: Queue = None,
     reason: Reason = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 50,
-    before: Annotated[UUID | None, typer.Option(help="List those after this dead letter.")] = None,
+    before: Annotated[
+        UUID | None, typer.Option(parser=parse_id, help="List those after this dead letter.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """List dead letters, newest first, each with its reason."""
@@ -86,7 +89,9 @@ def counts(queue: Queue = None, reason: Reason = None, json: Json = False) -> No
 
 
 @commands.command()
-def show(id: Annotated[UUID, typer.Argument(help="A dead letter.")], json: Json = False) -> None:
+def show(
+    id: Annotated[UUID, typer.Argument(parser=parse_id, help="A dead letter.")], json: Json = False
+) -> None:
     """Show a dead letter, with its headers and its body."""
 
     letter = with_session(lambda session: dead_letters.shown(session, id))

@@ -12,6 +12,7 @@ from rich.markup import escape
 from penstock.cli import name_completion
 from penstock.cli import rule_errors as cli_rule_errors
 from penstock.cli import rule_replays as cli_rule_replays
+from penstock.cli.arguments import parse_id
 from penstock.cli.command_runner import wake_schedules, with_session
 from penstock.cli.lint_files import print_faults
 from penstock.cli.output import Json, err, json_line, listing, out, table
@@ -188,7 +189,9 @@ def delete(ref: Rule, json: Json = False) -> None:
 
 
 @rules.command()
-def test(event: Annotated[UUID, typer.Argument(help="An event.")], json: Json = False) -> None:
+def test(
+    event: Annotated[UUID, typer.Argument(parser=parse_id, help="An event.")], json: Json = False
+) -> None:
     """Evaluate all rules of an event's trigger for the event, without starting anything: which match, and why others
     do not."""
     verdicts = with_session(lambda session: event_rules.tried(session, event))

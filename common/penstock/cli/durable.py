@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import parse_value
+from penstock.cli.arguments import parse_id, parse_value
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out
 from penstock.cli.server import by_either
@@ -20,7 +20,9 @@ from penstock.store.session.database import Session
 
 RunId = Annotated[
     UUID,
-    typer.Argument(help="An execution of a durable function.", autocompletion=name_completion.executions),
+    typer.Argument(
+        parser=parse_id, help="An execution of a durable function.", autocompletion=name_completion.executions
+    ),
 ]
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
+from penstock.cli.arguments import parse_id
 from penstock.cli.output import Json, age, err, json_line, table
 from penstock.cli.server import read
 
@@ -16,7 +17,9 @@ def enforcements(
     rule: Annotated[
         str | None, typer.Option(help="Only enforcements of this rule.", autocompletion=name_completion.rules)
     ] = None,
-    event: Annotated[UUID | None, typer.Option(help="Only enforcements of this event.")] = None,
+    event: Annotated[
+        UUID | None, typer.Option(parser=parse_id, help="Only enforcements of this event.")
+    ] = None,
     status: Annotated[
         str | None, typer.Option(help="Only with this status: created, executed or failed.")
     ] = None,

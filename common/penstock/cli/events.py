@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli import execution_filter as of
 from penstock.cli import name_completion
-from penstock.cli.arguments import parse_params
+from penstock.cli.arguments import parse_id, parse_params
 from penstock.cli.chain_options import MaxDepth, MaxDescendants
 from penstock.cli.command_runner import with_session
 from penstock.cli.executions import print_execution
@@ -77,7 +77,7 @@ def events(
     ] = None,
     key: Annotated[str | None, typer.Option(help="Only events with this key.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
-    before: Annotated[UUID | None, typer.Option(help="List those after this id.")] = None,
+    before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
     json: Json = False,
 ) -> None:
     """List the newest events, each with the number of rules that matched it."""
@@ -112,7 +112,10 @@ def _short(payload: Any) -> str:
 
 def show(
     id: Annotated[
-        UUID, typer.Argument(help="An execution or an event.", autocompletion=name_completion.executions)
+        UUID,
+        typer.Argument(
+            parser=parse_id, help="An execution or an event.", autocompletion=name_completion.executions
+        ),
     ],
     dot: Annotated[
         bool, typer.Option("--dot", help="For a workflow: print its tasks' statuses as a Graphviz drawing.")

@@ -9,7 +9,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import bulk_output, name_completion
-from penstock.cli.arguments import parse_delay, parse_instant, parse_params
+from penstock.cli.arguments import parse_delay, parse_id, parse_instant, parse_params
 from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
@@ -27,6 +27,7 @@ def cancel(
     ids: Annotated[
         list[UUID] | None,
         typer.Argument(
+            parser=parse_id,
             help="The executions to end. Options can select them instead.",
             autocompletion=name_completion.open_executions,
         ),
@@ -65,7 +66,9 @@ def set_priority(
     id: Annotated[
         UUID,
         typer.Argument(
-            help="An execution that has not ended.", autocompletion=name_completion.open_executions
+            parser=parse_id,
+            help="An execution that has not ended.",
+            autocompletion=name_completion.open_executions,
         ),
     ],
     priority: Annotated[
@@ -93,6 +96,7 @@ def reschedule(
     id: Annotated[
         UUID,
         typer.Argument(
+            parser=parse_id,
             help="An execution that has not begun, or waits for its next attempt.",
             autocompletion=name_completion.open_executions,
         ),
@@ -127,7 +131,10 @@ def reschedule(
 
 def raise_budget(
     id: Annotated[
-        UUID, typer.Argument(help="An execution of the tree.", autocompletion=name_completion.executions)
+        UUID,
+        typer.Argument(
+            parser=parse_id, help="An execution of the tree.", autocompletion=name_completion.executions
+        ),
     ],
     unit: Annotated[str, typer.Argument(help="The unit of the budget, such as tokens.")],
     amount: Annotated[float, typer.Argument(help="The new amount, higher than before.")],
@@ -146,6 +153,7 @@ def rerun(
     id: Annotated[
         UUID | None,
         typer.Argument(
+            parser=parse_id,
             help="The ids of ended executions. Leave them out to select executions by options.",
             autocompletion=name_completion.executions,
         ),

@@ -12,7 +12,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import label_option, parse_params
+from penstock.cli.arguments import label_option, parse_id, parse_params
 from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
 from penstock.language.terms.durations import seconds
@@ -35,10 +35,14 @@ Param = Annotated[
     list[str] | None,
     typer.Option("--param", "-p", help="Only with this parameter: name=value. May be repeated."),
 ]
-Event = Annotated[UUID | None, typer.Option(help="Only started by this event.")]
+Event = Annotated[UUID | None, typer.Option(parser=parse_id, help="Only started by this event.")]
 Parent = Annotated[
     UUID | None,
-    typer.Option(help="Only the tasks of this run of a workflow.", autocompletion=name_completion.executions),
+    typer.Option(
+        parser=parse_id,
+        help="Only the tasks of this run of a workflow.",
+        autocompletion=name_completion.executions,
+    ),
 ]
 Label = Annotated[list[str] | None, typer.Option(help="Only with this label: key=value. May be repeated.")]
 Key = Annotated[Text, typer.Option(help="Only the one with this idempotency key (of --tenant, or public).")]

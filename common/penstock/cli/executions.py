@@ -13,8 +13,19 @@ import typer
 from rich.markup import escape
 
 from penstock.cli import name_completion
+from penstock.cli.arguments import parse_id
 from penstock.cli.execution_filter import choosing
-from penstock.cli.output import Json, age, err, fields, json_line, listing, out, table
+from penstock.cli.output import (
+    Json,
+    age,
+    err,
+    fields,
+    json_line,
+    listing,
+    out,
+    table,
+    table_with_notes,
+)
 from penstock.cli.server import read
 from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
@@ -27,7 +38,7 @@ def executions(
     *,
     chosen: ExecutionFilter,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
-    before: Annotated[UUID | None, typer.Option(help="List those after this id.")] = None,
+    before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
     children: Annotated[bool, typer.Option("--children", help="Include the tasks of workflows.")] = False,
     json: Json = False,
 ) -> None:
@@ -41,36 +52,39 @@ def executions(
     tried = any(row.attempt > 1 for row in rows)
     titled = any(row.title for row in rows)
     failing = any(row.failure for row in rows)
-    table(
-        [
-            "id",
-            "status",
-            "age",
-            "took",
-            *(["tries"] if tried else []),
-            "action",
-            *(["title"] if titled else []),
-            *(["failure"] if failing else []),
-        ],
-        [
-            (
-                r.id,
-                r.status,
-                age(r.created_at).removesuffix(" ago"),
-                _took(r.created_at, r.finished_at),
-                *([r.attempt] if tried else []),
-                r.action if r.task is None else f"{r.task}: {r.action}",
-                *([r.title] if titled else []),
-                *([r.failure] if failing else []),
-            )
-            for r in rows
-        ],
-        empty="No executions yet. Start one with `penstock run ACTION`."
-        if chosen == ExecutionFilter(children=children) and before is None
-        else "There are none."
-        if children
-        else "There are none. Tasks of workflows are left out: --children includes them.",
-    )
+    columns = [
+        "id",
+        "status",
+        "age",
+        "took",
+        *(["tries"] if tried else []),
+        "action",
+        *(["title"] if titled else []),
+    ]
+    cells = [
+        (
+            r.id,
+            r.status,
+            age(r.created_at).removesuffix(" ago"),
+            _took(r.created_at, r.finished_at),
+            *([r.attempt] if tried else []),
+            r.action if r.task is None else f"{r.task}: {r.action}",
+            *([r.title] if titled else []),
+        )
+        for r in rows
+    ]
+    if failing:
+        table_with_notes("failure", columns, cells, [r.failure for r in rows])
+    else:
+        table(
+            columns,
+            cells,
+            empty="No executions yet. Start one with `penstock run ACTION`."
+            if chosen == ExecutionFilter(children=children) and before is None
+            else "There are none."
+            if children
+            else "There are none. Tasks of workflows are left out: --children includes them.",
+        )
     if len(rows) == limit:
         err.print(f"[dim]There may be more: penstock executions --before {rows[-1].id}[/dim]")
 
@@ -179,7 +193,9 @@ def print_execution(execution: dict[str, Any]) -> None:
 
 
 def history(
-    id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
+    id: Annotated[
+        UUID, typer.Argument(parser=parse_id, help="An execution.", autocompletion=name_completion.executions)
+    ],
     json: Json = False,
 ) -> None:
     """Show every status of an execution, with its instant and the actor that changed it."""

@@ -8,7 +8,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import parse_value
+from penstock.cli.arguments import parse_id, parse_value
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, listing, out
 from penstock.cli.server import by_either, read
@@ -22,9 +22,9 @@ def inquiries(
     """List the inquiries that executions wait for."""
     rows = read(lambda client: client.inquiries(answered=every, assignee=assignee))
     listing(
-        ["execution", "status", "asks", "question", "until", "answer"],
+        ["execution", "status", "asks", "question", "until", "default", "answer"],
         rows,
-        lambda r: (r.execution_id, r.status, r.assignee, r.prompt, r.due_at, r.response),
+        lambda r: (r.execution_id, r.status, r.assignee, r.prompt, r.due_at, r.default, r.response),
         json=json,
         empty="Nobody is asked anything.",
     )
@@ -33,7 +33,11 @@ def inquiries(
 def answer(
     id: Annotated[
         UUID,
-        typer.Argument(help="The execution that asks.", autocompletion=name_completion.waiting_executions),
+        typer.Argument(
+            parser=parse_id,
+            help="The execution that asks.",
+            autocompletion=name_completion.waiting_executions,
+        ),
     ],
     response: Annotated[str, typer.Argument(help="JSON, or plain text.")],
     by: Annotated[str, typer.Option(help="The author of the answer.")] = ME,

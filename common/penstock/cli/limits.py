@@ -155,8 +155,8 @@ def allows(row: LimitInForce) -> str:
 
 def _when_full(row: LimitInForce) -> str:
     if row.when_full == "enqueue" and row.max_waiting is not None:
-        return f"wait, {row.max_waiting} at most"
-    return {"enqueue": "wait", "cancel_new": "refuse", "cancel_running": "the oldest give way"}[row.when_full]
+        return f"enqueue, {row.max_waiting} at most"
+    return row.when_full.replace("_", " ")
 
 
 def _set_by(row: LimitInForce) -> str:

@@ -11,6 +11,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
+from penstock.cli.arguments import parse_id
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import chosen_server, over_http
@@ -26,7 +27,9 @@ Page = tuple[list[tuple[str, UUID, log_lines.LogLine]], bool]
 
 
 def logs(
-    id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
+    id: Annotated[
+        UUID, typer.Argument(parser=parse_id, help="An execution.", autocompletion=name_completion.executions)
+    ],
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Print new lines until the execution has ended.")
     ] = False,

@@ -16,7 +16,8 @@ from pydantic import PlainSerializer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
-from rich.segment import Segment
+from rich.padding import Padding
+from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
@@ -147,6 +148,27 @@ def listing(
             json_line(row if document is None else document(row))
     else:
         table(columns, map(cells, rows), empty=empty)
+
+
+def table_with_notes(
+    column: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], notes: Sequence[Any]
+) -> None:
+    """Print a table with a last column, `column`, of notes: a sentence or None for each row. In a narrow terminal a note is on a
+    line of its own below its row."""
+    whole = grid([*columns, column], [(*row, note) for row, note in zip(rows, notes, strict=True)])
+    if Measurement.get(out, out.options.update(max_width=ENDLESS), whole).maximum <= out.width:
+        print_whole(whole)
+        return
+    rendered = grid(columns, rows)
+    for cells in rendered.columns:
+        cells.no_wrap = True  # a row is one line, so that the notes are below their rows
+    widest = out.options.update(max_width=ENDLESS)
+    head, *lines = out.render_lines(rendered, widest, pad=False)
+    out.print(Segments([*head, Segment.line()]))
+    for line, note in zip(lines, notes, strict=True):
+        out.print(Segments([*line, Segment.line()]))
+        if note is not None:
+            out.print(Padding(text(note), (0, 0, 0, 4)), soft_wrap=False)
 
 
 def print_whole(rendered: Table) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
+from penstock.cli.arguments import parse_id
 from penstock.cli.command_runner import with_client, with_session
 from penstock.cli.output import Json, age, json_line, out, table
 from penstock.client import rule_errors
@@ -54,7 +55,7 @@ def errors(
 
 def rerun(
     rule: Rule = None,
-    event: Annotated[UUID | None, typer.Option(help="Only errors on this event.")] = None,
+    event: Annotated[UUID | None, typer.Option(parser=parse_id, help="Only errors on this event.")] = None,
     every: Annotated[bool, typer.Option("--all", help="The errors of all rules.")] = False,
     json: Json = False,
 ) -> None:

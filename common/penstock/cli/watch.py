@@ -10,6 +10,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
+from penstock.cli.arguments import parse_id
 from penstock.cli.output import Json, json_line, out, text
 from penstock.cli.server import read
 from penstock.language.moves import COMPLETED, FINAL
@@ -20,7 +21,9 @@ PAUSE = 0.5
 
 
 def watch(
-    id: Annotated[UUID, typer.Argument(help="An execution.", autocompletion=name_completion.executions)],
+    id: Annotated[
+        UUID, typer.Argument(parser=parse_id, help="An execution.", autocompletion=name_completion.executions)
+    ],
     json: Json = False,
 ) -> None:
     """Show every status change of an execution until it ends. Exit code 0 if it completed, 1 if it ended in any other

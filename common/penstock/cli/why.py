@@ -11,6 +11,7 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
+from penstock.cli.arguments import parse_id
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import read
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
 
 def why(
     id: Annotated[
-        UUID, typer.Argument(help="An execution or an event.", autocompletion=name_completion.executions)
+        UUID,
+        typer.Argument(
+            parser=parse_id, help="An execution or an event.", autocompletion=name_completion.executions
+        ),
     ],
     task: Annotated[str | None, typer.Argument(help="One of its tasks, if it is a workflow.")] = None,
     json: Json = False,

@@ -8,13 +8,16 @@ from uuid import UUID
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import parse_value
+from penstock.cli.arguments import parse_id, parse_value
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out
 from penstock.cli.server import by_either
 
 RunId = Annotated[
-    UUID, typer.Argument(help="An execution of a workflow.", autocompletion=name_completion.open_executions)
+    UUID,
+    typer.Argument(
+        parser=parse_id, help="An execution of a workflow.", autocompletion=name_completion.open_executions
+    ),
 ]
 Task = Annotated[str, typer.Argument(help="The name of a task that has not ended.")]
 By = Annotated[str, typer.Option(help="The author, stored with the run.")]

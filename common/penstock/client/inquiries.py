@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -26,8 +27,8 @@ async def listed(
     limit: int = 100,
     tenants: Collection[str] | None = None,
 ) -> list[Inquiry]:
-    """Return the open inquiries, newest first. With `answered` also return the ended ones, with secrets in their
-    answers masked."""
+    """Return the open inquiries, newest first. With `answered` also return the ended ones. Secrets in answers and defaults are
+    masked."""
     rows = await inquiries.newest(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
     return [with_masked_answer(row) for row in rows]
 
@@ -38,11 +39,18 @@ def may_answer(assignee: str | None, by: str) -> bool:
 
 
 def with_masked_answer(inquiry: Inquiry) -> Inquiry:
-    """Return the inquiry with the secrets in its answer masked."""
-    if inquiry.response is None or inquiry.schema is None:
+    """Return the inquiry with the secrets in its answer and in its default masked."""
+    if inquiry.schema is None:
         return inquiry
-    response = mask(orjson.loads(inquiry.response), orjson.loads(inquiry.schema))
-    return replace(inquiry, response=orjson.dumps(response).decode())
+    schema = orjson.loads(inquiry.schema)
+    return replace(
+        inquiry, response=_masked(inquiry.response, schema), default=_masked(inquiry.default, schema)
+    )
+
+
+def _masked(answer: str | None, schema: Any) -> str | None:
+    """Return an answer, which is stored as JSON, with its secrets masked."""
+    return None if answer is None else orjson.dumps(mask(orjson.loads(answer), schema)).decode()
 
 
 async def answer(

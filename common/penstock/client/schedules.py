@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import orjson
@@ -167,3 +167,13 @@ def upcoming(compiled: CompiledSchedule, since: datetime, count: int) -> list[Pr
         since = max(since, policy.starts_at - TICK)
     fires = compiled.spec.preview(count, since)
     return [fire for fire in fires if policy.ends_at is None or fire.instant <= policy.ends_at]
+
+
+def spread(compiled: CompiledSchedule, since: datetime, until: datetime, step: timedelta) -> list[datetime]:
+    """Return fires from `since` to before `until`: the first one of each `step`."""
+    fires: list[datetime] = []
+    at = since - TICK
+    while (due := upcoming(compiled, at, 1)) and due[0].instant < until:
+        fires.append(due[0].instant)
+        at = since + step * ((due[0].instant - since) // step + 1) - TICK
+    return fires

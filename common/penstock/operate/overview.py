@@ -9,9 +9,8 @@ from typing import Annotated
 from pydantic import Field
 
 from penstock.language.moves import BAD
+from penstock.operate import titles
 from penstock.operate.activity import LATELY, SECONDS, Activity
-from penstock.operate.titles import add_failures
-from penstock.store.executions import execution_list
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.processes.processes import Process
 from penstock.store.session.database import Session
@@ -41,9 +40,14 @@ class Lately:
     """The activity of the last minute."""
 
     rate: Annotated[float, Field(description="The number of ended executions per second.")]
-    ended: int
+    ended: Annotated[int, Field(description="The number of ended executions, with the tasks of workflows.")]
     failed: int
-    p50: Annotated[float | None, Field(description="Seconds from the creation of executions to their end.")]
+    p50: Annotated[
+        float | None,
+        Field(
+            description="Seconds from the creation of executions to their end, without the tasks of workflows."
+        ),
+    ]
     p95: float | None
 
 
@@ -72,11 +76,10 @@ def lately(activity: Activity) -> Lately:
 
 
 async def newest_failures(session: Session, tenants: Collection[str] | None = None) -> list[ListedExecution]:
-    """Return the newest failed executions, of all tenants or of `tenants`, with the causes of their failures."""
-    filters = ExecutionFilter(tenants=tenants, status=BAD, children=True)
-    rows = await execution_list.page(session, filters, limit=NEWEST)
-    await add_failures(session, rows)
-    return rows
+    """Return the newest failed executions, of all tenants or of `tenants`, with their titles and the causes of their failures."""
+    return await titles.listed(
+        session, ExecutionFilter(tenants=tenants, status=BAD, children=True), limit=NEWEST
+    )
 
 
 def summed_up(activity: Activity, failures: Sequence[ListedExecution]) -> Overview:

@@ -21,6 +21,9 @@ from penstock_import.project import Project, bounded
 from penstock_import.report import Report
 
 METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
+REPEATABLE = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
+"""The methods whose calls can be repeated without another effect (RFC 9110, 9.2.2). Their actions are retried."""
+RETRY = {"max_attempts": 4, "backoff": "exponential", "initial_delay": "1s", "max_delay": "1m"}
 LARGEST_BYTES = 64 * 1024 * 1024
 """The largest document. Those of GitHub and Stripe have some 10 MB."""
 KEPT = frozenset(
@@ -195,6 +198,7 @@ class OpenApiDocument:
         return {
             **({"description": description.splitlines()[0][:200]} if description else {}),
             "executor": "http",
+            **({"retry": {**RETRY}} if request["method"] in REPEATABLE else {}),
             "parameters": types.schema(name, self.report, self._file),
             "options": {
                 "url": self._server + url,

@@ -16,7 +16,8 @@ class PutWebhook(Given):
     tenant: Tenant = "public"
     signature: Signature
     secret: str | None = Field(
-        default=None, description="The secret that callers use. Empty: the secret stays as it is."
+        default=None,
+        description="The secret that callers use. A new webhook needs it. Empty: an existing webhook keeps its secret.",
     )
     header: str | None = Field(
         default=None,
@@ -29,7 +30,8 @@ class PutWebhook(Given):
     )
     payload: Any = Field(
         default=None,
-        description="Template for the event payload. Variables: `body`, `headers`, `query`. Default: the body.",
+        description='The event payload: an object of templates, such as {"order": "{{ body.id }}"}. '
+        "Variables: `body`, `headers`, `query`. Default: the body.",
     )
     completes: str | None = Field(
         default=None,

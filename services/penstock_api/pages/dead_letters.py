@@ -22,6 +22,7 @@ router: APIRouter = PageRouter("dead letters")
 PAGE = 50
 NAMES = ("queue", "reason")
 DOES = {"replay": "Put back", "drop": "Forget"}
+EFFECTS = {"replay": "put back", "drop": "forgotten"}
 
 
 @router.get("/dead-letters", dependencies=[READ_ALL])
@@ -86,6 +87,7 @@ async def _many(
         asked=filters,
         does=does,
         verb=DOES[does],
+        effect=EFFECTS[does],
         sure=sure,
         reason=None,
         done=await _done(backend, session, letter_filter, does, dry_run=not sure),

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from penstock.language.workflows.graph import Graph
-from penstock.operate import definitions, workflows
+from penstock.operate import definitions, titles, workflows
 from penstock.operate.masking import Masking
-from penstock.store.executions import execution_list
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.session.database import Session
 from penstock_api.auth.access import READ, Asked
@@ -44,7 +43,7 @@ async def show(
     context: dict[str, Any] = {"versions": [], "layout": None, "differences": None}
     if definition["kind"] == "workflow":
         context = await _workflow(session, ref, old, version)
-    runs = await execution_list.page(
+    runs = await titles.listed(
         session, ExecutionFilter(action=ref, children=True, tenants=caller.tenants), limit=RUNS
     )
     return page(

@@ -13,13 +13,14 @@ import orjson
 from fastapi import APIRouter, Body, Request, Response
 
 from penstock.client.inquiries import may_answer, with_masked_answer
-from penstock.language.moves import FINAL, QUEUED, REQUESTED, SCHEDULED, WAITING
+from penstock.language.moves import FINAL, QUEUED, REQUESTED, SCHEDULED
 from penstock.language.schemas.secrets import masked_schema
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.access import Caller
 from penstock.operate.durable_steps import Step
 from penstock.operate.executions import described_execution
 from penstock.operate.why import why
+from penstock.operate.why.answer import Why
 from penstock.operate.workflow_tree import names_inside
 from penstock.store.definitions import catalog
 from penstock.store.executions import executions, inquiries, log_lines, timelines
@@ -54,10 +55,10 @@ RUNS = 20
 async def show(id: ExecutionId, request: Request, backend: Here, session: Db, caller: Asked) -> Response:
     """Show the whole page of an execution."""
     document = await described_execution(session, id)
+    answer = await why(session, id, backend.settings)
     inquiry = await inquiries.find(session, id)
     is_answered = inquiry is not None and inquiry.answered_at is not None
-    is_open = inquiry is not None and not is_answered and document["status"] == WAITING
-    answer = await why(session, id, backend.settings)
+    question = await _open_inquiry(session, answer)
     if caller.tenants is not None:
         answer = answer.of_one_tenant()
     row = await executions.get(session, id)
@@ -84,13 +85,14 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         steps_timeline=step_timeline(steps, row.created_at, row.finished_at),
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
         paused=await workflow_runs.is_paused(session, id),
-        inquiry=_question(inquiry, caller) if inquiry is not None and is_open else None,
+        inquiry=None if question is None else _question(question, caller),
         answered=with_masked_answer(inquiry) if inquiry is not None and is_answered else None,
         starters=starters(document["origin"]),
         origin=other_values(document["origin"]),
         rerun_fields=[] if open_ else _rerun_fields(body.get("parameters"), document["params"]),
         begins=document["status"] == REQUESTED and row.not_before is not None,
         begun=document["status"] not in (REQUESTED, QUEUED, SCHEDULED),
+        signals=answer.facts.get("signals", ()),
         left=[task.name for task in tasks if task.status not in FINAL],
         watched=Watched(execution=id),
         every=2 if open_ else None,
@@ -124,6 +126,15 @@ async def _timeline(session: Session, row: Execution, tasks: list[TaskProgress])
         inside += [deeper for deeper in task.inside if deeper.inside and deeper.execution is not None]
     start = min([row.created_at, *(task.begun for task in tasks if task.begun is not None)])
     return timeline(tasks, stays, row.id, start, row.finished_at or datetime.now(UTC))
+
+
+async def _open_inquiry(session: Session, answer: Why | None) -> Inquiry | None:
+    """Return the open inquiry that the execution waits for in the end: its own, or that of an execution inside it."""
+    cause = answer if answer is None or answer.cause is None else answer.cause
+    if cause is None or cause.because != "inquiry":
+        return None
+    inquiry = await inquiries.find(session, cause.id)
+    return None if inquiry is None or inquiry.status != "created" else with_masked_answer(inquiry)
 
 
 def _question(inquiry: Inquiry, caller: Caller) -> dict[str, Any]:

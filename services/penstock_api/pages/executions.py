@@ -22,7 +22,7 @@ from penstock_api.auth.access import OPERATE, READ, Asked, own
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.live.changes import Watched
 from penstock_api.pages.page import PageRouter, form_of, page
-from penstock_api.requests.label_words import labels_of
+from penstock_api.requests.label_words import label_words, labels_of
 
 router: APIRouter = PageRouter("executions")
 
@@ -30,6 +30,7 @@ PAGE = 50
 NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children", "label", "key")
 """The filters of a list, with the same names in the address of the page as in the API."""
 DOES = {"cancel": "Cancel", "rerun": "Rerun", "rerun_failed": "Rerun from failure"}
+EFFECTS = {"cancel": "told to end", "rerun": "run again", "rerun_failed": "run again from the failure"}
 
 
 @router.get("/executions", dependencies=[READ])
@@ -96,7 +97,7 @@ def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
         event=_id(filters, "event"),
         parent=_id(filters, "parent"),
         children=filters.get("children") == "true",
-        labels=labels_of([word.strip() for word in filters.get("label", "").split(",") if word.strip()]),
+        labels=labels_of(label_words(filters.get("label", ""))),
         key=filters.get("key"),
     )
 
@@ -153,6 +154,7 @@ async def _many(
         asked=filters,
         does=does,
         verb=DOES[does],
+        effect=EFFECTS[does],
         sure=sure,
         reason=reason,
         done=await _done(backend, chosen(filters, caller), caller, does, reason, dry_run=not sure),

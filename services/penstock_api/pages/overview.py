@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
+from penstock.operate import titles
 from penstock.operate.activity import SECONDS, Activity
 from penstock.operate.overview import CAUSES, lately, newest_failures
 from penstock.operate.why.answer import span
 from penstock.store.admission import breakers
-from penstock.store.executions import execution_list
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.outbox import dead_letters
 from penstock.store.outbox.dead_letters import LetterFilter
@@ -58,7 +58,7 @@ async def show(request: Request, backend: Here, caller: Asked) -> Response:
     activity = None if caller.tenants is not None else await backend.look_at_activity()
     tenants = caller.tenants
     async with backend.reading.session() as session:
-        newest = await execution_list.page(session, ExecutionFilter(tenants=tenants), limit=NEWEST)
+        newest = await titles.listed(session, ExecutionFilter(tenants=tenants), limit=NEWEST)
         failures = await newest_failures(session, tenants)
         attention = [] if activity is None else await _attention(session)
     context = {
@@ -68,7 +68,7 @@ async def show(request: Request, backend: Here, caller: Asked) -> Response:
         "watched": Watched(tenants),
         "every": 5,
     }
-    return page(request, "overview.html", **{**context, **_drawn(activity)})
+    return page(request, "overview.html", **{**context, **_drawn(activity, backend.settings.stale_threshold)})
 
 
 async def _attention(session: Session) -> list[Attention]:
@@ -97,7 +97,8 @@ async def _attention(session: Session) -> list[Attention]:
     return troubles
 
 
-def _drawn(activity: Activity | None) -> dict[str, Any]:
+def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
+    """Return what the page draws of the activity. `stale`: seconds after which a silent worker does not count."""
     if activity is None:
         return {"seen": None}
     slices = activity.slices
@@ -138,6 +139,7 @@ def _drawn(activity: Activity | None) -> dict[str, Any]:
             (*CAUSES[cause], standing[cause], WHERE.get(cause)) for cause in CAUSES if cause in standing
         ],
         "most": max((entry.count for entry in activity.standing), default=1),
-        "workers": [entry for entry in activity.processes if entry.kind == "worker"],
-        "executors": [entry for entry in activity.processes if entry.kind == "executor"],
+        "workers": [
+            entry for entry in activity.processes if entry.kind == "worker" and entry.is_online(stale)
+        ],
     }

@@ -7,16 +7,17 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, get_args
 
+import orjson
 from fastapi import APIRouter, Query, Request, Response
 
-from penstock.client.schedules import WHEN, Schedules, upcoming
+from penstock.client.schedules import WHEN, spread, upcoming
 from penstock.errors import DefinitionError, InvalidInput, PenstockError
 from penstock.language.definitions.schedule import Overlap
 from penstock.language.schedules import Preview
 from penstock.language.schedules.compiled_schedule import compile_schedule
 from penstock.language.terms.durations import as_text
 from penstock.operate import definitions
-from penstock.store.schedules.reading import ScheduleSummary
+from penstock.store.schedules.reading import ScheduleState
 from penstock.store.session.database import Session
 from penstock_api.auth.access import DEFINE_ALL, READ_ALL
 from penstock_api.backend import Db, OnSchedules
@@ -29,9 +30,9 @@ TEXTS = ("description", "action", "timezone", "overlap", "tenant")
 """The options of a schedule that are texts and have fields of their own."""
 DRAWN = 60
 """The number of schedules whose next fires are drawn, since each takes some time to compute."""
-FIRES = 48
-"""The maximum number of drawn fires of each schedule."""
 DAY = timedelta(days=1)
+QUARTER = timedelta(minutes=15)
+"""The part of the axis that has at most one bar. A schedule of each second would have 86,400 otherwise."""
 WIDTH = 1000.0
 PREVIEWED, PAST = 10, 20
 
@@ -39,13 +40,14 @@ PREVIEWED, PAST = 10, 20
 @router.get("/schedules", dependencies=[READ_ALL])
 async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> Response:
     """Show all schedules, and the fires of the next 24 hours."""
-    entries = [row.summary for row in await schedules.all()]
+    states = {row.summary.ref: row for row in await schedules.all()}
+    entries = [row.summary for row in states.values()]
     rows = [schedule for schedule in entries if find.lower() in schedule.ref.lower()]
     rows.sort(
         key=lambda schedule: (schedule.next_due is None, schedule.next_due or datetime.now(UTC), schedule.ref)
     )
     fires = {
-        schedule.ref: await _fires(schedules, schedule)
+        schedule.ref: _fires(states[schedule.ref])
         for schedule in rows[:DRAWN]
         if schedule.next_due is not None
     }
@@ -61,13 +63,13 @@ async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> 
     )
 
 
-async def _fires(schedules: Schedules, schedule: ScheduleSummary) -> list[float]:
-    """Return the positions of the next fires on an axis of 24 hours."""
-    now = datetime.now(UTC)
+def _fires(state: ScheduleState) -> list[float]:
+    """Return the positions of the next fires on an axis of 24 hours, at most one for each quarter of an hour."""
+    now, schedule = datetime.now(UTC), state.summary
     if schedule.state != "active" or schedule.next_due is None or schedule.next_due > now + DAY:
         return []
-    due = [fire.instant for fire in await schedules.preview(schedule.ref, FIRES)]
-    return [round((at - now) / DAY * WIDTH, 1) for at in due if now <= at < now + DAY]
+    fires = spread(compile_schedule(orjson.loads(state.body)), max(state.since, now), now + DAY, QUARTER)
+    return [round((at - now) / DAY * WIDTH, 1) for at in fires]
 
 
 @router.get("/schedules/new", dependencies=[DEFINE_ALL])

@@ -85,16 +85,26 @@ def short(id: object) -> str:
     return str(id)[-8:]
 
 
-ID = re.compile(r"(?:See why: penstock why |penstock why )?([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})")
+ID = re.compile(
+    r"(See why: penstock why |penstock why |penstock [a-z-]+ )?([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"
+)
 
 
 def linked(text: str) -> Markup:
-    """Return a sentence with a link for each execution that it names, including the command `penstock why ID`."""
+    """Return a sentence with a link for each execution that it names. The link replaces the command `penstock why ID`. Another
+    command stays as a person has to type it, with the whole id."""
     parts, at = Markup(), 0
     for match in ID.finditer(text):
-        label = "See why." if match[0].startswith("See") else short(match[1])
+        command, id = match[1] or "", match[2]
         parts += escape(text[at : match.start()])
-        parts += Markup('<a href="{}/executions/{}">{}</a>').format(base(), match[1], label)
+        if command.startswith("See"):
+            label = "See why."
+        elif command and not command.startswith("penstock why"):
+            parts += escape(command)
+            label = id
+        else:
+            label = short(id)
+        parts += Markup('<a href="{}/executions/{}">{}</a>').format(base(), id, label)
         at = match.end()
     return parts + escape(text[at:])
 

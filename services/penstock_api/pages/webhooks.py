@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import orjson
@@ -26,11 +26,14 @@ async def show(request: Request, session: Db, change: str = "") -> Response:
     value: dict[str, Any] = {} if changed is None else asdict(changed)
     if value.get("payload") is not None:
         value["payload"] = orjson.loads(value["payload"])
+    form = request_fields(models.PutWebhook, value)
+    if changed is None:
+        form = [replace(field, required=True) if field.name == "secret" else field for field in form]
     return page(
         request,
         "webhooks.html",
         rows=rows,
         changed=changed,
-        put=request_fields(models.PutWebhook, value),
+        put=form,
         every=5,
     )

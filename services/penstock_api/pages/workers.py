@@ -26,6 +26,9 @@ async def show(request: Request, session: Db, backend: Here) -> Response:
         workers=[entry for entry in rows if entry.kind == "worker"],
         outdated={entry.id for entry in rows if is_outdated(entry.sdk)},
         others=[entry for entry in rows if entry.kind != "worker"],
+        has_executor=any(
+            entry.kind == "executor" and entry.is_online(backend.settings.stale_threshold) for entry in rows
+        ),
         stale=backend.settings.stale_threshold,
         routes=await routes.table(session, backend.settings),
         rules=await routes.rules(session),

@@ -25,7 +25,12 @@ Until = Annotated[Instant | None, Query(description="Only changes before this in
 async def list_changes(
     session: Lists,
     by: Annotated[str | None, Query(description="Only changes by this caller, such as token:ci.")] = None,
-    operation: Annotated[str | None, Query(description="Only operations that begin with this text.")] = None,
+    operation: Annotated[
+        str | None,
+        Query(
+            description="Only operations that begin with this text: `tokens_`, which also matches the commands `penstock tokens`."
+        ),
+    ] = None,
     target: Annotated[str | None, Query(description="Only targets that begin with this text.")] = None,
     outcome: Annotated[
         str | None, Query(description="Only with this outcome: done, refused or unchanged.")

@@ -52,6 +52,9 @@ async def test_changes_of_commands_are_listed_with_their_user(named: str) -> Non
     assert (made["password"], made["after"]) == ({"bytes": len(PASSWORD)}, ["viewer"])
     assert PASSWORD not in listed.out
     one = await penstock("audit", "list", "--operation", "penstock tokens", "--target", "ci", "--limit", "1")
+    for operation in ("tokens_", "tokens", "tokens_create"):
+        assert "penstock tokens create" in (await penstock("audit", "list", "--operation", operation)).out
+    assert "penstock" not in (await penstock("audit", "list", "--operation", "ens")).out
     assert "tokens revoke" in one.out
     assert (await penstock("audit", "list", "--outcome", "nothing")).code == 1
 

@@ -7,11 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 from penstock.cli import app
+from penstock.cli.arguments import parse_id
 from penstock.errors import NotFound
 from penstock.service.explain_errors import explained
 from tests.penstock.cli.commands import penstock
@@ -67,6 +69,28 @@ async def test_wrong_usage_ends_with_2() -> None:
     assert (await penstock("run")).code == 2
     assert (await penstock("rnu")).code == 2
     assert (await penstock("executions", "--limit", "0")).code == 2
+
+
+@pytest.mark.parametrize("words", ["show 6cb2e41d", "signal 6cb2e41d paid", "executions --parent 6cb2e41d"])
+async def test_part_of_an_id_is_refused_with_its_remedy(words: str) -> None:
+    ran = await penstock(*words.split())
+    assert ran.code == 2
+    text = " ".join(ran.err.replace("│", " ").split())
+    assert "'6cb2e41d' is not an id, such as" in text
+    assert "the whole id on the page behind it" in text
+    assert "valid UUID" not in text
+
+
+def test_every_parameter_that_is_an_id_has_this_remedy() -> None:
+    tree: Any = typer.main.get_command(app)
+    ids = {}
+    for name, command in tree.commands.items():
+        for leaf in getattr(command, "commands", {name: command}).values():
+            for descriptor in (parameter.type_descriptor for parameter in leaf.params):
+                if "UUID" in str(descriptor.annotation):
+                    ids[f"{name} {leaf.name}"] = descriptor.parameter_info.parser
+    assert len(ids) > 20
+    assert [name for name, parser in ids.items() if parser is not parse_id] == []
 
 
 async def test_every_command_explains_itself() -> None:

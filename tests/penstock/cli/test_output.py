@@ -60,3 +60,19 @@ def test_no_name_is_broken_where_the_terminal_is_narrow(monkeypatch: pytest.Monk
         assert name in said, said
     assert len(said.splitlines()) > 3, "a sentence is folded"
     assert narrow.width == 80
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_no_word_of_a_note_is_broken_in_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(output, "out", output.VisibleConsole(file=file, width=width, soft_wrap=True))
+    failure = "HttpStatus: the server answered with the status 503 and the text: come back tomorrow"
+    rows = [(uuid4(), "failed", "shop.charge", "order [7]"), (uuid4(), "completed", "shop.charge", "order 8")]
+    output.table_with_notes("failure", ["id", "status", "action", "title"], rows, [failure, None])
+    lines = file.getvalue().splitlines()
+    assert [id for line in lines for id, *_ in rows if str(id) in line] == [id for id, *_ in rows]
+    assert " ".join(" ".join(lines).split()).count(failure) == 1
+    assert "order [7]" in file.getvalue()
+    assert all(len(line) <= max(width, 80) for line in lines)

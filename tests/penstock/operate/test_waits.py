@@ -463,7 +463,7 @@ async def event_just_came(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Runs task 'ask', which waits for a human's answer \(ada\), asked .* s ago, times out in [0-9]+ s: Post 2,100 EUR\?$"
+    r"Runs task 'ask', which waits for a human's answer \(ada\), asked .* s ago, answer due in [0-9]+ s: Post 2,100 EUR\?$"
 )
 async def task_that_asks(scene: Scene) -> UUID:
     return await scene.run("wait.asks", "select from execution where parent = $1 and status = 'waiting'")
@@ -486,7 +486,7 @@ async def task_three_levels_down(scene: Scene) -> UUID:
 
 @kind(
     r"Waits for task 'ask' of the child wait\.asks, which waits for a human's answer \(ada\), asked .* ago, "
-    r"times out in .*: Post 2,100 EUR\?$"
+    r"answer due in .*: Post 2,100 EUR\?$"
 )
 async def child_of_a_function(scene: Scene) -> UUID:
     id = await scene.run("wait.calls", DEEP)

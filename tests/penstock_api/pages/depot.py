@@ -53,7 +53,7 @@ async def weigh(parcel: int) -> int:
     return parcel * 2
 
 
-@action(pack="depot", retry={"max_attempts": 2, "initial_delay": 0.01})
+@action(pack="depot", title="trip {{ parameters.order }}", retry={"max_attempts": 2, "initial_delay": 0.01})
 async def drive(order: int, ok: bool = True) -> str:
     if not ok:
         raise NonRetryable(f"the road is closed {EVIL}")

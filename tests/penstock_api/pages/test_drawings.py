@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
 from uuid import UUID
@@ -9,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from penstock.language.terms.ids import new_id
-from penstock.language.workflows import from_yaml
+from penstock.language.workflows import Workflow, from_yaml
 from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.durable_steps import Step
@@ -45,6 +47,65 @@ def test_a_graph_goes_from_left_to_right_and_no_box_lies_on_another() -> None:
     assert all(box.x + WIDE <= drawn.width and box.y + HIGH <= drawn.height for box in drawn.boxes)
     assert len(drawn.arrows) == 5
     assert [arrow.label for arrow in drawn.arrows if arrow.label]
+
+
+NUMBER = re.compile(r"-?\d+")
+
+
+def points(path: str) -> Iterator[tuple[float, float]]:
+    """Yield points of an arrow: its curves and straight parts in small steps."""
+    x = y = 0.0
+    for part in re.findall(r"[MCH][^MCH]*", path):
+        values = [float(value) for value in NUMBER.findall(part)]
+        steps = [step / 40 for step in range(41)]
+        if part[0] == "M":
+            x, y = values
+        elif part[0] == "H":
+            yield from ((x + (values[0] - x) * t, y) for t in steps)
+            x = values[0]
+        else:
+            x1, y1, x2, y2, x3, y3 = values
+            for t in steps:
+                a, b, c, d = (1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3
+                yield a * x + b * x1 + c * x2 + d * x3, a * y + b * y1 + c * y2 + d * y3
+            x, y = x3, y3
+
+
+SKIPPING = """
+workflow: invoices.book
+tasks:
+  check: {action: invoices.check}
+  approve: {action: invoices.approve, needs: [check]}
+  store: {action: invoices.store, needs: [approve]}
+  sign: {action: invoices.sign, needs: [approve]}
+  announce: {action: invoices.announce, needs: [approve, store, check]}
+  close: {action: invoices.close, needs: [announce, sign, check]}
+"""
+
+
+@pytest.mark.parametrize(
+    "flow", [from_yaml(SKIPPING), depot.TRUCK, depot.TOUR], ids=["skips", "truck", "tour"]
+)
+def test_no_arrow_lies_below_a_box(flow: Workflow) -> None:
+    drawn = layout(Graph(flow))
+    assert flow.ref != "invoices.book" or sum("H" in arrow.path for arrow in drawn.arrows) == 4
+    for arrow in drawn.arrows:
+        assert all(0 <= x <= drawn.width and 0 <= y <= drawn.height for x, y in points(arrow.path))
+        below = {
+            box.names[0]
+            for x, y in points(arrow.path)
+            for box in drawn.boxes
+            if box.x < x < box.x + WIDE and box.y < y < box.y + HIGH
+        }
+        assert below == set(), f"{arrow.source} -> {arrow.target}"
+
+
+def test_long_arrows_without_room_for_lanes_stay_straight() -> None:
+    lines = ["workflow: a.b", "tasks:"]
+    lines += [f"  t{n}: {{action: a.c, needs: [{', '.join(f't{m}' for m in range(n))}]}}" for n in range(40)]
+    drawn = layout(Graph(from_yaml("\n".join(lines))))
+    assert len(drawn.arrows) == 780
+    assert not any("H" in arrow.path for arrow in drawn.arrows)
 
 
 def test_the_exit_task_is_drawn_last() -> None:
@@ -254,3 +315,11 @@ def test_executions_in_a_sentence_are_links_and_the_rest_is_text() -> None:
     id = new_id()
     said = linked(f"Waits for <b>. See why: penstock why {id}")
     assert said == f'Waits for &lt;b&gt;. <a href="/executions/{id}">See why.</a>'
+
+
+def test_commands_in_a_sentence_keep_the_whole_id() -> None:
+    id = new_id()
+    link = f'<a href="/executions/{id}">{id}</a>'
+    assert linked(f"penstock signal {id} paid VALUE") == f"penstock signal {link} paid VALUE"
+    assert linked(f"See it with: penstock show {id}") == f"See it with: penstock show {link}"
+    assert linked(f"Beside {id}.") == f'Beside <a href="/executions/{id}">{str(id)[-8:]}</a>.'

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from penstock.language.terms.ids import new_id
+from penstock.operate.activity import ActivityWatch
 from tests.penstock_api.conftest import Api
 
 LETTER = """
@@ -54,3 +57,34 @@ async def test_value_of_the_wrong_form_is_named(api: Api, path: str, text: str) 
         assert answer.status_code == 422
         assert text in answer.text
         assert "Input should" not in answer.text
+
+
+SILENT = """
+insert into process (id, kind, name, routes, actions, labels, concurrency, started_at, beat_at, state)
+values ($1, $2, $3, '{default}', '{}', '{}', 99, clock_timestamp() - interval '1 h', clock_timestamp() - interval '1 h', $4)
+"""
+
+
+async def test_overview_counts_only_workers_that_are_online(api: Api) -> None:
+    [[count, slots]] = await api.house.rows(
+        "select count(*), sum(concurrency) from process where kind = 'worker' and state = 'active'"
+    )
+    await api.house.rows(SILENT, new_id(), "worker", "killed", "active")
+    await api.house.rows(SILENT, new_id(), "worker", "buried", "dead")
+    api.app.state.backend._activity = ActivityWatch()
+    try:
+        async with api.caller() as caller:
+            text = (await caller.get("/")).text
+            workers = (await caller.get("/workers")).text
+    finally:
+        await api.house.rows("delete from process where name in ('killed', 'buried')")
+        api.app.state.backend._activity = ActivityWatch()
+    assert re.findall(r"<b>(\d+)</b><span>workers?, (\d+) slots", text) == [(str(count), str(slots))]
+    assert "killed" in workers
+    assert "buried" in workers
+
+
+async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
+    async with api.caller() as caller:
+        text = (await caller.get("/")).text
+    assert "Tasks of workflows count as ended and as failed, and not in p50 and p95." in text

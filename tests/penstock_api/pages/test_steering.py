@@ -234,11 +234,11 @@ async def test_many_are_counted_before_they_are_cancelled(page: Page, site: Site
     before = len(await audit.newest(site.house.session, limit=1000))
     await page.goto("/executions?tenant=bulk&find=depot.drive")
     await page.get_by_role("button", name="Cancel …").click()
-    await expect(page.locator("main .warn")).to_have_text("3 would be changed.")
+    await expect(page.locator("main .warn")).to_have_text("3 would be told to end.")
     assert await site.house.rows("select 1 from execution where id = $1 and status = 'requested'", ids[0])
     assert len(await audit.newest(site.house.session, limit=1000)) == before
     await page.get_by_role("button", name="Cancel: 3 executions").click()
-    await expect(page.locator("main .calm")).to_have_text("3 were changed.")
+    await expect(page.locator("main .calm")).to_have_text("3 were told to end.")
     await expect(page.get_by_role("link", name="Back to the list")).to_be_visible()
     left = await site.house.rows("select 1 from execution where id = any($1) and status <> 'cancelled'", ids)
     assert not left
@@ -294,3 +294,29 @@ async def test_a_browser_that_signs_in_stays_signed_in(browser: Browser, site: S
         await page.get_by_role("button", name="Sign out").click()
         await page.wait_for_url("**/sign-in")
         await context.close()
+
+
+OVERFLOW = """
+() => [...document.querySelectorAll(".graph .box")].flatMap((box) => {
+    const right = box.querySelector("rect").getBoundingClientRect().right;
+    const texts = [...box.querySelectorAll("text, span")];
+    return texts.filter((text) => text.getBoundingClientRect().right > right).map((text) => text.textContent);
+})
+"""
+LONG = from_yaml("""
+workflow: depot.long_names
+tasks:
+  a_name_that_is_much_longer_than_its_box: {action: depot.load, input: {order: 1}}
+  items_of_a_parcel: {action: depot.weigh, with_items: "{{ range(20) | list }}", input: {parcel: "{{ item }}"}}
+""")
+
+
+async def test_texts_end_at_the_border_of_their_box(page: Page, site: Site) -> None:
+    client = site.house.client
+    await site.house.apply(LONG)
+    id = await client.start("depot.long_names")
+    await page.goto(f"/executions/{id}")
+    await expect(page.locator(".graph .box")).to_have_count(2)
+    assert await page.evaluate(OVERFLOW) == []
+    await expect(page.locator(".graph .does", has_text="×20")).to_be_visible()
+    await client.cancel(id, reason="the test is over")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import httpx
+import orjson
+import pytest
 
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.test_page import PAGES
@@ -49,3 +52,119 @@ async def test_audit_without_rows_says_so(site: Site) -> None:
     async with visitor(site) as client:
         audit = (await client.get("/audit")).text
     assert ("The audit log is empty" in audit) == (rows[0]["n"] == 0)
+
+
+COMMAND = re.compile(r"penstock [a-z-]+ <a [^>]*>([^<]+)</a>")
+
+
+async def test_commands_on_pages_have_whole_ids(site: Site) -> None:
+    async with visitor(site) as client:
+        pages = [(await client.get(path.format(**site.ids))).text for path in PAGES.values()]
+    ids = [id for text in pages for id in COMMAND.findall(text)]
+    assert str(site.ids["failed"]) in ids
+    assert {len(id) for id in ids} == {36}
+
+
+async def test_workflow_page_has_the_form_of_the_question_it_waits_for(site: Site) -> None:
+    asks = "select e.id from execution e join inquiry i on i.execution_id = e.id where e.parent = $1"
+    await site.house.until(asks, site.ids["tour"])
+    [[id]] = await site.house.rows(asks, site.ids["tour"])
+    async with visitor(site) as client:
+        text = (await client.get(f"/executions/{site.ids['tour']}")).text
+    form = text.partition(
+        f'data-api="POST /api/v1/inquiries/{id}/answer" data-then="/executions/{site.ids["tour"]}"'
+    )[2]
+    assert ">Approve</button>" in form.partition("</form>")[0]
+    assert f'<a href="/executions/{id}">Show the execution that asks</a>' in text
+
+
+async def test_signal_form_names_the_awaited_signal(site: Site) -> None:
+    client = site.house.client
+    id = await client.start("depot.pack_up", {"parcels": 1})
+    await site.house.until("select from suspended where execution_id = $1 and signals <> '[]'", id)
+    async with visitor(site) as browser:
+        text = (await browser.get(f"/executions/{id}")).text
+    assert 'id="signal-name" type="text" value="fetched"' in text
+    await client.signal(id, "fetched", "gone")
+    await client.result(id, timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("default", "sentence"),
+    [(None, "Without one, the execution times out."), (False, "Without one, the answer is no.")],
+)
+async def test_pages_name_the_outcome_without_an_answer(site: Site, default: Any, sentence: str) -> None:
+    client = site.house.client
+    id = await client.start("depot.confirm")
+    await site.house.until("select from inquiry where execution_id = $1", id)
+    await site.house.rows(
+        "update inquiry set due_at = clock_timestamp() + interval '2 days', default_answer = $2::text::jsonb"
+        " where execution_id = $1 returning 1",
+        id,
+        None if default is None else orjson.dumps(default).decode(),
+    )
+    async with visitor(site) as browser:
+        for path in ("/inquiries", f"/executions/{id}"):
+            text = (await browser.get(path)).text
+            assert sentence in text
+            assert "times out in" not in text
+    await client.cancel(id, reason="the test is over")
+
+
+async def test_lists_of_runs_have_titles_on_every_page(site: Site) -> None:
+    async with visitor(site) as client:
+        overview, runs, all_ = [
+            (await client.get(path)).text for path in ("/", "/actions/depot.drive", "/executions")
+        ]
+    assert "</a> trip 4 <code" in overview.partition("Newest failures")[2]
+    assert "</a> trip 4 <code" in runs
+    assert "</a> trip 4 <code" in all_
+
+
+async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
+    client = site.house.client
+    id = await client.start("depot.pack_up", {"parcels": 1})
+    await site.house.until("select from suspended where execution_id = $1 and signals <> '[]'", id)
+    await client.signal(id, "fetched", "gone")
+    await client.result(id, timeout=30)
+    [[attempts]] = await site.house.rows("select attempt from execution where id = $1", id)
+    async with visitor(site) as browser:
+        text = (await browser.get(f"/executions/{id}")).text
+        workflow = (await browser.get(f"/executions/{site.ids['good']}")).text
+    assert attempts > 1
+    assert (
+        f'<dt>attempts<dd>{attempts} <span class="dim">each time it goes on after a wait is one</span>'
+        in text
+    )
+    assert " attempts." not in text
+    assert "<dt>attempts" not in workflow
+    assert "<dt>tries" not in text + workflow
+
+
+async def test_rerun_among_the_commands_links_the_new_run(site: Site) -> None:
+    client = site.house.client
+    old = await client.start("depot.weigh", {"parcel": 3})
+    await client.result(old, timeout=30)
+    new = await client.rerun(old, by="user:ada")
+    async with visitor(site) as browser:
+        commands = (await browser.get(f"/executions/{old}")).text.partition("Commands from people")[2]
+    assert "<b>rerun</b>, user:ada, " in commands
+    assert f'<a href="/executions/{new}">{str(new)[-8:]}</a>' in commands.partition("</section>")[0]
+
+
+async def test_new_webhook_needs_a_secret_and_a_changed_one_does_not(site: Site) -> None:
+    async with visitor(site) as browser:
+        new, changed = [(await browser.get(path)).text for path in ("/webhooks", "/webhooks?change=parcels")]
+    assert re.search(r'data-at="[^"]*secret[^"]*"[^>]* required>', new)
+    assert not re.search(r'data-at="[^"]*secret[^"]*"[^>]* required>', changed)
+    assert "an object of templates, such as" in new
+
+
+async def test_limit_by_key_says_where_its_slots_are(site: Site) -> None:
+    limits = site.house.client.limits
+    await limits.set("depot.each", max=2, scope="depot.weigh", by=["parcel"])
+    async with visitor(site) as browser:
+        text = (await browser.get("/limits")).text
+    await limits.remove("depot.each")
+    assert '<td class="bar"><a href="#lines">by key</a>' in text
+    assert "0 in use, 2 for each key" in text

@@ -8,6 +8,7 @@ from penstock.language.moves import ABANDONED, CANCELLED, COMPLETED, FAILED, SKI
 from penstock.operate.executions import failure_of
 from penstock.operate.why.answer import Why, count, span, why_of
 from penstock.settings import Settings
+from penstock.store.definitions import catalog
 from penstock.store.executions.executions import Execution
 from penstock.store.session import clock
 from penstock.store.session.database import Session
@@ -28,7 +29,9 @@ async def ended(session: Session, row: Execution, settings: Settings) -> Why:
     duration = (row.finished_at - row.created_at).total_seconds()
     error = orjson.loads(row.error) if row.error else None
     failure = failure_of(row)
-    attempts = f", in {count(row.attempt, 'attempt')}" if row.attempt else ""
+    attempts = ""
+    if row.attempt and not await _is_durable(session, row):
+        attempts = f", in {count(row.attempt, 'attempt')}"
     clause = f"{VERBS[row.status]} {span(age)} ago" + (f": {failure}" if failure else "")
     details = [f"It took {span(duration)} from creation to end{attempts}."]
     if failure and row.status == FAILED:
@@ -43,3 +46,10 @@ async def ended(session: Session, row: Execution, settings: Settings) -> Why:
         reason=row.reason,
         error=error,
     )
+
+
+async def _is_durable(session: Session, row: Execution) -> bool:
+    """Return whether the execution is of a durable function. It has an attempt more for each wait, so their number says nothing
+    about failures."""
+    body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
+    return "durable" in body

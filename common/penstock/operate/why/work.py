@@ -63,7 +63,9 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     if inquiry is None:
         return why_of(row, "inquiry", "has just received its answer, and is about to continue")
     assignee = f" ({inquiry.assignee})" if inquiry.assignee else ""
-    age = f"asked {span(inquiry.asked)} ago{_until(inquiry.remaining)}"
+    age = f"asked {span(inquiry.asked)} ago"
+    if inquiry.remaining is not None:  # what happens then is not said: it may be a default, or the end
+        age += f", answer due in {span(inquiry.remaining)}"
     clause = f"waits for a human's answer{assignee}, {age}: {inquiry.prompt}"
     answer = f"Answer with: penstock answer {row.id} ANSWER --by NAME"
     return why_of(

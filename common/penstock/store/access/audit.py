@@ -39,7 +39,8 @@ class AuditedChange:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """A filter of audit rows; None matches all. `operation` and `target` match values that begin with them. `tenant`
+    """A filter of audit rows; None matches all. `operation` and `target` match values that begin with them.
+    `tokens_` also matches the commands `penstock tokens`. `tenant`
     matches rows that have it in their details, as `tenant` or among `tenants`."""
 
     by: str | None = None
@@ -54,7 +55,8 @@ class AuditFilter:
 
 COLUMNS = "id, at, by, role, operation, target, outcome, reason, details, position, previous, seal"
 MATCHING = """
-($1::text is null or by = $1) and ($2::text is null or starts_with(operation, $2))
+($1::text is null or by = $1) and ($2::text is null or starts_with(operation, $2)
+    or starts_with(operation, 'penstock ' || replace($2, '_', ' ')))
 and ($3::text is null or starts_with(target, $3)) and ($4::text is null or outcome = $4)
 and ($5::text is null or role = $5) and ($6::timestamptz is null or at >= $6) and ($7::timestamptz is null or at < $7)
 and ($8::text is null or details::jsonb -> 'tenant' = to_jsonb($8) or details::jsonb -> 'tenants' ? $8)

@@ -29,11 +29,15 @@ class Inquiry:
     answered_at: datetime | None
     responder: Annotated[str | None, Field(description="The author of the answer.")]
     response: JsonTextOrNull
+    default: Annotated[
+        JsonTextOrNull,
+        Field(description="The answer without one until `due_at`. Null: the execution times out."),
+    ] = None
 
 
 LIST = """
 select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,
-    response::text as response
+    response::text as response, default_answer::text as "default"
 from inquiry i where ($1 or status = 'created') and ($2::text is null or assignee = $2)
     and ($4::text[] is null or exists (select from execution e join namespace n on n.id = e.namespace_id
         where e.id = i.execution_id and split_part(n.name, '::', 1) = any ($4)))
@@ -52,7 +56,7 @@ async def newest(
 
 FIND = """
 select execution_id, status, prompt, assignee, schema::text as schema, due_at, created_at, answered_at, responder,
-    response::text as response
+    response::text as response, default_answer::text as "default"
 from inquiry where execution_id = $1
 """
 

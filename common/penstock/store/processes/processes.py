@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from penstock.language.moves.processes import ACTIVE, CORDONED
+from penstock.language.moves.processes import ACTIVE, CORDONED, DEAD
 from penstock.store.session.answer_fields import JsonText, Seconds
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
@@ -39,6 +39,10 @@ class Process:
     sdk: Annotated[
         str | None, Field(description="For a worker that calls a gateway: its library, with the version.")
     ]
+
+    def is_online(self, stale: float) -> bool:
+        """Return whether the process sent a heartbeat within `stale` seconds, and was not marked dead."""
+        return self.state != DEAD and self.age.total_seconds() <= stale
 
 
 LIST = """

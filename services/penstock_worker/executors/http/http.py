@@ -4,7 +4,7 @@ the executor POSTs the parameters in an envelope as JSON, and the answer is the 
 | answer | meaning |
 |---|---|
 | 2xx | completed; the result is the JSON body, or null if there is none. |
-| 408, 425, 429, 5xx | failed, to be retried; after `Retry-After`, if it says so. |
+| 408, 425, 429, 5xx | failed; the action's policy `retry` may try again, after `Retry-After` if it says so. |
 | 307, 308 | sent on, after the new address was checked like the first. |
 | other | failed for good. |
 
