@@ -392,7 +392,7 @@ async def canceling(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Waits for a human's answer \(ops\), asked .* s ago: Post 2,100 EUR\?$")
+@kind(r"Waits for a human \(ops\), asked .* s ago: Post 2,100 EUR\?$")
 async def inquiry(scene: Scene) -> UUID:
     id = await running(scene)
     await scene.desk.finish([id], "waiting")
@@ -463,7 +463,7 @@ async def event_just_came(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Runs task 'ask', which waits for a human's answer \(ada\), asked .* s ago, answer due in [0-9]+ s: Post 2,100 EUR\?$"
+    r"Runs task 'ask', which waits for a human \(ada\), asked .* s ago, answer due in [0-9]+ s: Post 2,100 EUR\?$"
 )
 async def task_that_asks(scene: Scene) -> UUID:
     return await scene.run("wait.asks", "select from execution where parent = $1 and status = 'waiting'")
@@ -477,7 +477,7 @@ select from execution e join tree using (id) where e.status = 'waiting' and e.ta
 
 
 @kind(
-    r"Runs task 'ask' of the child wait\.asks \(middle\.inner\.ask\), which waits for a human's answer \(ada\), asked .*: "
+    r"Runs task 'ask' of the child wait\.asks \(middle\.inner\.ask\), which waits for a human \(ada\), asked .*: "
     r"Post 2,100 EUR\?$"
 )
 async def task_three_levels_down(scene: Scene) -> UUID:
@@ -485,7 +485,7 @@ async def task_three_levels_down(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for task 'ask' of the child wait\.asks, which waits for a human's answer \(ada\), asked .* ago, "
+    r"Waits for task 'ask' of the child wait\.asks, which waits for a human \(ada\), asked .* ago, "
     r"answer due in .*: Post 2,100 EUR\?$"
 )
 async def child_of_a_function(scene: Scene) -> UUID:
@@ -501,7 +501,7 @@ async def items(scene: Scene) -> UUID:
     )
 
 
-@kind(r"Runs task 'ask', which waits for a human's answer, asked .* s ago: Go\?$")
+@kind(r"Runs task 'ask', which waits for a human, asked .* s ago: Go\?$")
 async def task_that_asks_beside_one_that_runs(scene: Scene) -> UUID:
     """The one that runs began first, and ends by itself."""
     id = await scene.run("wait.both", "select from execution where parent = $1 and status = 'running'")
@@ -510,7 +510,7 @@ async def task_that_asks_beside_one_that_runs(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Runs task 'ask' of the child wait\.asks, which waits for a human's answer \(ada\), asked .*: Post 2,100 EUR\?$"
+    r"Runs task 'ask' of the child wait\.asks, which waits for a human \(ada\), asked .*: Post 2,100 EUR\?$"
 )
 async def child_that_asks_beside_one_that_runs(scene: Scene) -> UUID:
     id = await scene.run("wait.wide", DEEP)

@@ -254,7 +254,7 @@ async def test_an_inquiry_is_quoted_with_its_assignee(desk: Desk, ask: Any) -> N
     await desk.session.fetch("update inquiry set prompt = 'Deploy?', assignee = 'ops' returning 1")
     answer = await ask(id)
     assert answer.because == "inquiry"
-    assert answer.sentence.startswith("Waits for a human's answer (ops), asked ")
+    assert answer.sentence.startswith("Waits for a human (ops), asked ")
     assert "Deploy?" in answer.says
 
 

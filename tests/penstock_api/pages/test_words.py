@@ -133,7 +133,7 @@ async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
         workflow = (await browser.get(f"/executions/{site.ids['good']}")).text
     assert attempts > 1
     assert (
-        f'<dt>attempts<dd>{attempts} <span class="dim">each time it goes on after a wait is one</span>'
+        f'<dt>attempts<dd>{attempts} <span class="dim">each continuation after a wait counts</span>'
         in text
     )
     assert " attempts." not in text

@@ -66,7 +66,7 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     age = f"asked {span(inquiry.asked)} ago"
     if inquiry.remaining is not None:  # what happens then is not said: it may be a default, or the end
         age += f", answer due in {span(inquiry.remaining)}"
-    clause = f"waits for a human's answer{assignee}, {age}: {inquiry.prompt}"
+    clause = f"waits for a human{assignee}, {age}: {inquiry.prompt}"
     answer = f"Answer with: penstock answer {row.id} ANSWER --by NAME"
     return why_of(
         row,
