@@ -287,5 +287,5 @@ def _verdict(
     elif "window" in body:
         why = "the event fits no part of the window"
     else:
-        why = f"the condition is false: {body.get('when')}"
+        why = f"the condition `{body.get('when')}` is false"
     return {"verdict": "no match", "why": why, "params": None}

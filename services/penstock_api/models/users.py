@@ -17,8 +17,8 @@ class Roles(Given):
     roles: list[Role] = Field(
         min_length=1,
         max_length=10,
-        description="The rights of the user. A viewer reads, an operator also runs and answers, a developer also changes "
-        "definitions, and an administrator also manages access.",
+        description="The rights of the user. A viewer can read. An operator can also start and control "
+        "executions, and answer inquiries. A developer can also change definitions. An administrator can also manage access.",
     )
     tenants: list[Tenant] = Field(
         default_factory=list,

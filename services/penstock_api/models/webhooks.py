@@ -35,11 +35,11 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="Template for a callback id. Each call ends the executions that wait for this id as completed. "
-        "Empty: calls end no execution.",
+        description="Template for a callback id. Each call completes the executions that wait for this callback. "
+        "Empty: calls complete no execution.",
     )
     fails: str | None = Field(
         default=None,
-        description="Condition. If it is true, the executions that wait for the id end as failed instead. "
+        description="Condition. If it is true for a call, the waiting executions fail instead of completing. "
         "Variables: `body`, `headers`, `query`.",
     )

@@ -112,14 +112,14 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "ends": plot.bars(
             [entry.ends for entry in slices],
             [
-                f"{age} ago: {entry.ends:,} ended within {SECONDS} s"
+                f"{entry.ends:,} ended in the {SECONDS} s that began {age} ago"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),
         "failed": plot.bars(
             [entry.failed for entry in slices],
             [
-                f"{age} ago: {entry.failed:,} of {entry.ends:,} failed within {SECONDS} s"
+                f"{entry.failed:,} of {entry.ends:,} failed, timed out or were abandoned in the {SECONDS} s that began {age} ago"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),

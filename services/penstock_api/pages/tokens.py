@@ -33,7 +33,7 @@ SCOPES = Field(
     at='["scopes"]',
     kind="words",
     required=False,
-    says="Single rights, narrower than a scope: for example start:shop.charge, publish, answer or work (for workers).",
+    says="Individual rights, added to the scopes: for example start:shop.charge, publish, answer, or work (which workers need).",
 )
 
 

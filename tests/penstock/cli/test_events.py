@@ -14,7 +14,7 @@ async def test_an_event_is_shown_with_the_rules_that_matched_and_those_that_did_
     event = (await penstock("publish", "shop.order_placed", "id=7", "amount=250", "--json")).document["id"]
     await house.until("select 1 from enforcement where status = 'executed'")
     said = await penstock("show", event)
-    for words in ("the condition is true", "the condition is false: payload.id == 13", '"amount": 250'):
+    for words in ("the condition is true", "the condition `payload.id == 13` is false", '"amount": 250'):
         assert words in said.out
     verdicts = {v["rule"]: v for v in (await penstock("show", event, "--json")).document["rules"]}
     assert verdicts["shop.big_orders"]["verdict"] == "matched"

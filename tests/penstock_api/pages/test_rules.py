@@ -50,7 +50,7 @@ async def test_a_rule_shows_whether_it_matches_and_its_start(
     await page.goto(f"{site.address}/rules/depot.broken")
     assert "failed" in await tried(page, '{"order": 13}')
     said = await tried(page, '{"order": 12}')
-    assert "the condition is false: payload.order == 13" in said
+    assert "the condition `payload.order == 13` is false" in said
     assert await site.house.rows("select count(*) from event") == before
 
 

@@ -44,7 +44,7 @@ async def test_local_access_has_a_name_and_no_account(site: Site) -> None:
 async def test_event_page_names_the_action_of_a_rule_without_match(site: Site) -> None:
     async with visitor(site) as client:
         event = (await client.get(f"/events/{site.ids['event']}")).text
-    assert "(action depot.check)</span>: the condition is false: payload.order == 13" in event
+    assert "(action depot.check)</span>: the condition `payload.order == 13` is false" in event
 
 
 async def test_audit_without_rows_says_so(site: Site) -> None:
@@ -133,8 +133,7 @@ async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
         workflow = (await browser.get(f"/executions/{site.ids['good']}")).text
     assert attempts > 1
     assert (
-        f'<dt>attempts<dd>{attempts} <span class="dim">each continuation after a wait counts</span>'
-        in text
+        f'<dt>attempts<dd>{attempts} <span class="dim">continuations after a wait are included</span>' in text
     )
     assert " attempts." not in text
     assert "<dt>attempts" not in workflow
