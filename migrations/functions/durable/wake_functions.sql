@@ -20,16 +20,13 @@ begin
     ), closed as (
         update inquiry i set status = d.ends_as, answered_at = clock_timestamp()
         from ended d where i.execution_id = d.id and i.status = 'created'
-        returning i.execution_id
     ), left_outside as (
         update outside_wait w set due_at = null from ended d where w.execution_id = d.id and w.settled_at is null
-        returning w.execution_id
     ), suspensions as (
         delete from suspended where execution_id = any (p_ids) returning execution_id, until
     ), gone as (
         select execution_id, until from suspensions
-        union select execution_id, null from closed
-        union select execution_id, null from left_outside
+        union all select id, null from ended
     ), moved as (
         update execution e set status = 'requested', ready_at = clock_timestamp(), since = null, not_before = null, reason = p_reason
         from gone g where e.id = g.execution_id and e.status = 'waiting'

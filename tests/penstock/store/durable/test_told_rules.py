@@ -141,9 +141,9 @@ async def test_functions_that_have_begun_are_told_once_that_they_are_to_end(stan
     plain, stand.definition = stand.definition, stand.plain
     await stand.add("plain", "running", attempt=1)
     stand.definition = plain
-    asked = {*begun, "asleep", "delayed", "delayed in line", "held"}
+    asked = {*begun, "asleep", "asks", "delayed", "delayed in line", "held"}
     assert await stop(stand, *(name for name in stand.ids if name != "not told")) == (
-        {"asleep", "delayed"},
+        {"asleep", "asks", "delayed"},
         asked,
     )
     rows = await stand.sql("select id from execution where ends_as = 'canceled'")
