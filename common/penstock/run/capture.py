@@ -1,6 +1,6 @@
 """The capture of output. The prints and logs of an action go to the log of its run; other output is unchanged.
 
-Call `install()` once in a process. Nothing is redirected for each run: the replaced streams read the context variable
+Call `install()` once for each worker. Nothing is redirected for each run: the replaced streams read the context variable
 when something is written. So an action that prints nothing costs nothing.
 """
 
@@ -17,15 +17,15 @@ from penstock.run.context import CURRENT
 class _Stream:
     """A replacement of `sys.stdout` or `sys.stderr` that writes to the log of the current run."""
 
-    def __init__(self, original: TextIO, name: str, mask: Callable[[str], str]) -> None:
+    def __init__(self, original: TextIO, name: str, redirection: _Redirection) -> None:
         self._original = original
-        self._mask = mask
         self._name = name
+        self.redirection = redirection
 
     def write(self, piece: str) -> int:
         run = CURRENT.get()
         if run is None:
-            self._original.write(self._mask(piece))  # a thread that an action started by itself has no run
+            self._original.write(self.redirection.masked(piece))  # a thread that an action started has no run
             return len(piece)
         run.log.write(self._name, piece)
         return len(piece)
@@ -58,26 +58,52 @@ class _Handler(logging.Handler):
             self.handleError(record)
 
 
+class _Redirection:
+    """The redirected output of this process, while at least one worker in it uses that. A worker that ends may have a
+    successor, which has begun before."""
+
+    def __init__(self) -> None:
+        self.users: list[tuple[int, Callable[[str], str]]] = []
+        """The level and the mask of each user."""
+        self._stdout, self._stderr, self._level = sys.stdout, sys.stderr, logging.getLogger().level
+        self._handler = _Handler()
+        self._handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+        sys.stdout = _Stream(self._stdout, "stdout", self)
+        sys.stderr = _Stream(self._stderr, "stderr", self)
+        logging.getLogger().addHandler(self._handler)
+
+    def masked(self, piece: str) -> str:
+        for _, mask in self.users:
+            piece = mask(piece)
+        return piece
+
+    def enter(self, user: tuple[int, Callable[[str], str]]) -> None:
+        self.users.append(user)
+        self._set_levels()
+
+    def leave(self, user: tuple[int, Callable[[str], str]]) -> None:
+        self.users.remove(user)
+        if self.users:
+            self._set_levels()
+            return
+        sys.stdout, sys.stderr = self._stdout, self._stderr
+        logging.getLogger().removeHandler(self._handler)
+        logging.getLogger().setLevel(self._level)
+
+    def _set_levels(self) -> None:
+        level = min(level for level, _ in self.users)
+        self._handler.setLevel(level)
+        logging.getLogger().setLevel(min(self._level, level))
+
+
 def install(level: int = logging.INFO, mask: Callable[[str], str] = str) -> Callable[[], None]:
     """Redirect `sys.stdout`, `sys.stderr` and the logging module for code that runs inside a run. Return a function
-    that undoes it.
+    that undoes it. While others in this process have installed it too, the output stays redirected, once.
 
     Records below `level` are dropped. The root logger is set to `level`, so give other handlers their own level.
     `mask` removes secrets from output that belongs to no known run.
     """
-    root, old_level = logging.getLogger(), logging.getLogger().level
-    stdout, stderr = sys.stdout, sys.stderr
-    handler = _Handler(level)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    sys.stdout = _Stream(stdout, "stdout", mask)
-    sys.stderr = _Stream(stderr, "stderr", mask)
-    root.addHandler(handler)
-    if old_level > level:
-        root.setLevel(level)
-
-    def uninstall() -> None:
-        sys.stdout, sys.stderr = stdout, stderr
-        root.removeHandler(handler)
-        root.setLevel(old_level)
-
-    return uninstall
+    redirection = sys.stdout.redirection if isinstance(sys.stdout, _Stream) else _Redirection()
+    user = (level, mask)
+    redirection.enter(user)
+    return lambda: redirection.leave(user)

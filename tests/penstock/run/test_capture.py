@@ -85,3 +85,25 @@ async def test_the_replaced_streams_still_look_like_streams() -> None:
 
     with installed():
         assert (await call(run_of(action)[0])).result == [False, sys.stdout.encoding, True]
+
+
+@pytest.mark.parametrize("is_older_first", [True, False])
+async def test_output_stays_redirected_until_the_last_worker_ends(is_older_first: bool) -> None:
+    """In `penstock dev` a worker begins before the one before it has ended its attempts."""
+
+    async def action() -> None:
+        print("out")
+        logging.getLogger("shop").info("sold")
+
+    stdout, level = sys.stdout, logging.getLogger().level
+    uninstalls = [capture.install(), capture.install(mask=lambda piece: piece.replace("tok", "***"))]
+    first, second = uninstalls if is_older_first else reversed(uninstalls)
+    try:
+        for _ in range(2):
+            run, lines = run_of(action)
+            await call(run)
+            assert lines == [("stdout", "out"), ("log", "INFO shop: sold")]
+            first, _ = (lambda: None), first()
+    finally:
+        second()
+    assert (sys.stdout, logging.getLogger().level) == (stdout, level)
