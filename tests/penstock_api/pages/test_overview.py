@@ -87,4 +87,7 @@ async def test_overview_counts_only_workers_that_are_online(api: Api) -> None:
 async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
-    assert "Tasks of workflows count as ended and as failed, and not in p50 and p95." in text
+    assert (
+        "Tasks of workflows are included in the numbers of ended and failed executions, but not in p50 and p95."
+        in text
+    )
