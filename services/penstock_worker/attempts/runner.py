@@ -146,11 +146,13 @@ class Runner:
     async def _put_away(self, owned: OwnedAttempt, running: Running, outcome: Outcome) -> Outcome:
         """Return an outcome as it is stored. The end of a run may be requested while its result goes to the store. A durable
         function that has ended by itself then keeps its outcome: it completes, or its next attempt undoes it."""
+        if not running.is_durable:
+            return await self._backend.put_away(owned, outcome)
         putting = asyncio.ensure_future(self._backend.put_away(owned, outcome))
         try:
             return await asyncio.shield(putting)
         except asyncio.CancelledError:
-            if not running.is_durable or not running.cancelled or running.claim_lost:
+            if not running.cancelled or running.claim_lost:
                 putting.cancel()
                 raise
         try:
