@@ -158,6 +158,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "claim_executions": ("worker", "api"),
     "claim_named": ("worker", "api"),
     "finish_completed": ("worker", "api"),
+    "take_plain_step": ("worker",),
     "permit_takes": ("worker", "api"),
     "withdraw_take": ("worker", "api"),
     "settle_costs": ("worker",),
