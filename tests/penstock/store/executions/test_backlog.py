@@ -12,8 +12,8 @@ from uuid import UUID
 import pytest
 
 from penstock.language.terms.ids import new_id
+from tests.penstock.store.both_ways import clean
 from tests.penstock.store.executions.test_attempts import define
-from tests.penstock.store.executions.test_plain_executions import clean
 from tests.penstock.store.members import ME
 from tests.penstock.store.stand import Stand
 

@@ -18,13 +18,12 @@ from penstock.store.executions import attempts, executions
 from penstock.store.executions.attempts import AttemptEnd
 from penstock.store.executions.executions import Submission
 from penstock.store.session.database import Database
+from tests.penstock.store.both_ways import Played, clean
 from tests.penstock.store.executions.test_plain_executions import (
     OTHER,
     PERMIT,
     TRACE,
     WORKER,
-    Played,
-    clean,
     workers,
 )
 from tests.penstock.store.stand import Stand
@@ -289,7 +288,7 @@ class Game:
         for table in DIFFERENT:
             dump.pop(table)
         dump["messages"] = sorted(
-            self.played._named(f"{row['queue']} {row['id']}")
+            self.played.named(f"{row['queue']} {row['id']}")
             for row in staged
             if not (row["queue"] == QUEUE and row["id"] in taken)
         )
