@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TextIO
 
 from penstock.run.context import CURRENT
+from penstock.run.tracebacks import TrimmedTracebacks
 
 
 class _Stream:
@@ -67,7 +68,7 @@ class _Redirection:
         """The level and the mask of each user."""
         self._stdout, self._stderr, self._level = sys.stdout, sys.stderr, logging.getLogger().level
         self._handler = _Handler()
-        self._handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+        self._handler.setFormatter(TrimmedTracebacks("%(levelname)s %(name)s: %(message)s"))
         sys.stdout = _Stream(self._stdout, "stdout", self)
         sys.stderr = _Stream(self._stderr, "stderr", self)
         logging.getLogger().addHandler(self._handler)
