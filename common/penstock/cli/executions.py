@@ -30,6 +30,7 @@ from penstock.cli.server import read
 from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
+from penstock.run.failure_causes import headline
 from penstock.store.executions.execution_list import ExecutionFilter
 
 
@@ -185,7 +186,7 @@ def print_execution(execution: dict[str, Any]) -> None:
                     a["worker"],
                     a["started_at"],
                     a["duration"],
-                    (a["error"] or {}).get("message"),
+                    None if a["error"] is None else headline(a["error"]),
                 )
                 for a in execution["attempts"]
             ],

@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from penstock.language.moves import FINAL
 from penstock.operate.why.answer import count, ordinal, span
+from penstock.run.failure_causes import headline
 from penstock_api.pages import schema_form, static_files
 from penstock_api.requests.public_path import base
 
@@ -122,6 +123,16 @@ def reply(response: str | None) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else brief(value)
 
 
+def error_line(error: Mapping[str, Any]) -> str:
+    """Return the type and the whole message of a stored error."""
+    return ": ".join(str(part) for part in (error.get("type"), error.get("message")) if part)
+
+
+def other_members(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a stored error that are no texts for people."""
+    return {name: value for name, value in error.items() if name not in ("type", "message", "traceback")}
+
+
 def same(mapping: Mapping[str, Any], **other: Any) -> dict[str, Any]:
     """Return a copy of a mapping with some values replaced."""
     return {**mapping, **other}
@@ -158,6 +169,9 @@ TEMPLATES.filters.update(
     linked=linked,
     decision=schema_form.decision,
     reply=reply,
+    headline=headline,
+    error_line=error_line,
+    other_members=other_members,
 )
 TEMPLATES.tests.update(approval=schema_form.is_approval)
 TEMPLATES.globals.update(base=base, address=address, static=static_files.address, FINAL=FINAL, count=count)

@@ -103,3 +103,32 @@ async def test_a_nondeterministic_call_is_named(tmp_path: Path) -> None:
     said = await penstock("lint", file)
     assert said.code == 1
     assert "ctx.sleep()" in said.out
+
+
+FAILS = """
+from penstock import DurableContext, Pack, action
+
+pack = Pack("dur")
+
+async def glue(pieces: dict) -> str:
+    return pieces["glue"]
+
+@action
+async def mend(ctx: DurableContext) -> str:
+    return await ctx.step("glue", glue, {})
+"""
+
+
+async def test_failed_step_shows_the_line_that_failed(house: Installation, tmp_path: Path) -> None:
+    file = tmp_path / "mends.py"
+    file.write_text(FAILS)
+    await house.start(*load(file).actions.values())
+    id = await house.client.start("dur.mend")
+    await house.until("select 1 from execution where status = 'failed'")
+    shown = await penstock("show", id)
+    assert 'return pieces["glue"]' in shown.out
+    assert 'await ctx.step("glue", glue, {})' in shown.out
+    assert "engine/durable" not in shown.out
+    [step] = [line for line in shown.out.splitlines() if line.startswith("glue")]
+    assert "KeyError: 'glue'" in step
+    assert "glue: KeyError: 'glue'" in (await penstock("executions")).out

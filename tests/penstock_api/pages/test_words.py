@@ -167,3 +167,30 @@ async def test_limit_by_key_says_where_its_slots_are(site: Site) -> None:
     await limits.remove("depot.each")
     assert '<td class="bar"><a href="#lines">by key</a>' in text
     assert "0 in use, 2 for each key" in text
+
+
+async def test_failure_is_shown_as_text_below_its_sentence(site: Site) -> None:
+    async with visitor(site) as browser:
+        text = (await browser.get(f"/executions/{site.ids['broke']}")).text
+    for section in (text.partition("<h2>Error</h2>")[2], text.partition("<h2>Attempts</h2>")[2]):
+        error, _, traceback = section.partition("</p>")
+        assert '<p class="problem">NonRetryable: the box is broken ' in error
+        assert "&#34;traceback&#34;: " not in section
+        frames = traceback.partition("</pre>")[0]
+        assert "Traceback (most recent call last):\n" in frames
+        assert "depot.py" in frames
+        assert "engine/durable" not in frames
+
+
+async def test_event_and_its_publisher_link_each_other(site: Site) -> None:
+    event, publisher = site.ids["event"], site.ids["good"]
+    await site.house.rows(
+        "insert into effect (parent, id, kind) values ($1, $2, 'event') returning 1", publisher, event
+    )
+    async with visitor(site) as browser:
+        run = (await browser.get(f"/executions/{publisher}")).text
+        shown = (await browser.get(f"/events/{event}")).text
+        other = (await browser.get(f"/executions/{site.ids['bad']}")).text
+    assert f'<li>event <a href="/events/{event}">depot.placed</a>' in run
+    assert "Published events and started executions" not in other
+    assert f'<dt>published by<dd><a href="/executions/{publisher}">{str(publisher)[-8:]}</a>' in shown
