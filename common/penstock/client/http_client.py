@@ -34,6 +34,7 @@ from penstock.client.http_subjects import (
 )
 from penstock.client.http_words import error_of, filter_of, segment, word_of
 from penstock.client.rule_replays import ReplayPage
+from penstock.client.sent_signals import SentSignal
 from penstock.client.start_and_wait import Startable, StartAndWait, named_start
 from penstock.errors import ConnectionFailed, InvalidInput, NotFound, PenstockError
 from penstock.language.moves import COMPLETED
@@ -69,6 +70,7 @@ _ROUTES = TypeAdapter(list[RouteUse], config=AT_FIRST_USE)
 _ROUTING_RULES = TypeAdapter(list[RoutingRule], config=AT_FIRST_USE)
 _LINES = TypeAdapter(list[LogLine], config=AT_FIRST_USE)
 _REPLAYED = TypeAdapter(ReplayPage)
+_SENT_SIGNAL = TypeAdapter(SentSignal)
 _PATHS = {"action": "/actions", "workflow": "/actions", "trigger": "/triggers", "rule": "/rules"}
 """The path of the definitions of each kind."""
 
@@ -266,9 +268,10 @@ class HttpClient(StartAndWait):
             body["result"] = value
         await self._send("POST", f"/executions/{id}/{kind.replace('_', '-')}", body)
 
-    async def signal(self, id: UUID, name: str, value: Any = None) -> None:
+    async def signal(self, id: UUID, name: str, value: Any = None) -> SentSignal:
         """Send a signal, as `Client.signal`."""
-        await self._send("POST", f"/executions/{id}/signal", {"name": name, "value": value})
+        sent = await self._send("POST", f"/executions/{id}/signal", {"name": name, "value": value})
+        return _SENT_SIGNAL.validate_python(sent)
 
     async def answer(self, id: UUID, response: Any, *, by: str = "", asked: datetime | None = None) -> None:
         """Answer an inquiry, as `Client.answer`; `by` is the name of the token."""

@@ -58,7 +58,10 @@ async def test_a_run_is_seen_told_and_run_again(house: Installation, tmp_path: P
     ]
     assert "the signal word" in (await told("why", id))["says"]
     assert (await told("replay", id, "--against", file))["says"] == "it waits"
-    await told("signal", id, "word", '"go"')
+    mistyped = await penstock("signal", id, "wrod", "1")
+    assert mistyped.code == 0
+    assert "The function waits for 'word', and not for 'wrod'. Did you mean 'word'?" in mistyped.err
+    assert (await told("signal", id, "word", '"go"'))["awaited"] is True
     await house.until(
         "select 1 from inquiry i join suspended s on s.execution_id = $1::uuid where i.status = 'created'", id
     )
