@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from penstock.client.holds import Holds
     from penstock.client.limits import Limits
     from penstock.client.rule_replays import ReplayPage
-    from penstock.client.sent_signals import SentSignal
     from penstock.client.rules import Rules
     from penstock.client.schedules import Schedules
+    from penstock.client.sent_signals import SentSignal
     from penstock.client.workers import Workers
     from penstock.language.terms.budgets import Amount
     from penstock.language.terms.routing import RoutingRule

@@ -53,7 +53,7 @@ class TrimmedTracebacks(logging.Formatter):
         finally:
             record.exc_text = cached
 
-    def formatException(self, ei: Any) -> str:  # noqa: N802  # the name is logging's
+    def formatException(self, ei: Any) -> str:  # the name is logging's
         return traceback_text(ei[1]).rstrip("\n") if ei[1] is not None else super().formatException(ei)
 
 
