@@ -54,7 +54,7 @@ def took(value: float | timedelta | None) -> str:
     if value is None:
         return "–"
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    return f"{max(0.0, seconds) * 1000:.0f} ms" if seconds < 1 else span(seconds)
+    return span(seconds)
 
 
 def ago(value: datetime) -> str:
