@@ -119,6 +119,11 @@ async def test_lists_of_runs_have_titles_on_every_page(site: Site) -> None:
     assert "</a> trip 4 <code" in overview.partition("Newest failures")[2]
     assert "</a> trip 4 <code" in runs
     assert "</a> trip 4 <code" in all_
+    async with visitor(site) as client:
+        page = (await client.get(f"/executions/{site.ids['failed']}")).text
+        children = (await client.get("/executions?children=true")).text
+    assert f"<title>trip 4 {str(site.ids['failed'])[-8:]} · Penstock</title>" in page
+    assert "</a> May the tour begin? <code" in children
 
 
 async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
@@ -137,6 +142,10 @@ async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
     )
     assert " attempts." not in text
     assert "<dt>attempts" not in workflow
+    async with visitor(site) as browser:
+        runs = (await browser.get("/executions?action=depot.pack_up")).text
+    row = runs.partition(f"/executions/{id}")[2].partition("</tr>")[0]
+    assert '<td class="figure" data-name="attempts">–</td>' in row
     assert "<dt>tries" not in text + workflow
 
 
