@@ -9,6 +9,8 @@ import httpx
 import orjson
 import pytest
 
+from penstock.language.terms.ids import new_id
+from penstock.operate.activity import ActivityWatch
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.test_page import PAGES
 
@@ -121,7 +123,7 @@ async def test_lists_of_runs_have_titles_on_every_page(site: Site) -> None:
     assert "</a> trip 4 <code" in all_
     async with visitor(site) as client:
         page = (await client.get(f"/executions/{site.ids['failed']}")).text
-        children = (await client.get("/executions?children=true")).text
+        children = (await client.get(f"/executions?parent={site.ids['tour']}")).text
     assert f"<title>trip 4 {str(site.ids['failed'])[-8:]} · Penstock</title>" in page
     assert "</a> May the tour begin? <code" in children
 
@@ -203,3 +205,40 @@ async def test_event_and_its_publisher_link_each_other(site: Site) -> None:
     assert f'<li>event <a href="/events/{event}">depot.placed</a>' in run
     assert "Published events and started executions" not in other
     assert f'<dt>published by<dd><a href="/executions/{publisher}">{str(publisher)[-8:]}</a>' in shown
+
+
+async def test_overview_counts_and_lists_failed_runs_without_tasks(site: Site) -> None:
+    [[runs, every]] = await site.house.rows(
+        "select count(*) filter (where parent is null), count(*) from execution"
+        " where status in ('failed', 'timeout', 'abandoned')"
+    )
+    site.backend._activity = ActivityWatch()
+    async with visitor(site) as browser:
+        text = (await browser.get("/")).text
+    assert every > runs > 0
+    assert re.search(rf"<b>{runs}</b><span>of \d+ runs failed", text)
+    failures = text.partition("Newest failures")[2]
+    assert failures.count("<tr data-row>") == runs
+    assert "›" not in failures
+
+
+REPORTED = """
+insert into process (id, kind, name, routes, actions, labels, concurrency, started_at, beat_at, state, holding)
+values ($1, 'worker', 'late', '{elsewhere}', '{}', '{}', 9, clock_timestamp(), clock_timestamp(), 'active', array[$2::uuid])
+"""
+
+
+async def test_slots_in_use_are_the_running_executions(site: Site) -> None:
+    """The heartbeat of a worker may still report an execution that has ended."""
+    await site.house.rows(REPORTED, new_id(), new_id())
+    site.backend._activity = ActivityWatch()
+    try:
+        async with visitor(site) as browser:
+            text = (await browser.get("/")).text
+    finally:
+        await site.house.rows("delete from process where name = 'late'")
+        site.backend._activity = ActivityWatch()
+    running, in_use = re.search(r"(\d+) of them running", text), re.search(r"slots, (\d+) in use", text)
+    assert running is not None
+    assert in_use is not None
+    assert running[1] == in_use[1]
