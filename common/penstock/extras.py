@@ -70,7 +70,7 @@ def missing_package(name: str) -> MissingExtra:
 
 
 def missing(extras: list[str]) -> MissingExtra:
-    """Return the error for extras whose libraries are not installed."""
+    """Return the error for extras that lack their libraries."""
     return _missing_line(install_extras(*extras))
 
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from alembic import op
+from sqlalchemy import text
 
 revision = "0016"
 down_revision = "0015"
 branch_labels = None
 depends_on = None
 
+WORKS = text("select exists (select from process)")
 # The primary key of `effect` leads from an execution to its effects. This index leads from an event to its execution.
-EFFECT_EVENT = "create index if not exists effect_event on effect (id) where kind = 'event'"
+EFFECT_EVENT = "create index concurrently if not exists effect_event on effect (id) where kind = 'event'"
 
 
 def upgrade() -> None:
-    op.execute(EFFECT_EVENT)
+    if op.get_bind().execute(WORKS).scalar():
+        with op.get_context().autocommit_block():
+            op.execute(EFFECT_EVENT)
+    else:  # an empty database gets all versions in one transaction
+        op.execute(EFFECT_EVENT.replace(" concurrently", ""))
 
 
 def downgrade() -> None:

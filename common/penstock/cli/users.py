@@ -72,10 +72,10 @@ def list_(json: Json = False) -> None:
 @users.command()
 def roles(name: Name, role: Role = None, tenant: Tenant = None, json: Json = False) -> None:
     """Set the roles of a user for these tenants, or for all tenants. They replace the user's earlier roles there."""
-    row, before = _done(lambda people, s: people.set_roles(s, name, role or (), tenant or ()))
-    now, earlier = _roles(row) or "without a role", ", ".join(before) or "without a role"
+    row, old_roles = _done(lambda people, s: people.set_roles(s, name, role or (), tenant or ()))
+    now, earlier = _roles(row) or "without a role", ", ".join(old_roles) or "without a role"
     change = f"before: {earlier}" if now != earlier else "nothing has changed"
-    _say(json, {**asdict(row), "before": before}, f"{row.name} is {now} ({change}).")
+    _say(json, {**asdict(row), "before": old_roles}, f"{row.name} is {now} ({change}).")
 
 
 @users.command()

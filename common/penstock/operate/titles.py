@@ -78,8 +78,8 @@ async def listed(
 async def _of_inquiries(session: Session, rows: Sequence[ListedExecution]) -> Mapping[UUID, str | None]:
     """Return the questions of the inquiries among listed executions, as their titles."""
     ids = [row.id for row in rows if row.action == INQUIRY]
-    asked = await inquiries.prompts(session, ids) if ids else {}
-    return {id: _in_one_line(prompt) for id, prompt in asked.items()}
+    prompts = await inquiries.prompts(session, ids) if ids else {}
+    return {id: _in_one_line(prompt) for id, prompt in prompts.items()}
 
 
 async def add_failures(session: Session, rows: Sequence[ListedExecution]) -> None:

@@ -36,10 +36,10 @@ def traceback_text(error: BaseException) -> str:
     for link, word in reversed(links):
         if isinstance(link, StepFailed) and link.traceback and link.__cause__ is None:
             parts += [link.traceback.rstrip("\n") + "\n", CAUSED]
-        shown = traceback.TracebackException(type(link), link, link.__traceback__)
+        summary = traceback.TracebackException(type(link), link, link.__traceback__)
         if not is_ours:
-            _trim(shown, link)
-        parts += [*shown.format(chain=False), word]
+            _trim(summary, link)
+        parts += [*summary.format(chain=False), word]
     return "".join(parts)
 
 
@@ -75,30 +75,30 @@ def _members(error: BaseException) -> tuple[BaseException, ...]:
 
 
 def _has_foreign_frame(error: BaseException) -> bool:
-    return any(_shown(error.__traceback__)) or any(_has_foreign_frame(member) for member in _members(error))
+    return any(_visible(error.__traceback__)) or any(_has_foreign_frame(member) for member in _members(error))
 
 
-def _trim(shown: traceback.TracebackException, error: BaseException) -> None:
+def _trim(summary: traceback.TracebackException, error: BaseException) -> None:
     """Remove our frames from a traceback, and from those of the members of a group and of their causes."""
     if error.__traceback__ is not None:
-        frames = zip(shown.stack, _shown(error.__traceback__), strict=False)
-        shown.stack = traceback.StackSummary.from_list([frame for frame, stays in frames if stays])
-    for inner, member in zip(shown.exceptions or (), _members(error), strict=False):
-        for summary, link in zip(_summaries(inner), _links(member), strict=False):
-            _trim(summary, link[0])
+        frames = zip(summary.stack, _visible(error.__traceback__), strict=False)
+        summary.stack = traceback.StackSummary.from_list([frame for frame, stays in frames if stays])
+    for inner, member in zip(summary.exceptions or (), _members(error), strict=False):
+        for chained, link in zip(_summaries(inner), _links(member), strict=False):
+            _trim(chained, link[0])
 
 
-def _summaries(shown: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
+def _summaries(summary: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
     """Yield a traceback and those of its causes, in the order of `_links`."""
-    link: traceback.TracebackException | None = shown
+    link: traceback.TracebackException | None = summary
     while link is not None:
         yield link
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
-def _shown(frames: TracebackType | None) -> list[bool]:
+def _visible(frames: TracebackType | None) -> list[bool]:
     """Return for each frame whether it is shown. A caller of Python is hidden if Penstock called it."""
-    shown: list[bool] = []
+    visible: list[bool] = []
     is_called_by_us = True
     while frames is not None:
         package = str(frames.tb_frame.f_globals.get("__name__")).partition(".")[0]
@@ -106,6 +106,6 @@ def _shown(frames: TracebackType | None) -> list[bool]:
             is_called_by_us = True
         elif package not in CALLERS:
             is_called_by_us = False
-        shown.append(not is_called_by_us)
+        visible.append(not is_called_by_us)
         frames = frames.tb_next
-    return shown
+    return visible

@@ -35,7 +35,7 @@ class Event(Answer):
     payload: Any
     source: str | None
     published_by: UUID | None = Field(
-        default=None, description="The execution whose code published it; null if no execution did."
+        default=None, description="The execution that published it; null if none did."
     )
     created_at: datetime
     awaited: bool = Field(description="True if a task of a workflow waits for an event of this trigger.")

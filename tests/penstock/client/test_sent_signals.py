@@ -19,7 +19,7 @@ STORED = "The signal is stored until it is asked for."
         (None, f"The function does not wait for 'aprove' now. {STORED}"),
     ],
 )
-def test_notice_names_what_is_awaited(awaits: list[str] | None, notice: str) -> None:
+def test_notice_names_awaited_signals(awaits: list[str] | None, notice: str) -> None:
     sent = sent_signal("aprove", awaits)
     assert (sent.is_awaited, sent.awaits, sent.notice) == (False, sorted(awaits or []), notice)
 

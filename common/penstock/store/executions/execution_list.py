@@ -69,7 +69,7 @@ class ListedExecution:
     failure: Annotated[str | None, Field(description=FAILURE)] = None
     continued: Annotated[
         bool,
-        Field(description="True for a durable function whose `attempt` includes continuations after waits."),
+        Field(description="True for a durable function if `attempt` includes continuations after waits."),
     ] = False
 
 

@@ -179,8 +179,7 @@ def _without(intervals: Sequence[Interval], covers: Sequence[Interval]) -> list[
 
 
 def _ticks(seconds: float) -> list[tuple[float, str]]:
-    """Return the ticks at up to five multiples of a round time, each with a label in the unit of that time, so that no label is
-    rounded."""
+    """Return the ticks at up to five multiples of a round time. Labels are in the unit of that time, so none is rounded."""
     step = next((step for step in STEPS if seconds / step <= 5), STEPS[-1])
     unit, size = next((unit, size) for unit, size, smallest in UNITS if step >= smallest)
     return [

@@ -40,7 +40,7 @@ def shown(url: httpx.URL) -> str:
 
 
 class Unreachable(Exception):
-    """The failure of a request whose response did not come. `call` is its method and URL."""
+    """The failure of a request that got no response. `call` is its method and URL."""
 
     def __init__(self, call: str, error: Exception) -> None:
         kind = type(error).__name__
