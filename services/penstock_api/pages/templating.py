@@ -123,6 +123,11 @@ def reply(response: str | None) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else brief(value)
 
 
+def failure_line(error: Any) -> str:
+    """Return the sentence of a stored error, or the values in one line that an attempt carried over instead of an error."""
+    return headline(error) or brief(error)
+
+
 def error_line(error: Mapping[str, Any]) -> str:
     """Return the type and the whole message of a stored error."""
     return ": ".join(str(part) for part in (error.get("type"), error.get("message")) if part)
@@ -169,7 +174,7 @@ TEMPLATES.filters.update(
     linked=linked,
     decision=schema_form.decision,
     reply=reply,
-    headline=headline,
+    failure_line=failure_line,
     error_line=error_line,
     other_members=other_members,
 )

@@ -22,7 +22,7 @@ from penstock_api.pages.drawings.step_timeline import step_status, step_timeline
 from penstock_api.pages.drawings.timeline import HELD, QUEUED, RAN, Scale, drawn, parts, timeline
 from penstock_api.pages.schema_form import decision, fields, is_approval
 from penstock_api.pages.starters import other_values, starters
-from penstock_api.pages.templating import linked
+from penstock_api.pages.templating import failure_line, linked
 from tests.penstock_api.pages import depot
 
 BEGUN = datetime(2030, 1, 31, 9, tzinfo=UTC)
@@ -346,3 +346,16 @@ def test_labels_of_an_axis_are_exact(seconds: float, labels: list[str]) -> None:
     for place, label in axis.ticks[1:]:
         number, name = label.split()
         assert place == pytest.approx(float(number) * sizes[name] * unit, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ({"type": "KeyError", "message": "'glue'"}, "KeyError: 'glue'"),
+        ({"page": 7}, '{"page":7}'),
+        ({}, "{}"),
+        ("away", "away"),
+    ],
+)
+def test_summary_of_an_attempt_is_its_error_or_its_carry(error: object, line: str) -> None:
+    assert failure_line(error) == line
