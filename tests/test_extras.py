@@ -155,7 +155,7 @@ async def test_a_client_publishes_and_starts(lean: Path, house: Installation, da
 )
 def test_a_missing_library_names_its_extra(lean: Path, script: str) -> None:
     ran = _run(lean, "-c", script)
-    assert "MissingExtra: this needs what is not installed: pip install 'penstock[cli]'" in ran.stderr
+    assert f"MissingExtra: this needs what is not installed: pip install '{ROOT}[cli]'" in ran.stderr
 
 
 def test_a_client_with_a_broker_names_its_extra(lean: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_client_with_a_broker_names_its_extra(lean: Path) -> None:
         "PENSTOCK_BROKER_URL": "amqp://localhost/",
     }
     ran = _run(lean, "-c", CLIENT, **addresses)
-    assert "MissingExtra: this needs what is not installed: pip install 'penstock[rabbitmq]'" in ran.stderr
+    assert f"MissingExtra: this needs what is not installed: pip install '{ROOT}[rabbitmq]'" in ran.stderr
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_modules_that_servers_run_are_installed(servers: Path, script: str) -> N
 
 def test_the_command_line_names_the_packages_to_install(lean: Path) -> None:
     ran = _run(lean, "-m", "penstock", "executions")
-    expected = "error: this needs what is not installed: pip install 'penstock[cli]'\n"
+    expected = f"error: this needs what is not installed: pip install '{ROOT}[cli]'\n"
     assert (ran.returncode, ran.stderr) == (2, expected)
 
 
@@ -200,22 +200,28 @@ def test_a_missing_part_names_the_package_to_install(
     servers: Path, command: str, extras: str, tmp_path: Path
 ) -> None:
     ran = _run(servers, "-m", "penstock", *command.split(), PENSTOCK_HOME=str(tmp_path))
-    said = f"error: this needs what is not installed: pip install 'penstock[{extras}]'\n"
+    said = f"error: this needs what is not installed: pip install '{ROOT}[{extras}]'\n"
     assert (ran.returncode, ran.stderr) == (2, said)
 
 
 @pytest.mark.parametrize("words", ["import", "import --help", "import celery tasks.py --into shop --json"])
 def test_command_of_a_missing_package_names_the_package(servers: Path, words: str) -> None:
     ran = _run(servers, "-m", "penstock", *words.split())
-    missing = "error: this needs what is not installed: pip install penstock-import\n"
+    missing = f"error: this needs what is not installed: pip install '{ROOT}/extras/penstock-import'\n"
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", missing)
-    assert "Not installed: pip install penstock-import" in _run(servers, "-m", "penstock", "--help").stdout
+    assert (
+        f"Not installed: pip install '{ROOT}/extras/penstock-import'"
+        in _run(servers, "-m", "penstock", "--help").stdout
+    )
 
 
 @pytest.mark.parametrize("name", ["dask", "ray"])
 def test_executor_of_a_missing_package_names_the_package(servers: Path, name: str) -> None:
     ran = _run(servers, "-c", f"from penstock_worker.executors import build; build(1, {{'{name}': {{}}}})")
-    assert f"MissingExtra: this needs what is not installed: pip install penstock-{name}\n" in ran.stderr
+    assert (
+        f"MissingExtra: this needs what is not installed: pip install '{ROOT}/extras/penstock-{name}'\n"
+        in ran.stderr
+    )
 
 
 def test_all_are_all() -> None:

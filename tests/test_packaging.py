@@ -115,7 +115,10 @@ def test_packages_join_penstock_in_a_bare_environment(made: dict[str, Path], tmp
 
     _install(bare, made["penstock"])
     imported = _run_in(bare, "import", "celery", "tasks.py", "--json")
-    missing = "error: this needs what is not installed: pip install penstock-import\n"
+    missing = (
+        "error: this needs what is not installed: pip install '/path/to/penstock/extras/penstock-import' "
+        "(/path/to/penstock is a clone of its repository)\n"
+    )
     assert (imported.returncode, imported.stderr) == (2, missing)
 
     _install(bare, made["penstock-import"])

@@ -187,7 +187,8 @@ class UnknownSession(NotFound):
 class StepFailed(PenstockError):
     """A step of a durable function failed after all its attempts, or the execution that it waited for ended with
     another status than `completed`. `status` is that status, and `type` is the type of the error. `final`: the
-    function ruled out another attempt. `cause` names what failed inside the step, as `penstock.run.failure_causes` says."""
+    function ruled out another attempt. `cause` names what failed inside the step, as `penstock.run.failure_causes` says.
+    `traceback` is that of the step's function, empty if there is none."""
 
     def __init__(
         self,
@@ -199,6 +200,7 @@ class StepFailed(PenstockError):
         type: str = "",
         final: bool = False,
         cause: Mapping[str, Any] | None = None,
+        traceback: str = "",
     ) -> None:
         super().__init__(message)
         self.name = name
@@ -207,6 +209,7 @@ class StepFailed(PenstockError):
         self.type = type
         self.final = final
         self.cause = cause
+        self.traceback = traceback
 
 
 class StepTimedOut(StepFailed):

@@ -144,7 +144,7 @@ class Settings(BaseSettings):
     """The maximum size in bytes of a payload, of parameters, and of a result in the database."""
     result_store: str | None = None
     """The store of larger results, as a URL that fsspec takes: `s3://bucket/prefix`, `file:///mnt/results`. It must be
-    the same for workers and clients. Unset: such results are refused. Needs `pip install 'penstock[store]'`."""
+    the same for workers and clients. Unset: such results are refused. Needs the extra `store`."""
     result_store_cap: int = Field(default=256 * 1024 * 1024, ge=1024)
     """The maximum size in bytes of a result in the result store, and of all stored results that one execution reads."""
     suspend_after: float = Field(default=1.0, ge=0, le=60)
@@ -235,8 +235,8 @@ class Settings(BaseSettings):
     """A folder into which executors export each day of the archive, the history, events, output, fires and dead
     letters, before they drop them. It must be the same for all executors, on a disk that they share."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"
-    """The format of exports. `jsonl`: JSON lines, compressed with gzip. `parquet` needs `pip install
-    'penstock[parquet]'`."""
+    """The format of exports. `jsonl`: JSON lines, compressed with gzip. `parquet` needs the extra
+    `parquet`."""
 
     @model_validator(mode="before")
     @classmethod

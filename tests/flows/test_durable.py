@@ -454,7 +454,9 @@ async def test_a_function_is_told_by_signals(house: Installation) -> None:
     id = await house.client.start("dur.told")
     await house.client.signal(id, "word", "a")
     await house.until("select 1 from step where kind = 'state' and name = 'state/late'")
-    await house.client.signal(id, "word", {"b": 1})
+    await house.until("select 1 from suspended where signals <> '[]'")
+    assert (await house.client.signal(id, "words", 7)).awaits == ["word"]
+    assert (await house.client.signal(id, "word", {"b": 1})).is_awaited
     assert await house.client.result(id, timeout=20) == ["a", {"b": 1}]
     with pytest.raises(Conflict):
         await house.client.signal(id, "word", 1)

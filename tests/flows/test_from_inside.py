@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from penstock.errors import ExecutionFailed
-from penstock.operate import secrets
+from penstock.operate import event_rules, secrets
 from penstock.operate.executions import described
 from tests.crash.test_unknown_commits import lost_after
 from tests.flows import inside
@@ -48,6 +48,13 @@ async def test_events_and_starts_belong_to_the_execution_and_its_tenant(house: I
     assert [(e["kind"], str(e["id"]), e["name"]) for e in shown["effects"]] == [
         ("event", event, "inside.paid")
     ]
+    document = await event_rules.described(house.session, UUID(event))
+    assert document is not None
+    assert document["published_by"] == publisher
+    outside = await house.client.publish("inside.paid", {"n": 8}, tenant="acme")
+    document = await event_rules.described(house.session, outside)
+    assert document is not None
+    assert document["published_by"] is None
     await house.sound()
 
 

@@ -21,6 +21,7 @@ from penstock.errors import (
     ConnectionFailed,
     ExecutionFailed,
     InvalidInput,
+    NotAllowed,
     NotAuthenticated,
     NotFound,
 )
@@ -143,6 +144,27 @@ async def server(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str
         yield address
         served.should_exit = True
         await task
+
+
+async def test_wait_without_scope_read_starts_nothing(
+    server: str, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await api.token("starter", "start:shop.*")
+    monkeypatch.setenv("PENSTOCK_TOKEN", api.secrets["starter"])
+    [[before]] = await api.house.rows("select count(*) from execution")
+    said = await penstock("run", "shop.count", "words=a", "--wait")
+    assert said.code == 1
+    assert (
+        "lacks the scope 'read', so it cannot wait for the result of shop.count; nothing was started"
+        in said.err
+    )
+    assert "--scope read --scope start:shop.count" in said.err
+    async with HttpClient(server, token=api.secrets["starter"]) as client:
+        with pytest.raises(NotAllowed, match="lacks the scope 'read'"):
+            await client.run("shop.count", {"words": "a"})
+    [[after]] = await api.house.rows("select count(*) from execution")
+    assert after == before
+    assert (await penstock("run", "shop.count", "words=a")).code == 0
 
 
 async def test_a_run_over_http_says_that_no_worker_is_there(

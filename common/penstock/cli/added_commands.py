@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 import typer
 
 from penstock.errors import ConfigurationError
-from penstock.extras import missing_package
+from penstock.extras import install_package, missing_package
 
 ENTRY_POINTS = "penstock.commands"
 PACKAGES: Mapping[str, str] = {"import": "penstock-import"}
@@ -50,7 +50,7 @@ def _loaded(entry: EntryPoint) -> typer.Typer:
 def _add_missing(app: typer.Typer, command: str, package: str) -> None:
     @app.command(
         command,
-        help=f"Not installed: pip install {package}",
+        help=f"Not installed: {install_package(package)}",
         rich_help_panel="Added by packages",
         context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     )

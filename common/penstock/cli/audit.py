@@ -16,7 +16,8 @@ from rich.markup import escape
 from penstock.cli import execution_filter as of
 from penstock.cli.command_runner import with_session
 from penstock.cli.output import Json, err, json_line, out, table
-from penstock.errors import InvalidInput, MissingExtra, NotFound
+from penstock.errors import InvalidInput, NotFound
+from penstock.extras import missing
 from penstock.operate import audit as operate
 from penstock.operate.audit import Head, Verified
 from penstock.store.access import audit as store
@@ -153,7 +154,7 @@ def export(
     verified."""
     matching = _matching(by, operation, target, outcome, role, since, until, tenant)
     if otlp and not tracing_is_installed():
-        raise MissingExtra("this needs what is not installed: pip install 'penstock[tracing]'")
+        raise missing(["tracing"])
 
     async def work(session: Session) -> int | None:
         rows = operate.exported(session, position, matching)

@@ -94,7 +94,14 @@ def _audited() -> Iterator[None]:
         "host": socket.gethostname(),
     }
     named = (arguments.get(name) for name in ("ref", "name", "id", "pattern", "rule", "source"))
-    target = next((str(value) for value in named if value), "")
+    target = next(
+        (
+            ", ".join(map(str, value if isinstance(value, list | tuple) else [value]))
+            for value in named
+            if value
+        ),
+        "",
+    )
     change = audited_change.Change(
         f"command:{ME}", context.command_path, target, context.params.get("reason"), details
     )

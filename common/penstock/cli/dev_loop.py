@@ -100,16 +100,18 @@ async def _ended(session: Session) -> AsyncIterator[UUID]:
 
 
 def line_of(execution: dict[str, Any]) -> str:
-    """Return the line for an execution: its start, action, outcome, duration, and its result or the cause of its
-    failure."""
+    """Return the line for an execution: its start, action, title, outcome, duration, and its result or the cause of
+    its failure."""
     began, finished, status = execution["created_at"], execution["finished_at"], execution["status"]
     indent = "  " if execution["parent"] else ""
-    title = f"{indent}{execution['action']}" + (f" ({execution['task']})" if execution["task"] else "")
+    name = f"{indent}{execution['action']}" + (f" ({execution['task']})" if execution["task"] else "")
+    title = f" [bold]{escape(execution['title'])}[/bold]" if execution.get("title") else ""
     style = STYLES.get(status, "")
     end = f"[{style}]{status}[/{style}]" if style else status
     duration = span(finished - began)
     clock = began.astimezone().strftime("%H:%M:%S")
-    return f"[dim]{clock}[/dim] {escape(title)}  {end} in {duration}  {escape(_came_of(execution))}  [dim]{execution['id']}[/dim]"
+    subject, outcome = f"{escape(name)}{title}", escape(_came_of(execution))
+    return f"[dim]{clock}[/dim] {subject}  {end} in {duration}  {outcome}  [dim]{execution['id']}[/dim]"
 
 
 def _came_of(execution: dict[str, Any]) -> str:

@@ -40,9 +40,12 @@ def doctor(
             )
     else:
         table(["", "what", "says"], [(finding.state, finding.what, finding.says) for finding in findings])
+        subjects: dict[str, list[str]] = {}
         for finding in findings:
             if finding.fix:
-                out.print(f"\n[bold]{escape(finding.what)}[/bold]: {escape(finding.fix)}")
+                subjects.setdefault(finding.fix, []).append(finding.what)
+        for fix, names in subjects.items():
+            out.print(f"\n[bold]{escape(', '.join(dict.fromkeys(names)))}[/bold]: {escape(fix)}")
     if broken:
         err.print(f"\n[red]{len(broken)} of {len(findings)} are bad.[/red]")
         raise typer.Exit(1)

@@ -7,11 +7,12 @@ from typing import Annotated
 from uuid import UUID
 
 import typer
+from rich.markup import escape
 
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_id, parse_value
 from penstock.cli.command_runner import with_session
-from penstock.cli.output import Json, json_line, out
+from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import by_either
 from penstock.engine.durable.replay import Replayed
 from penstock.language.loading import load
@@ -33,11 +34,13 @@ def signal(
     json: Json = False,
 ) -> None:
     """Send a signal to a durable function. It is stored if the function does not wait for it yet."""
-    by_either(lambda client: client.signal(id, name, parse_value(value)))
+    sent = by_either(lambda client: client.signal(id, name, parse_value(value)))
     if json:
-        json_line({"id": id, "signal": name})
-    else:
-        out.print(f"Told. See what came of it with: penstock show {id}")
+        json_line({"id": id, "signal": name, "awaited": sent.is_awaited, "awaits": sent.awaits})
+        return
+    if sent.notice is not None:
+        err.print(f"[yellow]warning:[/yellow] {escape(sent.notice)}")
+    out.print(f"Sent. See what came of it with: penstock show {id}")
 
 
 def replay(

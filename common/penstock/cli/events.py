@@ -148,7 +148,8 @@ def show(
         details = {name: value for name, value in record.items() if name not in ("payload", "rules")}
         # no entry in the ordinary case, in which no workflow waits
         details["awaited"] = record["awaited"] or None
-        fields({"event" if name == "id" else name: value for name, value in details.items()})
+        names = {"id": "event", "published_by": "published by"}
+        fields({names.get(name, name): value for name, value in details.items()})
         out.print("[dim]payload[/dim]")
         out.print_json(orjson.dumps(record["payload"]).decode())
         out.print()

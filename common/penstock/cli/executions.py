@@ -30,6 +30,7 @@ from penstock.cli.server import read
 from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
+from penstock.run.failure_causes import headline
 from penstock.store.executions.execution_list import ExecutionFilter
 
 
@@ -49,7 +50,10 @@ def executions(
         for row in rows:
             json_line(row)
         return
-    tried = any(row.attempt > 1 for row in rows)
+    tries = [
+        None if row.continued else row.attempt or None for row in rows
+    ]  # waits of a function are no tries
+    tried = any(number is not None and number > 1 for number in tries)
     titled = any(row.title for row in rows)
     failing = any(row.failure for row in rows)
     columns = [
@@ -67,11 +71,11 @@ def executions(
             r.status,
             age(r.created_at).removesuffix(" ago"),
             _took(r.created_at, r.finished_at),
-            *([r.attempt] if tried else []),
+            *([number] if tried else []),
             r.action if r.task is None else f"{r.task}: {r.action}",
             *([r.title] if titled else []),
         )
-        for r in rows
+        for r, number in zip(rows, tries, strict=True)
     ]
     if failing:
         table_with_notes("failure", columns, cells, [r.failure for r in rows])
@@ -185,7 +189,7 @@ def print_execution(execution: dict[str, Any]) -> None:
                     a["worker"],
                     a["started_at"],
                     a["duration"],
-                    (a["error"] or {}).get("message"),
+                    None if a["error"] is None else headline(a["error"]),
                 )
                 for a in execution["attempts"]
             ],

@@ -237,7 +237,7 @@ TEXTS: Mapping[str, Text] = {
     ),
     "MissingExtra": Text(
         why="Penstock was installed lean, as servers want it, and this part needs libraries that are not there.",
-        do="Type the line that the message has; `pip install 'penstock[all]'` installs everything.",
-        message="this needs what is not installed: pip install 'penstock[embedded]'",
+        do="Type the line that the message has. With the extra `all` it installs everything.",
+        message="this needs what is not installed: pip install '/path/to/penstock[embedded]'",
     ),
 }

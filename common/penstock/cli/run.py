@@ -15,7 +15,7 @@ from penstock.cli import name_completion
 from penstock.cli.arguments import label_option, parse_delay, parse_params
 from penstock.cli.chain_options import MaxDepth, MaxDescendants
 from penstock.cli.output import Json, err, json_line, out
-from penstock.cli.server import by_either
+from penstock.cli.server import by_either, chosen_server
 from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
 from penstock.language.terms.budgets import WhenSpent, check_budget
 from penstock.language.terms.bursts import StartKeep
@@ -99,6 +99,11 @@ def run(
     labels = label_option(label)
 
     async def work(client: AnyClient) -> tuple[UUID, Any]:
+        if wait and chosen_server() is not None:
+            from penstock.client.http_client import HttpClient, check_reading  # slow to import
+
+            if isinstance(client, HttpClient):
+                await check_reading(client, ref)
         id = await client.start(
             ref, parameters, key=key, delay=delay_s, priority=priority, tenant=tenant, secrets=secrets,
             budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants, labels=labels,

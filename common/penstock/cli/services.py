@@ -215,6 +215,9 @@ def dev(
     home: Annotated[
         Path, typer.Option(envvar="PENSTOCK_HOME", help="The folder of the embedded database.")
     ] = HOME,
+    port: Annotated[
+        int | None, typer.Option(help="The port of the pages and the API; by default 8000, or a free port.")
+    ] = None,
     browse: Annotated[bool, typer.Option("--open", help="Open the pages in a browser.")] = False,
 ) -> None:
     """Run everything in this one process, PostgreSQL included.
@@ -231,13 +234,19 @@ def dev(
     modules = module or []
     # what runs is printed line by line instead of logged
     log_level = os.environ.get("PENSTOCK_LOG_LEVEL", "warning")
+    log_format = os.environ.get("PENSTOCK_LOG_FORMAT", "console")
 
     async def start() -> None:
         async with LocalInstallation.started(
             home,
             modules=modules,
             fresh=fresh,
-            overrides={"concurrency": concurrency, "log_level": log_level},
+            overrides={
+                "concurrency": concurrency,
+                "api_port": port,
+                "log_level": log_level,
+                "log_format": log_format,
+            },
             owns_process=True,
         ) as local:
             err.print(f"[green]ready[/green]  {local.describe()}")

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.output import out, span, table
+from penstock.cli.output import out, span, table, table_with_notes
+from penstock.run.failure_causes import headline
 
 if TYPE_CHECKING:
     from penstock.operate.durable_steps import Step
@@ -14,23 +15,27 @@ if TYPE_CHECKING:
 
 def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
     """Print the steps of a run as a tree of its branches, and its state."""
-    table(
-        ["step", "kind", "status", "tries", "took", "at", "execution"],
-        [
-            (
-                "│  " * len(step.branch)
-                + ".".join(map(str, step.branch))
-                + (" " if step.branch else "")
-                + (step.name if step.ordinal == 1 else f"{step.name}:{step.ordinal}"),
-                step.kind,
-                step.status,
-                step.tries if step.tries > 1 else "",
-                span(timedelta(seconds=step.took)) if step.took else "",
-                step.at,
-                step.execution,
-            )
-            for step in sorted(steps, key=lambda step: (step.branch[:1], step.at))
-        ],
-    )
+    ordered = sorted(steps, key=lambda step: (step.branch[:1], step.at))
+    columns = ["step", "kind", "status", "tries", "took", "at", "execution"]
+    cells = [
+        (
+            "│  " * len(step.branch)
+            + ".".join(map(str, step.branch))
+            + (" " if step.branch else "")
+            + (step.name if step.ordinal == 1 else f"{step.name}:{step.ordinal}"),
+            step.kind,
+            step.status,
+            step.tries if step.tries > 1 else "",
+            span(timedelta(seconds=step.took)) if step.took else "",
+            step.at,
+            step.execution,
+        )
+        for step in ordered
+    ]
+    failures = [None if step.error is None else headline(step.error) for step in ordered]
+    if any(failures):
+        table_with_notes("error", columns, cells, failures)
+    else:
+        table(columns, cells)
     for key, value in state.items():
         out.print(f"[dim]{key}[/dim] {value}", highlight=False)

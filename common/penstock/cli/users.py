@@ -11,6 +11,7 @@ import typer
 
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, json_line, listing, out
+from penstock.errors import InvalidInput
 from penstock.extras import require
 from penstock.store.access import people as store
 from penstock.store.access.people import Person
@@ -71,7 +72,10 @@ def list_(json: Json = False) -> None:
 @users.command()
 def roles(name: Name, role: Role = None, tenant: Tenant = None, json: Json = False) -> None:
     """Set the roles of a user for these tenants, or for all tenants. They replace the user's earlier roles there."""
-    _show(_done(lambda people, s: people.set_roles(s, name, role or (), tenant or ())), json)
+    row, old_roles = _done(lambda people, s: people.set_roles(s, name, role or (), tenant or ()))
+    now, earlier = _roles(row) or "without a role", ", ".join(old_roles) or "without a role"
+    change = f"before: {earlier}" if now != earlier else "nothing has changed"
+    _say(json, {**asdict(row), "before": old_roles}, f"{row.name} is {now} ({change}).")
 
 
 @users.command()
@@ -116,7 +120,12 @@ def _done(work: Callable[[Any, Session], Awaitable[Any]]) -> Any:
 
 def _typed() -> str:
     if not sys.stdin.isatty():
-        return sys.stdin.read().removesuffix("\n")
+        if piped := sys.stdin.read().removesuffix("\n"):
+            return piped
+        raise InvalidInput(
+            "no password came: standard input is empty",
+            hint="Type it at the prompt of a terminal, pipe it into the command, or set USER_PASSWORD.",
+        )
     typed: str = typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     return typed
 

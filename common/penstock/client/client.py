@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.client.rule_replays import ReplayPage
     from penstock.client.rules import Rules
     from penstock.client.schedules import Schedules
+    from penstock.client.sent_signals import SentSignal
     from penstock.client.workers import Workers
     from penstock.language.terms.budgets import Amount
     from penstock.language.terms.routing import RoutingRule
@@ -401,14 +402,16 @@ class Client(StartAndWatch):
         self.publisher.publish(tx.staged)
         return page
 
-    async def signal(self, id: UUID, name: str, value: Any = None) -> None:
-        """Send a durable function a signal. There `ctx.signal(name)` returns its value. Raises Conflict if the
-        execution has ended, or is not a durable function. Raises DefinitionError, InvalidInput."""
+    async def signal(self, id: UUID, name: str, value: Any = None) -> SentSignal:
+        """Send a durable function a signal. There `ctx.signal(name)` returns its value. The answer says whether the function
+        waits for this signal now. Raises Conflict if the execution has ended, or is not a durable function. Raises
+        DefinitionError, InvalidInput."""
         from penstock.client import durable_commands
         from penstock.store.session.committed_once import committed_once
 
-        tx, _ = await committed_once(self.session, lambda tx: durable_commands.signal(tx, id, name, value))
+        tx, sent = await committed_once(self.session, lambda tx: durable_commands.signal(tx, id, name, value))
         self.publisher.publish(tx.staged)
+        return sent
 
     async def rerun(
         self,

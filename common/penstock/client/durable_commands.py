@@ -6,6 +6,7 @@ import re
 from typing import Any
 from uuid import UUID
 
+from penstock.client.sent_signals import SentSignal, sent_signal
 from penstock.engine.durable.journal import signal_key
 from penstock.engine.durable.names import step_name
 from penstock.engine.durable.records import Key
@@ -23,15 +24,18 @@ def step_key(text: str) -> Key:
     return Key(match[1], int(match[2])) if match else Key(text, 1)
 
 
-async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> None:
-    """Send a signal to a durable function. Raises DefinitionError, InvalidInput, and Conflict if the execution has
-    ended or is not a durable function."""
+async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> SentSignal:
+    """Send a signal to a durable function. Return whether the function waits for it. Raises DefinitionError, InvalidInput,
+    and Conflict if the execution has ended or is not a durable function."""
+    key = signal_key(step_name(name), 1)
     encoded = check_value(value, tx.settings.payload_cap, what="the signal's value").decode()
-    if not await steps.signal(tx, id, signal_key(step_name(name), 1).name, encoded):
+    awaits = await steps.awaited_signals(tx, id)  # before the signal, which may wake the function
+    if not await steps.signal(tx, id, key.name, encoded):
         raise Conflict(
             f"{id} is not a durable function that runs or waits",
             hint=f"`penstock show {id}` tells what it is.",
         )
+    return sent_signal(name, awaits)
 
 
 async def give(

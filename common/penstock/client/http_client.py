@@ -34,8 +34,9 @@ from penstock.client.http_subjects import (
 )
 from penstock.client.http_words import error_of, filter_of, segment, word_of
 from penstock.client.rule_replays import ReplayPage
-from penstock.client.start_and_wait import Startable, StartAndWait, named_start
-from penstock.errors import ConnectionFailed, InvalidInput, NotFound, PenstockError
+from penstock.client.sent_signals import SentSignal
+from penstock.client.start_and_wait import Start, Startable, StartAndWait, named_start
+from penstock.errors import ConnectionFailed, InvalidInput, NotAllowed, NotFound, PenstockError
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.budgets import Amount
 from penstock.language.terms.routing import RoutingRule
@@ -69,6 +70,7 @@ _ROUTES = TypeAdapter(list[RouteUse], config=AT_FIRST_USE)
 _ROUTING_RULES = TypeAdapter(list[RoutingRule], config=AT_FIRST_USE)
 _LINES = TypeAdapter(list[LogLine], config=AT_FIRST_USE)
 _REPLAYED = TypeAdapter(ReplayPage)
+_SENT_SIGNAL = TypeAdapter(SentSignal)
 _PATHS = {"action": "/actions", "workflow": "/actions", "trigger": "/triggers", "rule": "/rules"}
 """The path of the definitions of each kind."""
 
@@ -101,6 +103,8 @@ class HttpClient(StartAndWait):
         self.rules = HttpRules(self._tell)
         self.schedules = HttpSchedules(self._tell)
         self.workers = HttpWorkers(self._tell)
+        self.reads = False
+        """True once the server has said that the token may read."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -169,6 +173,10 @@ class HttpClient(StartAndWait):
         bounds = {"max_depth": max_depth, "max_descendants": max_descendants}
         body |= {name: bound for name, bound in bounds.items() if bound is not None}
         return UUID((await self._send("POST", "/events", body, key=key))["id"])
+
+    async def _result_of(self, start: Start, timeout: float | timedelta | str | None) -> Any:
+        await check_reading(self, named_start(start.target)[0])
+        return await super()._result_of(start, timeout)
 
     async def result(self, id: UUID, *, timeout: float | timedelta | str | None = None) -> Any:
         """Return the result, as `Client.result`: raises ExecutionFailed with its error, TimeoutError, NotFound."""
@@ -266,9 +274,10 @@ class HttpClient(StartAndWait):
             body["result"] = value
         await self._send("POST", f"/executions/{id}/{kind.replace('_', '-')}", body)
 
-    async def signal(self, id: UUID, name: str, value: Any = None) -> None:
+    async def signal(self, id: UUID, name: str, value: Any = None) -> SentSignal:
         """Send a signal, as `Client.signal`."""
-        await self._send("POST", f"/executions/{id}/signal", {"name": name, "value": value})
+        sent = await self._send("POST", f"/executions/{id}/signal", {"name": name, "value": value})
+        return _SENT_SIGNAL.validate_python(sent)
 
     async def answer(self, id: UUID, response: Any, *, by: str = "", asked: datetime | None = None) -> None:
         """Answer an inquiry, as `Client.answer`; `by` is the name of the token."""
@@ -451,3 +460,18 @@ class HttpClient(StartAndWait):
             is_json = answer.headers.get("content-type", "").startswith("application/json")
             return answer.json() if is_json and answer.content else answer.text or None
         raise error_of(answer)
+
+
+async def check_reading(client: HttpClient, ref: str) -> None:
+    """Check that the client's token may read the result of an action, before anything is started. Raises NotAllowed."""
+    if client.reads:
+        return
+    try:
+        await client._get("/session")
+    except NotAllowed:
+        raise NotAllowed(
+            f"the token lacks the scope 'read', so it cannot wait for the result of {ref}; nothing was started",
+            hint=f"Start it without waiting, or make a token with both scopes: penstock tokens create NAME --scope read "
+            f"--scope start:{ref}",
+        ) from None
+    client.reads = True

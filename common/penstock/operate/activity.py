@@ -81,7 +81,7 @@ class ActivityWatch:
             await self._count(session, last)
             numbers = range(last - SLICES + 1, last + 1)
             return Activity(
-                [self._counted.get(n, Slice(n, 0, 0, None, None)) for n in numbers],
+                [self._counted.get(n, Slice(n, 0, 0, 0, None, None)) for n in numbers],
                 sum(1 for _ in takewhile(self._counted.__contains__, reversed(numbers))),
                 now - last * SECONDS,
                 await overview.standing(session),
@@ -108,4 +108,4 @@ class ActivityWatch:
     async def _read(self, session: Session, first: int, last: int) -> None:
         by_number = {entry.number: entry for entry in await overview.slices(session, first, last, SECONDS)}
         for n in range(first, last):
-            self._counted[n] = by_number.get(n, Slice(n, 0, 0, None, None))
+            self._counted[n] = by_number.get(n, Slice(n, 0, 0, 0, None, None))

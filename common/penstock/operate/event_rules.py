@@ -26,6 +26,7 @@ from penstock.store.events import bursts, event_list, events
 from penstock.store.events.bursts import BurstKey, BurstOfEvent
 from penstock.store.events.event_list import EventFilter, ListedEvent
 from penstock.store.events.events import CurrentRule, Enforcement, Event
+from penstock.store.executions import effects
 from penstock.store.session import clock
 from penstock.store.session.database import Session
 
@@ -44,12 +45,13 @@ async def listed(
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
-    """Return an event with its payload masked; None if it does not exist."""
+    """Return an event with its payload masked, and the execution that published it; None if it does not exist."""
     rows = await events.read(session, [id], days=KEPT_DAYS)
     if not rows:
         return None
     payload = (await Masking.load(session)).payload(rows[0].trigger, orjson.loads(rows[0].payload))
-    return {**asdict(rows[0]), "payload": payload}
+    published_by = await effects.publisher_of(session, id)
+    return {**asdict(rows[0]), "payload": payload, "published_by": published_by}
 
 
 async def described_with_rules(session: Session, id: UUID) -> dict[str, Any]:

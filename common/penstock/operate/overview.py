@@ -41,7 +41,12 @@ class Lately:
 
     rate: Annotated[float, Field(description="The number of ended executions per second.")]
     ended: Annotated[int, Field(description="The number of ended executions, with the tasks of workflows.")]
-    failed: int
+    failed: Annotated[
+        int,
+        Field(
+            description="The number of failed, timed out and abandoned runs, without the tasks of workflows."
+        ),
+    ]
     p50: Annotated[
         float | None,
         Field(
@@ -58,7 +63,7 @@ class Overview:
     lately: Lately
     standing: Sequence[Standing]
     processes: Sequence[Process]
-    failures: Annotated[Sequence[ListedExecution], Field(description="The newest failures, newest first.")]
+    failures: Annotated[Sequence[ListedExecution], Field(description="The newest failed runs, newest first.")]
 
 
 def lately(activity: Activity) -> Lately:
@@ -76,10 +81,9 @@ def lately(activity: Activity) -> Lately:
 
 
 async def newest_failures(session: Session, tenants: Collection[str] | None = None) -> list[ListedExecution]:
-    """Return the newest failed executions, of all tenants or of `tenants`, with their titles and the causes of their failures."""
-    return await titles.listed(
-        session, ExecutionFilter(tenants=tenants, status=BAD, children=True), limit=NEWEST
-    )
+    """Return the newest failed runs, of all tenants or of `tenants`, with their titles and the causes of their failures. Failed
+    tasks of workflows are left out: the failure of a run names them."""
+    return await titles.listed(session, ExecutionFilter(tenants=tenants, status=BAD), limit=NEWEST)
 
 
 def summed_up(activity: Activity, failures: Sequence[ListedExecution]) -> Overview:

@@ -94,9 +94,12 @@ async def create(
     return person
 
 
-async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: Sequence[str] = ()) -> Person:
-    """Replace the roles of a person for these tenants (none: all). Roles for other tenants stay. Raises InvalidInput,
-    NotFound."""
+async def set_roles(
+    session: Session, name: str, roles: Sequence[str], tenants: Sequence[str] = ()
+) -> tuple[Person, list[str]]:
+    """Replace the roles of a person for these tenants (none: all). Roles for other tenants stay. Return the person, and its
+    roles before as texts. Raises InvalidInput, NotFound."""
+    old_roles: list[str] = []
     new_roles, new_tenants = _pairs(roles, tenants)
     async with session.transaction() as tx:
         person = await people.named(tx, name)
@@ -115,7 +118,7 @@ async def set_roles(session: Session, name: str, roles: Sequence[str], tenants: 
             tx.tell(before=old_roles, after=_roles_of(person))
     if person is None:
         raise await _nobody(session, name)
-    return person
+    return person, old_roles
 
 
 async def set_password(session: Session, name: str, password: str) -> None:

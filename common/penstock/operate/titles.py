@@ -14,9 +14,10 @@ from penstock.language.expressions import compile_template
 from penstock.language.terms.redaction import MASK
 from penstock.operate.masking import Masking
 from penstock.run.failure_causes import headline
-from penstock.store.executions import execution_list, listed_errors, title_templates
+from penstock.store.executions import execution_list, inquiries, listed_errors, title_templates
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.session.database import Session, Transaction
+from penstock.store.session.sealed_arguments import INQUIRY
 from penstock.store.session.sealed_marks import KEY
 
 MAX_TITLE = 200
@@ -31,6 +32,10 @@ def title_of(template: str, params: Any) -> str | None:
         text = str(_compiled(template)({"parameters": params}))
     except ExpressionError:
         return None
+    return _in_one_line(text)
+
+
+def _in_one_line(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= MAX_TITLE else f"{text[: MAX_TITLE - 1]}…"
 
@@ -60,11 +65,21 @@ async def listed(
     """Return a page of `execution_list.page`, with the titles of its executions and the causes of their failures. `cursor` is
     the last id of the page before."""
     rows = await execution_list.page(session, filters, before=cursor, limit=limit)
-    titles = await of_executions(session, rows)
+    titles = {**await of_executions(session, rows), **await _of_inquiries(session, rows)}
+    begun_again = [row for row in rows if row.attempt > 1]
+    continued = await title_templates.durable_among(session, begun_again) if begun_again else set()
     for row in rows:
         row.title = titles.get(row.id)
+        row.continued = row.id in continued
     await add_failures(session, rows)
     return rows
+
+
+async def _of_inquiries(session: Session, rows: Sequence[ListedExecution]) -> Mapping[UUID, str | None]:
+    """Return the questions of the inquiries among listed executions, as their titles."""
+    ids = [row.id for row in rows if row.action == INQUIRY]
+    prompts = await inquiries.prompts(session, ids) if ids else {}
+    return {id: _in_one_line(prompt) for id, prompt in prompts.items()}
 
 
 async def add_failures(session: Session, rows: Sequence[ListedExecution]) -> None:

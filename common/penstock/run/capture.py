@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from penstock.run.context import CURRENT
+from penstock.run.tracebacks import TrimmedTracebacks
 
 
 class _Stream:
@@ -28,6 +31,8 @@ class _Stream:
             self._original.write(self.redirection.masked(piece))  # a thread that an action started has no run
             return len(piece)
         run.log.write(self._name, piece)
+        if self.redirection.echoes:
+            self._original.write(piece)
         return len(piece)
 
     def writelines(self, pieces: Iterable[str]) -> None:
@@ -58,30 +63,43 @@ class _Handler(logging.Handler):
             self.handleError(record)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _User:
+    """A user of the redirection, such as a worker."""
+
+    level: int
+    mask: Callable[[str], str]
+    echo: bool
+
+
 class _Redirection:
     """The redirected output of this process, while at least one worker in it uses that. A worker that ends may have a
     successor, which has begun before."""
 
     def __init__(self) -> None:
-        self.users: list[tuple[int, Callable[[str], str]]] = []
-        """The level and the mask of each user."""
+        self.users: list[_User] = []
         self._stdout, self._stderr, self._level = sys.stdout, sys.stderr, logging.getLogger().level
         self._handler = _Handler()
-        self._handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+        self._handler.setFormatter(TrimmedTracebacks("%(levelname)s %(name)s: %(message)s"))
         sys.stdout = _Stream(self._stdout, "stdout", self)
         sys.stderr = _Stream(self._stderr, "stderr", self)
         logging.getLogger().addHandler(self._handler)
 
+    @property
+    def echoes(self) -> bool:
+        """Return whether the output of runs is printed too."""
+        return any(user.echo for user in self.users)
+
     def masked(self, piece: str) -> str:
-        for _, mask in self.users:
-            piece = mask(piece)
+        for user in self.users:
+            piece = user.mask(piece)
         return piece
 
-    def enter(self, user: tuple[int, Callable[[str], str]]) -> None:
+    def enter(self, user: _User) -> None:
         self.users.append(user)
         self._set_levels()
 
-    def leave(self, user: tuple[int, Callable[[str], str]]) -> None:
+    def leave(self, user: _User) -> None:
         self.users.remove(user)
         if self.users:
             self._set_levels()
@@ -91,19 +109,31 @@ class _Redirection:
         logging.getLogger().setLevel(self._level)
 
     def _set_levels(self) -> None:
-        level = min(level for level, _ in self.users)
+        level = min(user.level for user in self.users)
         self._handler.setLevel(level)
         logging.getLogger().setLevel(min(self._level, level))
 
 
-def install(level: int = logging.INFO, mask: Callable[[str], str] = str) -> Callable[[], None]:
+def install(
+    level: int = logging.INFO, mask: Callable[[str], str] = str, *, echo: bool = False
+) -> Callable[[], None]:
     """Redirect `sys.stdout`, `sys.stderr` and the logging module for code that runs inside a run. Return a function
     that undoes it. While others in this process have installed it too, the output stays redirected, once.
 
     Records below `level` are dropped. The root logger is set to `level`, so give other handlers their own level.
-    `mask` removes secrets from output that belongs to no known run.
+    `mask` removes secrets from output that belongs to no known run. With `echo` the output of runs is printed too.
     """
     redirection = sys.stdout.redirection if isinstance(sys.stdout, _Stream) else _Redirection()
-    user = (level, mask)
+    user = _User(level, mask, echo)
     redirection.enter(user)
     return lambda: redirection.leave(user)
+
+
+@contextmanager
+def echoed() -> Iterator[None]:
+    """Write the output of runs to their logs too, as a worker does. Tests of actions still see it as their own output."""
+    uninstall = install(echo=True)
+    try:
+        yield
+    finally:
+        uninstall()

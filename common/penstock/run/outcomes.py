@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,6 +16,7 @@ from penstock.run import results
 from penstock.run.failure_causes import cause_of_exception
 from penstock.run.failures import failed_steps, leaves, steering_of, verdict_of
 from penstock.run.steering import AskInquiry, Defer, Later, Steering
+from penstock.run.tracebacks import traceback_text
 
 Kind = Literal[
     "completed", "failed", "timed_out", "deferred", "inquiry", "later", "suspended", "lost", "batch"
@@ -65,7 +65,7 @@ class TaskError:
         return cls(
             type=name_of(type(error)),
             message=message,
-            traceback=_trace(error),
+            traceback=traceback_text(error),
             retryable=retryable if verdict is None else verdict,
             retry_after=delay,
             kinds=kinds_of(error),
@@ -190,14 +190,6 @@ class Outcome:
 
 NOTHING = Outcome("completed", results.NULL)
 """The outcome of an action that returns None, created once."""
-
-
-def _trace(error: BaseException) -> str:
-    """Return the traceback from the action's own first frame on."""
-    frames = error.__traceback__
-    while frames is not None and frames.tb_frame.f_globals.get("__name__") == "penstock.run.calls":
-        frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames))
 
 
 def kinds_of(error: BaseException) -> tuple[str, ...]:

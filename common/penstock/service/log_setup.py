@@ -30,7 +30,11 @@ def configure_logging(settings: Settings, **bound: str) -> None:
     def of_this_process(_: Any, __: str, line: EventDict) -> EventDict:
         return {**fields, **line}  # threads of libraries have no context variables
 
-    renderer: Processor = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer()
+    renderer: Processor = (
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        if people
+        else structlog.processors.JSONRenderer()
+    )
     LIVE.hide(credentials(settings))
     # Values are masked before they are quoted. The whole line is masked again, since its traceback is formatted last.
     processors: list[Processor] = [

@@ -18,6 +18,7 @@ from penstock.language.definitions.action import Action
 from penstock.language.terms.durations import seconds
 from penstock.language.terms.ids import new_id
 from penstock.run.calls import call
+from penstock.run.capture import echoed
 from penstock.run.durations import Span
 from penstock.run.outcomes import Outcome
 from penstock.run.outgoing import LoopOutgoing, Request
@@ -139,7 +140,8 @@ class DurableRun:
         run = self._run(action, parameters)
         run.durable = attempt.run
         try:
-            outcome = await call(run)
+            with echoed():
+                outcome = await call(run)
         except ClaimLost:
             return None
         finally:

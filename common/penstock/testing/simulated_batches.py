@@ -11,6 +11,7 @@ from typing import Any
 
 from penstock.run.batch_calls import outcomes_of_items
 from penstock.run.calls import call_plain
+from penstock.run.capture import echoed
 from penstock.run.outcomes import Outcome
 from penstock.run.run import Run
 from penstock.run.run_log import RunLog
@@ -75,8 +76,9 @@ def call_here(run: Run) -> Outcome:
     """Call the function of a run. A coroutine function gets its own event loop, in another thread if this thread has
     one."""
     if not run.action.is_coroutine or not _in_a_loop():
-        return call_plain(run)
-    with ThreadPoolExecutor(1) as thread:
+        with echoed():
+            return call_plain(run)
+    with echoed(), ThreadPoolExecutor(1) as thread:
         return thread.submit(copy_context().run, call_plain, run).result()
 
 

@@ -23,6 +23,7 @@ from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
 from penstock.run import results
 from penstock.run.calls import call
+from penstock.run.capture import echoed
 from penstock.run.outcomes import Outcome
 from penstock.run.outgoing import LoopOutgoing, Request
 from penstock.run.run import Run
@@ -93,7 +94,8 @@ class DurableExecution(ActionExecution):
         run = self._run(None, step)
         run.durable = attempt.run
         try:
-            return _wait_for(self._called(run))
+            with echoed():
+                return _wait_for(self._called(run))
         finally:
             run.durable = None  # the tasks of the attempt hold the run, which must not hold the attempt
             run.log.close()

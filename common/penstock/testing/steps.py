@@ -34,4 +34,4 @@ class Step:
     progress: list[Progress] = field(default_factory=list)
     """The progress reports (`done`, `text`)."""
     log: list[str] = field(default_factory=list)
-    """The lines that it logged with `current().log(...)`."""
+    """The lines that it printed, and that it logged with `current().log(...)` or the logging module."""

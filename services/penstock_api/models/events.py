@@ -34,6 +34,9 @@ class Event(Answer):
     tenant: str
     payload: Any
     source: str | None
+    published_by: UUID | None = Field(
+        default=None, description="The execution that published it; null if none did."
+    )
     created_at: datetime
     awaited: bool = Field(description="True if a task of a workflow waits for an event of this trigger.")
     trace: str | None = Field(

@@ -23,7 +23,7 @@ from penstock.operate.why import why
 from penstock.operate.why.answer import Why
 from penstock.operate.workflow_tree import names_inside
 from penstock.store.definitions import catalog
-from penstock.store.executions import executions, inquiries, log_lines, timelines
+from penstock.store.executions import effects, executions, inquiries, log_lines, timelines
 from penstock.store.executions.executions import Execution
 from penstock.store.executions.inquiries import Inquiry
 from penstock.store.executions.timelines import TaskStay
@@ -84,6 +84,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=step_timeline(steps, row.created_at, row.finished_at),
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
+        max_effects=effects.MAX_EFFECTS,
         paused=await workflow_runs.is_paused(session, id),
         inquiry=None if question is None else _question(question, caller),
         answered=with_masked_answer(inquiry) if inquiry is not None and is_answered else None,

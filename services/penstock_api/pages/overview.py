@@ -119,7 +119,8 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "failed": plot.bars(
             [entry.failed for entry in slices],
             [
-                f"{entry.failed:,} of {entry.ends:,} failed, timed out or were abandoned in the {SECONDS} s that began {age} ago"
+                f"{entry.failed:,} of {entry.runs:,} runs failed, timed out or were abandoned "
+                f"in the {SECONDS} s that began {age} ago"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),
@@ -128,6 +129,7 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "rate": number(last_minute.rate),
         "bad": sum(entry.failed for entry in counted),
         "ended": sum(entry.ends for entry in counted),
+        "runs": sum(entry.runs for entry in counted),
         "counted": span(SECONDS * len(counted)),
         "p50": took(last_minute.p50),
         "p95": took(last_minute.p95),
@@ -135,6 +137,8 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "seconds": SECONDS,
         "open": sum(entry.count for entry in activity.standing),
         "running": standing["running"].count if "running" in standing else 0,
+        # The heartbeats of workers are seconds old. What runs now is read in the same statement as the open executions.
+        "in_use": sum(standing[cause].count for cause in ("running", "stopping") if cause in standing),
         "standing": [
             (*CAUSES[cause], standing[cause], WHERE.get(cause)) for cause in CAUSES if cause in standing
         ],

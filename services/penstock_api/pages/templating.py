@@ -15,6 +15,7 @@ from markupsafe import Markup, escape
 
 from penstock.language.moves import FINAL
 from penstock.operate.why.answer import count, ordinal, span
+from penstock.run.failure_causes import headline
 from penstock_api.pages import schema_form, static_files
 from penstock_api.requests.public_path import base
 
@@ -53,7 +54,7 @@ def took(value: float | timedelta | None) -> str:
     if value is None:
         return "–"
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    return f"{max(0.0, seconds) * 1000:.0f} ms" if seconds < 1 else span(seconds)
+    return span(seconds)
 
 
 def ago(value: datetime) -> str:
@@ -122,6 +123,21 @@ def reply(response: str | None) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else brief(value)
 
 
+def failure_line(error: Any) -> str:
+    """Return the sentence of a stored error, or the values in one line that an attempt carried over instead of an error."""
+    return headline(error) or brief(error)
+
+
+def error_line(error: Mapping[str, Any]) -> str:
+    """Return the type and the whole message of a stored error."""
+    return ": ".join(str(part) for part in (error.get("type"), error.get("message")) if part)
+
+
+def other_members(error: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a stored error that are no texts for people."""
+    return {name: value for name, value in error.items() if name not in ("type", "message", "traceback")}
+
+
 def same(mapping: Mapping[str, Any], **other: Any) -> dict[str, Any]:
     """Return a copy of a mapping with some values replaced."""
     return {**mapping, **other}
@@ -158,6 +174,9 @@ TEMPLATES.filters.update(
     linked=linked,
     decision=schema_form.decision,
     reply=reply,
+    failure_line=failure_line,
+    error_line=error_line,
+    other_members=other_members,
 )
 TEMPLATES.tests.update(approval=schema_form.is_approval)
 TEMPLATES.globals.update(base=base, address=address, static=static_files.address, FINAL=FINAL, count=count)

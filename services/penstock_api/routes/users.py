@@ -36,7 +36,7 @@ async def create(body: models.NewUser, session: Db, caller: Asked) -> store.Pers
 @router.put("/users/{name}/roles", dependencies=[ADMIN_ALL])
 async def set_roles(name: str, body: models.Roles, session: Db, backend: Here) -> store.Person:
     """Set the roles of a user for these tenants, or for all tenants. They replace the user's earlier roles there."""
-    user = await people.set_roles(session, name, body.roles, body.tenants)
+    user, _ = await people.set_roles(session, name, body.roles, body.tenants)
     backend.forget_callers()
     return user
 

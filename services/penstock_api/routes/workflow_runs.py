@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any, Literal
 from uuid import UUID
 
+from penstock.client.sent_signals import SentSignal
 from penstock_api.auth.access import OPERATE, Asked, ExecutionId
 from penstock_api.backend import Backend, Here
 from penstock_api.models import executions as models
@@ -47,10 +48,10 @@ async def set_result(
     return await _tell(backend, id, "set_result", caller.name, body.reason, body.task, body.result)
 
 
-@router.post("/executions/{id}/signal", status_code=204, dependencies=[OPERATE])
-async def signal(id: ExecutionId, body: models.Signal, backend: Here) -> None:
-    """Send a signal to a durable function. It is stored if the function does not wait for it yet."""
-    await backend.client.signal(id, body.name, body.value)
+@router.post("/executions/{id}/signal", dependencies=[OPERATE])
+async def signal(id: ExecutionId, body: models.Signal, backend: Here) -> SentSignal:
+    """Send a signal to a durable function. It is stored if the function does not wait for it yet, and `notice` says so."""
+    return await backend.client.signal(id, body.name, body.value)
 
 
 async def _tell(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,9 @@ async def test_users_are_made_listed_given_roles_and_deleted(named: str) -> None
     assert (await penstock("users", "create", "ada", *password)).code == 1
     assert "12 characters" in (await penstock("users", "create", "bob", "--password", "short")).err
     wider = await penstock("users", "roles", "ada", "--role", "viewer")
-    assert "viewer, operator of acme" in wider.out
+    assert "ada is viewer, operator of acme (before: operator of acme)." in wider.out
+    again = await penstock("users", "roles", "ada", "--role", "viewer")
+    assert "(nothing has changed)" in again.out
     listed = await penstock("users", "list", "--json")
     assert (listed.document["roles"], listed.document["tenants"]) == (["viewer", "operator"], ["", "acme"])
     assert "argon2" not in listed.out
@@ -130,3 +133,10 @@ async def test_users_are_made_listed_given_roles_and_deleted(named: str) -> None
         ("password", "ada", *password),
     ):
         assert (await penstock("users", *gone)).code == 1, gone
+
+
+async def test_password_from_an_empty_pipe_is_refused(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
+    refused = await penstock("users", "create", "eve")
+    assert (refused.code, "no password came: standard input is empty" in refused.err) == (1, True)
+    assert "USER_PASSWORD" in refused.err

@@ -187,3 +187,12 @@ def test_each_argument_of_a_command_is_known_to_be_kept_or_sized() -> None:
 
     walk(get_command(build()), ())
     assert not missing, "say in penstock.operate.audit whether the audit keeps these arguments"
+
+
+async def test_target_of_apply_is_a_text(named: str, tmp_path: Path) -> None:
+    files = [tmp_path / "one.py", tmp_path / "two.py"]
+    for file in files:
+        file.write_text(f"from penstock import Trigger\nTrigger('audited.{file.stem}')\n")
+    assert (await penstock("apply", *files)).code == 0
+    [row] = (await penstock("audit", "list", "--operation", "penstock apply", "--json")).documents
+    assert row["target"] == f"{files[0]}, {files[1]}"

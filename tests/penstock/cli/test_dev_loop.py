@@ -102,6 +102,9 @@ def test_an_execution_has_one_line() -> None:
     assert "ValueError: no card second line" in line
     assert "\n" not in line
     assert "in 2.0 s" in line
+    assert "  shop.charge (pay) [bold]order \\[red][/bold]  [red]failed" in line_of(
+        {**found, "title": "order [red]"}
+    )
     completed = line_of({**found, "status": "completed", "error": None, "result": {"a": "x" * 200}})
     assert '{"a":"xxx' in completed
     assert completed.count("x") < 200

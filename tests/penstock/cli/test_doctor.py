@@ -86,6 +86,13 @@ async def test_it_sees_dead_letters_and_messages_that_were_not_sent(house: Insta
     found = await findings()
     assert "dead-letters list" in found["dead letters"]["fix"]
     assert found["outbox event.created"]["state"] == "warning"
+    await house.rows(
+        "insert into outbox (queue, ids, created_at) values ('event.received', '{}', now() - interval '1 hour')"
+    )
+    fix = found["outbox event.created"]["fix"]
+    said = (await penstock("doctor")).out
+    assert said.count(fix) == 1
+    assert f"outbox event.created, outbox event.received: {fix}" in said
 
 
 async def test_it_sees_missing_partitions_and_rows_outside_of_them(house: Installation) -> None:

@@ -58,7 +58,10 @@ async def test_a_run_is_seen_told_and_run_again(house: Installation, tmp_path: P
     ]
     assert "the signal word" in (await told("why", id))["says"]
     assert (await told("replay", id, "--against", file))["says"] == "it waits"
-    await told("signal", id, "word", '"go"')
+    mistyped = await penstock("signal", id, "wrod", "1")
+    assert mistyped.code == 0
+    assert "The function waits for 'word', and not for 'wrod'. Did you mean 'word'?" in mistyped.err
+    assert (await told("signal", id, "word", '"go"'))["awaited"] is True
     await house.until(
         "select 1 from inquiry i join suspended s on s.execution_id = $1::uuid where i.status = 'created'", id
     )
@@ -103,3 +106,32 @@ async def test_a_nondeterministic_call_is_named(tmp_path: Path) -> None:
     said = await penstock("lint", file)
     assert said.code == 1
     assert "ctx.sleep()" in said.out
+
+
+FAILS = """
+from penstock import DurableContext, Pack, action
+
+pack = Pack("dur")
+
+async def glue(pieces: dict) -> str:
+    return pieces["glue"]
+
+@action
+async def mend(ctx: DurableContext) -> str:
+    return await ctx.step("glue", glue, {})
+"""
+
+
+async def test_failed_step_shows_the_line_that_failed(house: Installation, tmp_path: Path) -> None:
+    file = tmp_path / "mends.py"
+    file.write_text(FAILS)
+    await house.start(*load(file).actions.values())
+    id = await house.client.start("dur.mend")
+    await house.until("select 1 from execution where status = 'failed'")
+    shown = await penstock("show", id)
+    assert 'return pieces["glue"]' in shown.out
+    assert 'await ctx.step("glue", glue, {})' in shown.out
+    assert "engine/durable" not in shown.out
+    [step] = [line for line in shown.out.splitlines() if line.startswith("glue")]
+    assert "KeyError: 'glue'" in step
+    assert "glue: KeyError: 'glue'" in (await penstock("executions")).out

@@ -148,6 +148,8 @@ async def test_one_that_failed_is_shown_with_its_attempts(house: Installation) -
     said = await penstock("show", id)
     assert said.out.count("ConnectionError") >= 1
     assert "attempt 1 failed" in said.out
+    first = said.out.partition("outcome")[2].splitlines()[1]
+    assert "ConnectionError: attempt 1 failed" in first
     attempts = (await penstock("show", id, "--json")).document["attempts"]
     assert [(one["attempt"], one["outcome"]) for one in attempts] == [(n, "failed") for n in (1, 2, 3)]
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import sys
 import urllib.error
 import urllib.request
-from asyncio import sleep, timeout, to_thread
+from asyncio import create_subprocess_exec, sleep, timeout, to_thread
+from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,6 +129,28 @@ async def test_dev_says_which_port_was_taken(
     async with LocalInstallation.started(tmp_path) as local:
         assert local.taken_port == wanted
         assert not local.address.endswith(f":{wanted}")
+
+
+async def test_dev_refuses_a_named_port_that_is_taken(named: str, tmp_path: Path, taken: int) -> None:
+    said = await penstock("dev", "--port", taken, "--home", tmp_path)
+    assert (said.code, str(taken) in said.err) == (1, True), said
+
+
+async def test_lines_of_dev_are_for_people(named: str, tmp_path: Path) -> None:
+    environment = {**os.environ, "PENSTOCK_LOG_LEVEL": "info", "PENSTOCK_GRACE": "1"}
+    command = [sys.executable, "-m", "penstock", "dev", "--port", "0", "--home", str(tmp_path)]
+    dev = await create_subprocess_exec(*command, cwd=tmp_path, env=environment, stderr=PIPE)
+    assert dev.stderr is not None
+    lines: list[str] = []
+    try:
+        async with timeout(60):
+            while not any("executor" in line and "service" in line for line in lines):
+                lines.append((await dev.stderr.readline()).decode())
+                assert lines[-1], lines
+    finally:
+        dev.terminate()
+        await dev.communicate()
+    assert not [line for line in lines if line.startswith("{")]
 
 
 async def test_a_worker_of_no_route_is_told_so(named: str, tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from penstock.store.executions.timelines import TaskStay
 from penstock_api.pages.drawings import plot
 from penstock_api.pages.drawings.layout import HIGH, LARGE, WIDE, layout
 from penstock_api.pages.drawings.step_timeline import step_status, step_timeline
-from penstock_api.pages.drawings.timeline import HELD, QUEUED, RAN, parts, timeline
+from penstock_api.pages.drawings.timeline import HELD, QUEUED, RAN, Scale, drawn, parts, timeline
 from penstock_api.pages.schema_form import decision, fields, is_approval
 from penstock_api.pages.starters import other_values, starters
-from penstock_api.pages.templating import linked
+from penstock_api.pages.templating import failure_line, linked
 from tests.penstock_api.pages import depot
 
 BEGUN = datetime(2030, 1, 31, 9, tzinfo=UTC)
@@ -177,16 +177,16 @@ def test_a_timeline_has_rows_inside_rows_and_stays_in_its_frame() -> None:
         run: [stay("running", 0, None)],
         inner: [stay("running", 5, 5.0001, "deep"), stay("running", 9.9999, 10, "deep")],
     }
-    drawn = timeline([never, outer], stays, run, BEGUN, BEGUN + timedelta(seconds=10))
-    assert [(row.name, row.depth, row.critical) for row in drawn.rows] == [
+    chart = timeline([never, outer], stays, run, BEGUN, BEGUN + timedelta(seconds=10))
+    assert [(row.name, row.depth, row.critical) for row in chart.rows] == [
         ("one", 0, True),
         ("deep", 1, False),
         ("never", 0, False),
     ]
-    assert drawn.rows[0].segments[0].width == 1000
-    for row in drawn.rows:
+    assert chart.rows[0].segments[0].width == 1000
+    for row in chart.rows:
         assert all(part.width >= 2 and part.x + part.width <= 1000 for part in row.segments)
-    assert [tick for _, tick in drawn.ticks] == [0, 2, 4, 6, 8, 10]
+    assert [tick for _, tick in chart.ticks] == ["0", "2 s", "4 s", "6 s", "8 s", "10 s"]
 
 
 @pytest.mark.parametrize(
@@ -323,3 +323,39 @@ def test_commands_in_a_sentence_keep_the_whole_id() -> None:
     assert linked(f"penstock signal {id} paid VALUE") == f"penstock signal {link} paid VALUE"
     assert linked(f"See it with: penstock show {id}") == f"See it with: penstock show {link}"
     assert linked(f"Beside {id}.") == f'Beside <a href="/executions/{id}">{str(id)[-8:]}</a>.'
+
+
+@pytest.mark.parametrize(
+    ("seconds", "labels"),
+    [
+        (0.001, ["0", "0.2 ms", "0.4 ms", "0.6 ms", "0.8 ms", "1 ms"]),
+        (0.7, ["0", "0.2 s", "0.4 s", "0.6 s"]),
+        (2.2, ["0", "0.5 s", "1 s", "1.5 s", "2 s"]),
+        (100, ["0", "20 s", "40 s", "60 s", "80 s", "100 s"]),
+        (250, ["0", "1 min", "2 min", "3 min", "4 min"]),
+        (9000, ["0", "30 min", "60 min", "90 min", "120 min", "150 min"]),
+        (30 * 3600, ["0", "12 h", "24 h"]),
+        (11 * 86_400, ["0", "5 d", "10 d"]),
+    ],
+)
+def test_labels_of_an_axis_are_exact(seconds: float, labels: list[str]) -> None:
+    axis = drawn([], Scale.of(BEGUN, BEGUN + timedelta(seconds=seconds)))
+    assert [label for _, label in axis.ticks] == labels
+    unit = 1000 / seconds
+    sizes = {"ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86_400}
+    for place, label in axis.ticks[1:]:
+        number, name = label.split()
+        assert place == pytest.approx(float(number) * sizes[name] * unit, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        ({"type": "KeyError", "message": "'glue'"}, "KeyError: 'glue'"),
+        ({"page": 7}, '{"page":7}'),
+        ({}, "{}"),
+        ("away", "away"),
+    ],
+)
+def test_summary_of_an_attempt_is_its_error_or_its_carry(error: object, line: str) -> None:
+    assert failure_line(error) == line

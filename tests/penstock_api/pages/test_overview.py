@@ -88,6 +88,6 @@ async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
     assert (
-        "Tasks of workflows are included in the numbers of ended and failed executions, but not in p50 and p95."
+        "Tasks of workflows are included in the number of ended executions, but not in failures, p50 and p95."
         in text
     )

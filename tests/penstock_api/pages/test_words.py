@@ -9,6 +9,8 @@ import httpx
 import orjson
 import pytest
 
+from penstock.language.terms.ids import new_id
+from penstock.operate.activity import ActivityWatch
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.test_page import PAGES
 
@@ -119,6 +121,11 @@ async def test_lists_of_runs_have_titles_on_every_page(site: Site) -> None:
     assert "</a> trip 4 <code" in overview.partition("Newest failures")[2]
     assert "</a> trip 4 <code" in runs
     assert "</a> trip 4 <code" in all_
+    async with visitor(site) as client:
+        page = (await client.get(f"/executions/{site.ids['failed']}")).text
+        children = (await client.get(f"/executions?parent={site.ids['tour']}")).text
+    assert f"<title>trip 4 {str(site.ids['failed'])[-8:]} · Penstock</title>" in page
+    assert "</a> May the tour begin? <code" in children
 
 
 async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
@@ -137,6 +144,10 @@ async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
     )
     assert " attempts." not in text
     assert "<dt>attempts" not in workflow
+    async with visitor(site) as browser:
+        runs = (await browser.get("/executions?action=depot.pack_up")).text
+    row = runs.partition(f"/executions/{id}")[2].partition("</tr>")[0]
+    assert '<td class="figure" data-name="attempts">–</td>' in row
     assert "<dt>tries" not in text + workflow
 
 
@@ -167,3 +178,67 @@ async def test_limit_by_key_says_where_its_slots_are(site: Site) -> None:
     await limits.remove("depot.each")
     assert '<td class="bar"><a href="#lines">by key</a>' in text
     assert "0 in use, 2 for each key" in text
+
+
+async def test_failure_is_shown_as_text_below_its_sentence(site: Site) -> None:
+    async with visitor(site) as browser:
+        text = (await browser.get(f"/executions/{site.ids['broke']}")).text
+    for section in (text.partition("<h2>Error</h2>")[2], text.partition("<h2>Attempts</h2>")[2]):
+        error, _, traceback = section.partition("</p>")
+        assert '<p class="problem">NonRetryable: the box is broken ' in error
+        assert "&#34;traceback&#34;: " not in section
+        frames = traceback.partition("</pre>")[0]
+        assert "Traceback (most recent call last):\n" in frames
+        assert "depot.py" in frames
+        assert "engine/durable" not in frames
+
+
+async def test_event_and_its_publisher_link_each_other(site: Site) -> None:
+    event, publisher = site.ids["event"], site.ids["good"]
+    await site.house.rows(
+        "insert into effect (parent, id, kind) values ($1, $2, 'event') returning 1", publisher, event
+    )
+    async with visitor(site) as browser:
+        run = (await browser.get(f"/executions/{publisher}")).text
+        shown = (await browser.get(f"/events/{event}")).text
+        other = (await browser.get(f"/executions/{site.ids['bad']}")).text
+    assert f'<li>event <a href="/events/{event}">depot.placed</a>' in run
+    assert "Published events and started executions" not in other
+    assert f'<dt>published by<dd><a href="/executions/{publisher}">{str(publisher)[-8:]}</a>' in shown
+
+
+async def test_overview_counts_and_lists_failed_runs_without_tasks(site: Site) -> None:
+    [[runs, every]] = await site.house.rows(
+        "select count(*) filter (where parent is null), count(*) from execution"
+        " where status in ('failed', 'timeout', 'abandoned')"
+    )
+    site.backend._activity = ActivityWatch()
+    async with visitor(site) as browser:
+        text = (await browser.get("/")).text
+    assert every > runs > 0
+    assert re.search(rf"<b>{runs}</b><span>of \d+ runs failed", text)
+    failures = text.partition("Newest failures")[2]
+    assert failures.count("<tr data-row>") == runs
+    assert "›" not in failures
+
+
+REPORTED = """
+insert into process (id, kind, name, routes, actions, labels, concurrency, started_at, beat_at, state, holding)
+values ($1, 'worker', 'late', '{elsewhere}', '{}', '{}', 9, clock_timestamp(), clock_timestamp(), 'active', array[$2::uuid])
+"""
+
+
+async def test_slots_in_use_are_the_running_executions(site: Site) -> None:
+    """The heartbeat of a worker may still report an execution that has ended."""
+    await site.house.rows(REPORTED, new_id(), new_id())
+    site.backend._activity = ActivityWatch()
+    try:
+        async with visitor(site) as browser:
+            text = (await browser.get("/")).text
+    finally:
+        await site.house.rows("delete from process where name = 'late'")
+        site.backend._activity = ActivityWatch()
+    running, in_use = re.search(r"(\d+) of them running", text), re.search(r"slots, (\d+) in use", text)
+    assert running is not None
+    assert in_use is not None
+    assert running[1] == in_use[1]

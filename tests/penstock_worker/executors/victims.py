@@ -29,6 +29,10 @@ def own_pid() -> int:
     return os.getpid()
 
 
+def fail() -> None:
+    raise KeyError("glue")
+
+
 def exit_now(status: int) -> None:
     os._exit(status)
 

@@ -227,6 +227,7 @@ def failure(record: Record, status: str, error: str | None, *, late: bool = Fals
         type=stored.get("type") or "",
         final=bool(stored.get("final")),
         cause=cause_inside(str(record.key), inner, record.tries or None),
+        traceback=str(stored.get("traceback") or ""),
     )
 
 

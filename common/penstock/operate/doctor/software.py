@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, entry_points, version
 
+from penstock.extras import install_extras
 from penstock.operate.doctor.finding import Finding, bad, ok
 
 LIBRARIES = ("asyncpg", "aio-pika", "pydantic", "SQLAlchemy", "uvloop")
@@ -18,7 +19,7 @@ def findings() -> list[Finding]:
         else bad(
             "penstock",
             "no service is installed",
-            "Install it again: `pip install --force-reinstall penstock`.",
+            f"Install it again: `{install_extras('all')}`.",
         ),
         ok("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         ok("libraries", ", ".join(f"{name} {_version(name)}" for name in LIBRARIES)),

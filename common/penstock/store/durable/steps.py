@@ -243,6 +243,17 @@ async def signal(tx: Transaction, id: UUID, name: str, value: str) -> bool:
     return bool(row["known"])
 
 
+AWAITED_SIGNALS = """
+select array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g) as names from suspended s where s.execution_id = $1
+"""
+
+
+async def awaited_signals(db: Session | Transaction, id: UUID) -> list[str] | None:
+    """Return the names of the signals that a suspended function waits for; None if it is not suspended."""
+    rows: list[Row] = await db.fetch(AWAITED_SIGNALS, id)
+    return list(rows[0]["names"]) if rows else None
+
+
 @dataclass(slots=True)
 class GivenStep:
     """The outcome of setting a step's result. `is_running`: the function has not ended. `is_set`: the step was not

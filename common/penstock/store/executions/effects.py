@@ -75,6 +75,8 @@ class Effect:
     status: Annotated[str | None, Field(description="The status of an execution.")]
 
 
+MAX_EFFECTS = 200
+"""The maximum number of effects of one execution that are shown."""
 CAUSED = """
 select f.id, f.kind, f.created_at, coalesce(v.trigger, d.ref, a.action) as name, coalesce(e.status, a.status) as status
 from (select * from effect where parent = $1 order by created_at, id limit $2) f
@@ -86,6 +88,15 @@ order by f.created_at, f.id
 """
 
 
-async def caused(session: Session, parent: UUID, limit: int = 200) -> list[Effect]:
+async def caused(session: Session, parent: UUID, limit: int = MAX_EFFECTS) -> list[Effect]:
     """Return at most `limit` effects of an execution, oldest first."""
     return rows_as(Effect, await session.fetch(CAUSED, parent, limit))
+
+
+PUBLISHER = "select parent from effect where id = $1 and kind = 'event' order by created_at, parent limit 1"
+
+
+async def publisher_of(session: Session, event: UUID) -> UUID | None:
+    """Return the execution that published an event first; None if none did, or its row is older than the retention."""
+    rows: list[Row] = await session.fetch(PUBLISHER, event)
+    return UUID(int=rows[0]["parent"].int) if rows else None

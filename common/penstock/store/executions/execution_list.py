@@ -67,6 +67,10 @@ class ListedExecution:
     item: Item
     title: Annotated[str | None, Field(description="The title, if its action has one.")] = None
     failure: Annotated[str | None, Field(description=FAILURE)] = None
+    continued: Annotated[
+        bool,
+        Field(description="True for a durable function if `attempt` includes continuations after waits."),
+    ] = False
 
 
 ALIKE = """

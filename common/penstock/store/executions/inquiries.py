@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -11,7 +11,7 @@ from uuid import UUID
 from pydantic import Field
 
 from penstock.store.session.answer_fields import JsonTextOrNull
-from penstock.store.session.database import Session, Transaction
+from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.session.rows import first_as, rows_as
 
 
@@ -64,6 +64,15 @@ from inquiry where execution_id = $1
 async def find(db: Session | Transaction, execution: UUID) -> Inquiry | None:
     """Return the inquiry of an execution."""
     return first_as(Inquiry, await db.fetch(FIND, execution))
+
+
+PROMPTS = "select execution_id, prompt from inquiry where execution_id = any($1::uuid[])"
+
+
+async def prompts(session: Session, ids: Sequence[UUID]) -> dict[UUID, str]:
+    """Return the prompts of the inquiries among these executions."""
+    rows: list[Row] = await session.fetch(PROMPTS, list(ids))
+    return {UUID(int=row["execution_id"].int): row["prompt"] for row in rows}
 
 
 LOCK_ASKING = "select 1 from execution where id = $1 for no key update"

@@ -16,6 +16,7 @@ import orjson
 import tenacity
 
 from penstock.errors import ConfigurationError, InvalidInput, MissingExtra, NotFound, ResultNotStorable
+from penstock.extras import missing
 from penstock.language.terms.stored_references import KEY, NAME, SIZE, references_in, replaced
 from penstock.store.session.database import Session
 from penstock.store.session.sealed_marks import PREFIX
@@ -42,9 +43,7 @@ class StoredResults:
         try:
             from fsspec.core import url_to_fs
         except ModuleNotFoundError:
-            raise MissingExtra(
-                "results in a store need what is not installed: pip install 'penstock[store]'"
-            ) from None
+            raise missing(["store"]) from None
         try:
             files, root = url_to_fs(self.url)
         except Exception as error:  # the package of this kind of store is missing, or rejects the URL

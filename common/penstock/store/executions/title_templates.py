@@ -1,4 +1,4 @@
-"""The templates of the titles of executions, with the parameters that they read."""
+"""The definitions of listed executions: the templates of their titles, with the parameters that they read, and their kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from penstock.store.session.database import Session, Transaction
+from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.session.rows import rows_as
 
 
@@ -50,3 +50,20 @@ async def of_executions(session: Session | Transaction, rows: Sequence[Titled]) 
     """Return the templates of these executions. Without a title in its definition, an execution has none."""
     columns = [row.id for row in rows], [row.finished_at for row in rows], [row.action for row in rows]
     return rows_as(TitleTemplate, await session.fetch(OF_EXECUTIONS, *columns))
+
+
+DURABLE = """
+select x.id from unnest($1::uuid[], $2::timestamptz[]) as x (id, finished_at)
+left join execution e on e.id = x.id
+left join archive a on a.id = x.id and a.finished_at = x.finished_at
+join definition f on f.id = coalesce(e.definition_id, a.definition_id)
+where f.body ? 'durable'
+"""
+
+
+async def durable_among(session: Session, rows: Sequence[Titled]) -> set[UUID]:
+    """Return the ids of the executions of durable functions."""
+    durable_rows: list[Row] = await session.fetch(
+        DURABLE, [row.id for row in rows], [row.finished_at for row in rows]
+    )
+    return {UUID(int=row["id"].int) for row in durable_rows}

@@ -15,11 +15,12 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The ends within a slice of time: `number` counts slices since 1970. `p50` and `p95` are seconds from creation
-    to end of executions without a parent; None without any."""
+    """The ends within a slice of time: `number` counts slices since 1970, and `ends` the executions with tasks of workflows.
+    The others leave tasks out: `runs`, `failed` among them, and their seconds from creation to end (None without any)."""
 
     number: int
     ends: int
+    runs: int
     failed: int
     p50: float | None
     p95: float | None
@@ -34,7 +35,8 @@ with gone as (
     from history h left join execution e on e.id = h.execution_id
     where h.at >= to_timestamp($1::float8) and h.at < to_timestamp($2::float8) and h.new = any($4::text[])
 )
-select number, count(*) as ends, count(*) filter (where new = any($5::text[])) as failed,
+select number, count(*) as ends, count(*) filter (where parent is null) as runs,
+    count(*) filter (where parent is null and new = any($5::text[])) as failed,
     (percentile_cont(0.5) within group (order by greatest(took, 0)) filter (where parent is null)) as p50,
     (percentile_cont(0.95) within group (order by greatest(took, 0)) filter (where parent is null)) as p95
 from gone group by number order by number

@@ -12,6 +12,22 @@ from penstock.language.workflows.progress import TaskProgress
 from penstock.store.executions.timelines import TaskStay
 
 WIDTH = 1000.0
+UNITS = (
+    ("d", 86_400.0, 86_400.0),
+    ("h", 3600.0, 3600.0),
+    ("min", 60.0, 60.0),
+    ("s", 1.0, 0.2),
+    ("ms", 0.001, 0.0),
+)
+"""The units of an axis, each with its seconds and the smallest step that it labels."""
+STEPS = (
+    *(size * 10.0**power for power in range(-4, 1) for size in (1, 2, 5)),
+    *(10.0, 20.0, 30.0),
+    *(60.0 * minutes for minutes in (1, 2, 5, 10, 20, 30)),
+    *(3600.0 * hours for hours in (1, 2, 5, 12)),
+    *(86_400.0 * size * 10.0**power for power in range(5) for size in (1, 2, 5)),
+)
+"""The distances between the ticks of an axis in seconds."""
 ROWS = 400
 """The maximum number of drawn rows, since more could not be read."""
 RAN, HELD, QUEUED = "ran", "held", "queued"
@@ -50,8 +66,8 @@ class Timeline:
     rows: Sequence[Row]
     undrawn: int
     """The number of rows that are not drawn."""
-    ticks: Sequence[tuple[float, float]]
-    """The ticks: the position on the axis, and the seconds from the beginning."""
+    ticks: Sequence[tuple[float, str]]
+    """The ticks: the position on the axis, and the time from the beginning as a label."""
     seconds: float
 
 
@@ -162,15 +178,11 @@ def _without(intervals: Sequence[Interval], covers: Sequence[Interval]) -> list[
     return remaining
 
 
-def _ticks(seconds: float) -> list[tuple[float, float]]:
-    """Return four or five ticks at round times."""
-    step = next(
-        (
-            size * 10.0**power
-            for power in range(-4, 9)
-            for size in (1, 2, 5)
-            if seconds / (size * 10.0**power) <= 5
-        ),
-        seconds,
-    )
-    return [(round(n * step / seconds * WIDTH, 1), n * step) for n in range(int(seconds / step) + 1)]
+def _ticks(seconds: float) -> list[tuple[float, str]]:
+    """Return the ticks at up to five multiples of a round time. Labels are in the unit of that time, so none is rounded."""
+    step = next((step for step in STEPS if seconds / step <= 5), STEPS[-1])
+    unit, size = next((unit, size) for unit, size, smallest in UNITS if step >= smallest)
+    return [
+        (round(n * step / seconds * WIDTH, 1), f"{n * step / size:g} {unit}" if n else "0")
+        for n in range(int(seconds / step) + 1)
+    ]

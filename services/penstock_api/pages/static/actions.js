@@ -45,7 +45,7 @@ async function send(form, button) {
     if (form.dataset.then) { location.assign(document.body.dataset.base + form.dataset.then.replace("{id}", encodeURIComponent(said.id ?? ""))); return; }
     form.closest("details.action")?.removeAttribute("open");
     button?.blur();
-    tell("Done.");
+    tell(said.notice ?? "Done.");
     look();
   } catch {
     show("The server did not answer. Try again: a start is not made twice.");

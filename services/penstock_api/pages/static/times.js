@@ -52,6 +52,7 @@ function zone(instant) {
 }
 
 function span(seconds) {
+  if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   const [unit, size] = units.find(([, size, most]) => seconds >= size && seconds < most && (size === 1 || seconds >= size * 1.6)) ?? units[3];
   return `${Math.round(seconds / size)} ${unit}`;

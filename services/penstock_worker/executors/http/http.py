@@ -36,7 +36,7 @@ from penstock.errors import (
 )
 from penstock.language.definitions.http_request import HttpTls
 from penstock.language.definitions.program_actions import HttpOptions
-from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
+from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally
 from penstock.service.http_addresses import Addresses, GuardedNetwork, trusted
 from penstock_worker.executors.http import http_answers, http_client, http_signature
 from penstock_worker.executors.options import program_of
@@ -105,10 +105,8 @@ class HttpExecutor:
             return Outcome.refused(error, retryable=False)
         except ConfigurationError as error:
             return Outcome.refused(error)
-        except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-            return _unreachable(error, retryable=True)
-        except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
-            return _unreachable(error, retryable=None)
+        except http_answers.Unreachable as error:
+            return error.outcome()
 
     async def _post(self, run: Run, options: HttpOptions, body: bytes) -> Outcome:
         connections = self._connections()
@@ -116,23 +114,26 @@ class HttpExecutor:
         headers = {**options.headers, **_headers(run, options, body)}
         timeout = {"connect": options.connect_timeout, "read": options.timeout, "write": options.timeout}
         for _ in range(MAX_REDIRECTS + 1):
-            async with connections.stream(
-                "POST",
-                _for_core(url),
-                headers=list(headers.items()),
-                content=body,
-                extensions={"timeout": timeout},
-            ) as response:
-                run.log("log", f"POST {url.copy_with(query=None)}: {response.status}")
-                answer = httpx.Headers(response.headers)
-                if response.status not in REDIRECTS:
-                    content, whole = await http_answers.read(response, answer, run.result_limit)
-                    return http_answers.outcome(run, response.status, answer, content, whole)
+            with http_answers.reaching("POST", url):
+                async with connections.stream(
+                    "POST",
+                    _for_core(url),
+                    headers=list(headers.items()),
+                    content=body,
+                    extensions={"timeout": timeout},
+                ) as response:
+                    run.log("log", f"POST {http_answers.shown(url)}: {response.status}")
+                    answer = httpx.Headers(response.headers)
+                    if response.status not in REDIRECTS:
+                        content, whole = await http_answers.read(response, answer, run.result_limit)
+                        return http_answers.outcome(run, url, response.status, answer, content, whole)
             onward = http_answers.onward(url, answer)
             if (onward.scheme, onward.host, onward.port) != (url.scheme, url.host, url.port):
                 headers = {name: value for name, value in headers.items() if name not in options.headers}
             url = onward
-        raise DefinitionError(f"{options.url} redirects more than {MAX_REDIRECTS} times")
+        raise DefinitionError(
+            f"{http_answers.shown(httpx.URL(options.url))} redirects more than {MAX_REDIRECTS} times"
+        )
 
 
 def _body(run: Run, params: Mapping[str, Any]) -> bytes:
@@ -195,11 +196,3 @@ def _ssl_context(tls: HttpTls) -> ssl.SSLContext:
 
 def _for_core(url: httpx.URL) -> httpcore.URL:
     return httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-
-
-def _unreachable(error: Exception, *, retryable: bool | None) -> Outcome:
-    kind = type(error).__name__
-    message = f"the address could not be reached or fell silent: {kind}: {error}"
-    return Outcome.failed(
-        TaskError("HttpUnreachable", message, "", retryable, kinds=("HttpUnreachable", kind))
-    )

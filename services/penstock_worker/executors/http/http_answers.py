@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import email.utils
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 import httpcore
@@ -32,7 +34,39 @@ async def read(response: httpcore.Response, answer: httpx.Headers, limit: int) -
     return bytes(body), True
 
 
-def outcome(run: Run, status: int, answer: httpx.Headers, body: bytes, whole: bool) -> Outcome:
+def shown(url: httpx.URL) -> str:
+    """Return a URL for a log line or an error, without its query and its password, which may be secrets."""
+    return str(url.copy_with(userinfo=b"", query=None, fragment=None))
+
+
+class Unreachable(Exception):
+    """The failure of a request that got no response. `call` is its method and URL."""
+
+    def __init__(self, call: str, error: Exception) -> None:
+        kind = type(error).__name__
+        super().__init__(f"{call}: the address could not be reached or fell silent: {kind}: {error}")
+        self.kind = kind
+        self.is_before_request = isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout)
+
+    def outcome(self) -> Outcome:
+        """Return the outcome, which is retried if the request was not sent. Otherwise the retry policy decides."""
+        retryable = True if self.is_before_request else None
+        kinds = ("HttpUnreachable", self.kind)
+        return Outcome.failed(TaskError("HttpUnreachable", str(self), "", retryable, kinds=kinds))
+
+
+@contextmanager
+def reaching(method: str, url: httpx.URL) -> Iterator[None]:
+    """Name the request in the error of a connection. Raises Unreachable."""
+    try:
+        yield
+    except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
+        raise Unreachable(f"{method} {shown(url)}", error) from error
+
+
+def outcome(
+    run: Run, url: httpx.URL, status: int, answer: httpx.Headers, body: bytes, whole: bool
+) -> Outcome:
     if 200 <= status < 300:
         if not whole:
             raise ResultNotStorable(
@@ -40,14 +74,14 @@ def outcome(run: Run, status: int, answer: httpx.Headers, body: bytes, whole: bo
                 hint="Put large results in an object store and answer with a link.",
             )
         return Outcome.returned_json(body, run.result_limit) if body.strip() else Outcome.returned(None)
-    return failed(status, answer, body, retryable=status in RETRYABLE or status >= 500)
+    return failed(f"POST {shown(url)}", status, answer, body, retryable=status in RETRYABLE or status >= 500)
 
 
-def failed(status: int, answer: httpx.Headers, body: bytes, *, retryable: bool) -> Outcome:
-    """Return the outcome of a response with another status than the expected ones."""
+def failed(call: str, status: int, answer: httpx.Headers, body: bytes, *, retryable: bool) -> Outcome:
+    """Return the outcome of a response to `call`, a method and URL, with another status than the expected ones."""
     error = TaskError(
         "HttpStatus",
-        f"the answer is {status}",
+        f"{call}: the answer is {status}",
         traceback=body.decode("utf-8", "replace"),
         retryable=retryable,
         retry_after=_retry_after(answer) if retryable else None,
@@ -80,9 +114,11 @@ def onward(url: httpx.URL, answer: httpx.Headers) -> httpx.URL:
     try:
         location = url.join(answer["location"])
     except (KeyError, httpx.InvalidURL):
-        raise DefinitionError(f"{url} redirects to nowhere") from None
+        raise DefinitionError(f"{shown(url)} redirects to nowhere") from None
     if _HOST.fullmatch(location.host) is None:
-        raise DefinitionError(f"{url} redirects to nowhere", hint="Name the right URL.")
+        raise DefinitionError(f"{shown(url)} redirects to nowhere", hint="Name the right URL.")
     if location.scheme not in ("http", "https") or (url.scheme == "https" and location.scheme == "http"):
-        raise AddressRefused(f"{url} redirects to {location}, which is less safe", hint="Name the right URL.")
+        raise AddressRefused(
+            f"{shown(url)} redirects to {shown(location)}, which is less safe", hint="Name the right URL."
+        )
     return location

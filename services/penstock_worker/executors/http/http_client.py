@@ -19,6 +19,7 @@ from penstock.language.definitions.program_actions import HttpOptions
 from penstock.language.expressions import render
 from penstock.run.task_executors import Outcome, Run
 from penstock_worker.executors.http import http_answers
+from penstock_worker.executors.http.http_answers import shown
 from penstock_worker.executors.http.http_request import Request, built, namespace_of, with_query
 
 KEEPS_METHOD = frozenset({307, 308})
@@ -72,6 +73,7 @@ async def call(
     response = await exchange.send(prepared)
     if not _matches(response.status, request.expect):
         return http_answers.failed(
+            f"{prepared.method} {shown(response.url)}",
             response.status,
             response.headers,
             response.content,
@@ -116,38 +118,39 @@ class _Exchange:
                 *((name, value) for name, value in ours.items() if name.lower() not in named),
             ]
             began = time.monotonic()
-            async with self._pool.stream(
-                method,
-                httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-                headers=[(name.encode("latin-1", "replace"), value.encode()) for name, value in headers],
-                content=content,
-                extensions={"timeout": timeout},
-            ) as answer:
-                response_headers = httpx.Headers(answer.headers)
-                elapsed = time.monotonic() - began
-                self._run.log(
-                    "log", f"{method} {url.copy_with(query=None)}: {answer.status} after {elapsed:.3f} s"
-                )
-                redirects = KEEPS_METHOD | TURNS_TO_GET if "location" in response_headers else frozenset()
-                if answer.status not in redirects or _matches(answer.status, self.request.expect):
-                    body = await _read(answer, response_headers)
-                    return Response(url, answer.status, response_headers, body)
+            with http_answers.reaching(method, url):
+                async with self._pool.stream(
+                    method,
+                    httpcore.URL(
+                        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+                    ),
+                    headers=[(name.encode("latin-1", "replace"), value.encode()) for name, value in headers],
+                    content=content,
+                    extensions={"timeout": timeout},
+                ) as answer:
+                    response_headers = httpx.Headers(answer.headers)
+                    elapsed = time.monotonic() - began
+                    self._run.log("log", f"{method} {shown(url)}: {answer.status} after {elapsed:.3f} s")
+                    redirects = KEEPS_METHOD | TURNS_TO_GET if "location" in response_headers else frozenset()
+                    if answer.status not in redirects or _matches(answer.status, self.request.expect):
+                        body = await _read(answer, response_headers)
+                        return Response(url, answer.status, response_headers, body)
             onward = http_answers.onward(url, response_headers)
             if answer.status in TURNS_TO_GET and method not in ("GET", "HEAD"):
                 if answer.status != 303 and method != "POST":
                     raise DefinitionError(
-                        f"{method} {url} is answered with {answer.status} to {onward}",
+                        f"{method} {shown(url)} is answered with {answer.status} to {shown(onward)}",
                         hint="Name the new URL: a redirect of this status would change the method.",
                     )
                 method, content, content_type = "GET", b"", None
             elif content and _origin(onward) != _origin(url):
                 raise AddressRefused(
-                    f"{url} redirects a request with a body to another host, {onward}",
+                    f"{shown(url)} redirects a request with a body to another host, {shown(onward)}",
                     hint="Name the new URL, if the data may go there.",
                 )
             url = onward
         raise DefinitionError(
-            f"{request.url} redirects more than {self.request.redirects} times",
+            f"{shown(request.url)} redirects more than {self.request.redirects} times",
             hint="Name the last URL, or raise redirects.",
         )
 
@@ -197,6 +200,7 @@ async def _pages(
         )
         if not _matches(response.status, exchange.request.expect):
             return http_answers.failed(
+                f"{first.method} {shown(response.url)}",
                 response.status,
                 response.headers,
                 response.content,

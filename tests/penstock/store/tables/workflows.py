@@ -121,6 +121,7 @@ effect = Table(
     Column("kind", Text, nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
     Index("effect_created", "created_at"),
+    Index("effect_event", "id", postgresql_where=text("kind = 'event'")),
 )
 
 paused_workflow = Table("paused_workflow", METADATA, Column("execution_id", UUID, primary_key=True))

@@ -106,6 +106,15 @@ async def test_the_status_says_whether_to_retry(
     assert outcome.error.traceback == "the reason"
 
 
+@pytest.mark.parametrize("broken", [False, True])
+async def test_failure_names_request_without_secrets(executor: HttpExecutor, web: Web, broken: bool) -> None:
+    web.answer("/bills?token=opensesame", Answer(hang_up=True) if broken else Answer(404))
+    outcome, _ = await _post(executor, web.url("/bills?token=opensesame"))
+    assert outcome.error is not None
+    assert outcome.error.message.startswith(f"POST {web.url('/bills')}: ")
+    assert "opensesame" not in outcome.error.message
+
+
 async def test_retry_after_is_obeyed_as_seconds_and_as_a_date(executor: HttpExecutor, web: Web) -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     later = format_datetime(now + timedelta(minutes=2), usegmt=True)

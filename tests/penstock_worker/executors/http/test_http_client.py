@@ -383,6 +383,19 @@ async def test_odd_behaviours(executor: HttpExecutor, odd: Odd) -> None:
     assert not after or outcome.error.retry_after == after[0]
 
 
+async def test_failure_names_last_request_without_query(executor: HttpExecutor, web: Web) -> None:
+    address = "/bills?token=opensesame"
+    web.answer("/", Answer(302, b"", {"Location": address}))
+    web.answer(address, Answer(404), Answer(302, b"", {"Location": address}))
+    outcome, _ = await ask(executor, web.url("/"), {"method": "GET"})
+    assert outcome.error is not None
+    assert outcome.error.message == f"GET {web.url('/bills')}: the answer is 404"
+    outcome, _ = await ask(executor, web.url(address), {"method": "GET"})
+    assert outcome.error is not None
+    assert "redirects more than" in outcome.error.message
+    assert "opensesame" not in outcome.error.message
+
+
 async def test_redirects_keep_headers_on_their_own_host_alone(executor: HttpExecutor, web: Web) -> None:
     async with serving() as other:
         other.answer("/there", Answer(200, b"1", {"Content-Type": "application/json"}))

@@ -102,6 +102,14 @@ async def test_a_segmentation_fault_fails_its_attempt_and_leaves_its_traceback(
     assert (await _do(executor, victims.own_pid)).kind == "completed"
 
 
+async def test_traceback_of_a_child_shows_only_its_function(executor: ProcessExecutor) -> None:
+    error = (await _do(executor, victims.fail)).error
+    assert error is not None
+    files = [line.split('"')[1] for line in error.traceback.splitlines() if line.startswith("  File ")]
+    assert files == [victims.__file__]
+    assert 'raise KeyError("glue")' in error.traceback
+
+
 async def test_leaving_the_interpreter_fails_its_attempt(executor: ProcessExecutor) -> None:
     abrupt = await _do(executor, victims.exit_now, status=3)
     assert abrupt.error is not None
