@@ -37,8 +37,8 @@ async def test_waits_are_shown_as_durations(site: Site) -> None:
 async def test_local_access_has_a_name_and_no_account(site: Site) -> None:
     async with visitor(site) as client:
         account = (await client.get("/account")).text
-    assert "Local access (no login)" in account
-    assert "You are not logged in. Local access needs no login." in account
+    assert "Local access (no sign-in)" in account
+    assert "Local access: you do not have to sign in." in account
 
 
 async def test_event_page_names_the_action_of_a_rule_without_match(site: Site) -> None:
