@@ -61,7 +61,7 @@ async def test_commands_on_pages_have_whole_ids(site: Site) -> None:
     async with visitor(site) as client:
         pages = [(await client.get(path.format(**site.ids))).text for path in PAGES.values()]
     ids = [id for text in pages for id in COMMAND.findall(text)]
-    assert str(site.ids["failed"]) in ids
+    assert str(site.ids["asks"]) in ids
     assert {len(id) for id in ids} == {36}
 
 
