@@ -91,7 +91,7 @@ async def test_show_says_which_burst_an_event_went_into(house: Installation) -> 
     await house.until("select 1 from burst_event having count(*) = 2")
     [open_verdict] = await event_rules.tried(house.session, first)
     assert (
-        "the event waits in an open burst of 2 events, which closes at the earliest at" in open_verdict["why"]
+        "the event waits in a burst of 2 events so far. The burst closes at" in open_verdict["why"]
     )
     await house.worker(index)
     await started(house)
@@ -99,7 +99,7 @@ async def test_show_says_which_burst_an_event_went_into(house: Installation) -> 
     for event, kept in ((first, f"event {last}"), (last, "this event")):
         [verdict] = await event_rules.tried(house.session, event)
         assert verdict["why"].startswith("it went into a burst of 2 events that closed at")
-        assert verdict["why"].endswith(f"the execution has the parameters of {kept}")
+        assert verdict["why"].endswith(f"The execution has the parameters of {kept}")
         assert verdict["execution"] == row["id"]
 
 

@@ -108,9 +108,9 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
         return "its window has just closed"
     ends_at = progress.ends_at + compiled.window.lateness
     return (
-        f"the event waits in an open window, which has {_several(len(waiting))} so far, this one included. The window "
+        f"the event waits in a window of {_several(len(waiting))} so far. The window "
         f"{compiled.window.state(progress.filled, compiled.triggers)}. "
-        f"It closes at the earliest at {ends_at:%Y-%m-%d %H:%M:%S} UTC"
+        f"It closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC or later"
     )
 
 
@@ -125,14 +125,14 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
         closing = (
             ""
             if burst.due_at is None
-            else f", which closes at the earliest at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC"
+            else f". The burst closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC or later"
         )
-        return {"why": f"the event waits in an open burst of {_several(burst.events)}{closing}"}
+        return {"why": f"the event waits in a burst of {_several(burst.events)} so far{closing}"}
     noun = "burst" if burst.fits is None else "match"
     source = "this event" if burst.event_id == event else f"event {burst.event_id}"
     return {
-        "why": f"it went into a {noun} of {_several(burst.events)} that closed at {burst.closed_at:%Y-%m-%d %H:%M:%S} UTC; "
-        f"the execution has the parameters of {source}",
+        "why": f"it went into a {noun} of {_several(burst.events)} that closed at {burst.closed_at:%Y-%m-%d %H:%M:%S} UTC. "
+        f"The execution has the parameters of {source}",
         "execution": burst.execution_id,
     }
 
@@ -154,7 +154,7 @@ async def _schema(session: Session, trigger: str) -> Schema:
     if not rows:
         otherwise = "`penstock triggers` lists them."
         raise NotFound(
-            f"no trigger {trigger!r}", hint=await catalog.hint(session, ["trigger"], trigger, otherwise)
+            f"there is no trigger {trigger!r}", hint=await catalog.hint(session, ["trigger"], trigger, otherwise)
         )
     return Schema(orjson.loads(rows[0].body).get("schema"))
 
@@ -162,7 +162,7 @@ async def _schema(session: Session, trigger: str) -> Schema:
 def _system_schema(trigger: str) -> dict[str, Any]:
     """Return the schema of a system trigger's payload, without required fields: a trial names those that matter."""
     if trigger not in SYSTEM_TRIGGERS:
-        raise NotFound(f"no trigger {trigger!r}", hint=hint())
+        raise NotFound(f"there is no trigger {trigger!r}", hint=hint())
     return {**SYSTEM_TRIGGERS[trigger].schema(), "required": []}
 
 
