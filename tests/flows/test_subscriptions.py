@@ -158,7 +158,7 @@ async def test_a_subscriber_that_answers_gone_is_called_no_more(house: Installat
     await put(house, web.url("/hook"))
     await house.client.start("shop.count", {"words": "a"})
     [row] = await house.until("select disabled_because from subscription where disabled_at is not null")
-    assert "gone" in row[0]
+    assert row[0] == "its URL answered 410 Gone"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def list_(
             json_line(row)
         return
     table(
-        ["id", "queue", "times", "last", "reason"],
+        ["id", "queue", "failures", "last", "reason"],
         [(row.id, row.queue, row.count, age(row.last_at), row.reason) for row in rows],
         empty="There are none."
         if total or queue or reason
@@ -80,7 +80,7 @@ def counts(queue: Queue = None, reason: Reason = None, json: Json = False) -> No
             json_line(row)
         return
     table(
-        ["letters", "times", "queue", "last", "reason", "such as"],
+        ["letters", "failures", "queue", "last", "reason", "example"],
         [(r.letters, r.deliveries, r.queue, age(r.last_at), r.reason, r.example) for r in rows],
         empty="No dead letters: everything could be handled.",
     )

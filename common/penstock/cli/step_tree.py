@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
     """Print the steps of a run as a tree of its branches, and its state."""
     table(
-        ["step", "kind", "status", "tries", "took", "at", "execution"],
+        ["step", "kind", "status", "attempts", "duration", "recorded", "execution"],
         [
             (
                 "│  " * len(step.branch)

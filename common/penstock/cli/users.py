@@ -53,7 +53,7 @@ def list_(json: Json = False) -> None:
     """List users, with their roles."""
     rows = with_session(store.listed)
     listing(
-        ["name", "roles", "second factor", "sessions", "made by", "at"],
+        ["name", "roles", "second factor", "sessions", "created by", "created"],
         rows,
         lambda r: (
             r.name,
@@ -64,7 +64,7 @@ def list_(json: Json = False) -> None:
             r.created_at,
         ),
         json=json,
-        empty="Nobody has a password. Let somebody in with: penstock users create NAME --role operator",
+        empty="There are no users. Create one with: penstock users create NAME --role operator",
     )
 
 

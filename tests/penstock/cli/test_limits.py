@@ -92,7 +92,7 @@ async def test_a_wrong_limit_is_explained(house: Installation) -> None:
 
 async def test_queues_show_routes_and_lines(house: Installation) -> None:
     await house.apply(charge)
-    assert "Nothing waits for a worker" in (await penstock("queues")).out
+    assert "No execution waits for a worker" in (await penstock("queues")).out
     await house.rows("insert into process (id, kind, name, routes, actions, concurrency) values (gen_random_uuid(), 'worker', "
                      "'w', '{default}', '{till.charge}', 8) returning 1")  # fmt: skip
     ids = await house.client.start_many("till.charge", [{"customer": "a"} for _ in range(5)])
