@@ -154,7 +154,8 @@ async def _schema(session: Session, trigger: str) -> Schema:
     if not rows:
         otherwise = "`penstock triggers` lists them."
         raise NotFound(
-            f"there is no trigger {trigger!r}", hint=await catalog.hint(session, ["trigger"], trigger, otherwise)
+            f"there is no trigger {trigger!r}",
+            hint=await catalog.hint(session, ["trigger"], trigger, otherwise),
         )
     return Schema(orjson.loads(rows[0].body).get("schema"))
 

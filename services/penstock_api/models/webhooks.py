@@ -34,8 +34,8 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="A template for the callback id of a call, such as {{ body.id }}. Executions that wait for this id are completed. "
-        "Empty: calls complete no execution.",
+        description="A template for the callback id of a call, such as {{ body.id }}. It completes the executions that "
+        "wait for this id. Empty: calls complete no execution.",
     )
     fails: str | None = Field(
         default=None,

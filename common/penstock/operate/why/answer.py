@@ -68,9 +68,9 @@ class Why:
         """Return the details of this answer, and then those of its cause."""
         if self.cause is None:
             return list(self.details)
-        about = [] if self.own in ONLY_FOR_CHILD else [self._sentence_of_cause(self.cause)]
+        cause_text = [] if self.own in ONLY_FOR_CHILD else [self._sentence_of_cause(self.cause)]
         see = f"See {self._name_of_cause} with: penstock show {self.cause.id}"
-        return [*self.details, *about, see, *self.cause.all_details]
+        return [*self.details, *cause_text, see, *self.cause.all_details]
 
     @property
     def says(self) -> str:

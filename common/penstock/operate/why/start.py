@@ -158,10 +158,10 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
     facts |= {"before": ahead.count, "of_higher_priority": ahead.higher, "of_other_tenants": ahead.turns}
     place_text = _place_text(row, ahead)
     able = f"{count(workers.able, 'worker')} that could run it"
-    others = ""
+    of_route = ""
     if workers.on_route > workers.able + workers.leaving:
-        others = f" (of {workers.on_route} on its route)"
-        able += others
+        of_route = f" (of {workers.on_route} on its route)"
+        able += of_route
     if parked is not None:
         clause = f"waits for room on {able}: {_refused(row, parked)}"
         return why_of(row, "route", clause, place_text, **facts)
@@ -174,7 +174,7 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
         )
         clause = f"has waited on its route for {span(age)}, and {able} did not claim it"
         return why_of(row, "route", clause, remedy, **facts)
-    clause = f"waits for a worker to claim it: {count(workers.able, 'worker')} could run it{others}"
+    clause = f"waits for a worker to claim it: {count(workers.able, 'worker')} could run it{of_route}"
     return why_of(row, "route", clause, f"It has been ready for {span(age)}.", place_text, **facts)
 
 
