@@ -81,6 +81,7 @@ async def test_count_starts_at_the_threshold(house: Installation) -> None:
     )
     assert verdict["why"].startswith(beginning)
     assert verdict["why"].endswith(" UTC or later")
+    assert verdict["verdict"] == "waiting"
     await house.sound()
 
 
@@ -95,6 +96,7 @@ async def test_show_tells_the_outcome_of_an_event(house: Installation) -> None:
         assert verdict["why"].endswith(f"The execution has the parameters of {source}")
         assert verdict["execution"] == execution["id"]
     [verdict] = await event_rules.tried(house.session, lonely)
+    assert verdict["verdict"] == "no match"
     assert verdict["why"].startswith(
         "it left its window without a match: the other events that a match needs "
     )

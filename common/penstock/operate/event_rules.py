@@ -29,6 +29,8 @@ from penstock.store.events.events import CurrentRule, Enforcement, Event
 from penstock.store.session import clock
 from penstock.store.session.database import Session
 
+WAITING = "waiting"
+"""The verdict of a rule that matches an event, and waits for other events or for the end of a burst."""
 KEPT_DAYS = 3650
 """The age up to which events are searched. An event in a dropped partition is not found."""
 
@@ -76,11 +78,11 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
         if burst is None:
             results.append(verdict)
         elif burst.dropped is not None:
-            results.append(
-                {**verdict, "why": f"it left its window without a match: {DROPPED[burst.dropped]}"}
-            )
+            why = f"it left its window without a match: {DROPPED[burst.dropped]}"
+            results.append({**verdict, "verdict": "no match", "why": why})
         elif burst.closed_at is None and burst.fits is not None:
-            results.append({**verdict, "why": await _open_window(session, burst, rules.get(burst.rule))})
+            why = await _open_window(session, burst, rules.get(burst.rule))
+            results.append({**verdict, "verdict": WAITING, "why": why})
         else:
             results.append({**verdict, **_of_burst(burst, id)})
     return results
@@ -127,7 +129,8 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
             if burst.due_at is None
             else f". The burst closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC or later"
         )
-        return {"why": f"the event waits in a burst of {_several(burst.events)} so far{closing}"}
+        why = f"the event waits in a burst of {_several(burst.events)} so far{closing}"
+        return {"verdict": WAITING, "why": why}
     noun = "burst" if burst.fits is None else "match"
     source = "this event" if burst.event_id == event else f"event {burst.event_id}"
     return {
