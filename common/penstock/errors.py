@@ -159,7 +159,7 @@ class NotAuthenticated(PenstockError):
 
 
 class TooManyAttempts(PenstockError):
-    """A caller repeats too often what should succeed at once, such as a log-in. Wait for `seconds`."""
+    """A caller repeats too often what should succeed at once, such as a sign-in. Wait for `seconds`."""
 
     def __init__(self, message: str, *, hint: str | None = None, seconds: float = 1.0) -> None:
         super().__init__(message, hint=hint)

@@ -104,7 +104,7 @@ class Settings(BaseSettings):
     if it is unset."""
     trusted_proxies: Networks = ""
     """Addresses and networks of proxies, separated by commas, whose `X-Forwarded-For` names the caller. Unset: the
-    header is ignored, and failed log-ins of all callers behind one proxy count together."""
+    header is ignored, and failed sign-ins of all callers behind one proxy count together."""
     api_access: Literal["token", "open"] = "token"
     """Access to the API. `token`: every request needs one. `open`: every request is permitted, on a loopback address
     only, as with `penstock dev`."""

@@ -33,7 +33,7 @@ SLACK = 64 * 1024
 
 class Application(FastAPI):
     """An application with a fast path in front of all middleware. It serves submissions and calls of workers, and refuses
-    log-ins if their queue is full.
+    sign-ins if their queue is full.
 
     HEAD is answered as GET. A body with a declared length over the bound is refused unread.
     """

@@ -1,4 +1,4 @@
-"""The log of refused log-ins. A flood of them writes two lines in ten seconds, instead of a line for each."""
+"""The log of refused sign-ins. A flood of them writes two lines in ten seconds, instead of a line for each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _after_window(end: Callable[[], None]) -> None:
 
 
 class RefusedLogIns:
-    """The refused log-ins of one process. The first one is logged at once. The others of its window are one line when
+    """The refused sign-ins of one process. The first one is logged at once. The others of its window are one line when
     it ends."""
 
     def __init__(self, after_window: Callable[[Callable[[], None]], None] = _after_window) -> None:

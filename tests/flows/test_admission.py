@@ -203,7 +203,7 @@ async def test_why_follows_a_workflow_to_the_obstacles_of_its_tasks(house: Insta
     [[first]] = await house.until("select id from execution where parent = $1 and status = 'queued'", id)
     answer = await house.client.why(id)
     assert answer.because == "task"
-    assert answer.sentence.startswith("Runs task 'first', which waits for a worker that serves the route ")
+    assert answer.sentence.startswith("Task 'first' waits for a worker that serves the route ")
     assert str(first) in answer.says
     assert (await house.client.why(id, "first")).because == "worker"
     second = await house.client.why(id, "second")

@@ -90,16 +90,15 @@ async def test_show_says_which_burst_an_event_went_into(house: Installation) -> 
     first, last = await publish(house, "a", 1, 2)
     await house.until("select 1 from burst_event having count(*) = 2")
     [open_verdict] = await event_rules.tried(house.session, first)
-    assert (
-        "the event waits in an open burst of 2 events, which closes at the earliest at" in open_verdict["why"]
-    )
+    assert "the event waits in a burst of 2 events so far. The burst closes at" in open_verdict["why"]
+    assert open_verdict["verdict"] == "waiting"
     await house.worker(index)
     await started(house)
     [row] = await house.rows("select id from execution")
     for event, kept in ((first, f"event {last}"), (last, "this event")):
         [verdict] = await event_rules.tried(house.session, event)
         assert verdict["why"].startswith("it went into a burst of 2 events that closed at")
-        assert verdict["why"].endswith(f"the execution has the parameters of {kept}")
+        assert verdict["why"].endswith(f"The execution has the parameters of {kept}")
         assert verdict["execution"] == row["id"]
 
 

@@ -184,7 +184,7 @@ async def test_form_without_a_place_is_refused_unread(api: Api, monkeypatch: pyt
     assert (refused.status_code, refused.headers["retry-after"]) == (429, str(log_in_line.RETRY_AFTER))
     assert refused.headers["content-type"].startswith("text/html")
     assert "content-security-policy" in refused.headers
-    assert "too many log-ins" in refused.text
+    assert "too many sign-ins" in refused.text
 
 
 @pytest.mark.parametrize(

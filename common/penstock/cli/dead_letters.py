@@ -56,7 +56,7 @@ def list_(
             json_line(row)
         return
     table(
-        ["id", "queue", "times", "last", "reason"],
+        ["id", "queue", "failures", "last", "reason"],
         [(row.id, row.queue, row.count, age(row.last_at), row.reason) for row in rows],
         empty="There are none."
         if total or queue or reason
@@ -80,7 +80,7 @@ def counts(queue: Queue = None, reason: Reason = None, json: Json = False) -> No
             json_line(row)
         return
     table(
-        ["letters", "times", "queue", "last", "reason", "such as"],
+        ["letters", "failures", "queue", "last", "reason", "example"],
         [(r.letters, r.deliveries, r.queue, age(r.last_at), r.reason, r.example) for r in rows],
         empty="No dead letters: everything could be handled.",
     )
@@ -114,8 +114,8 @@ def replay(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Return dead letters to where they came from, once the cause is fixed. After an interruption it can be called
-    again, as each is returned once. Exit code 1 if some cannot be returned."""
+    """Put dead letters back into their queues, once the cause is fixed. After an interruption it can be called
+    again, as each is put back once. Exit code 1 if some cannot be put back."""
     selection = _chosen(ids, queue, reason, every)
 
     async def work(client: Client) -> list[BulkOutcome]:
@@ -124,7 +124,7 @@ def replay(
     done = with_client(work)
     if ids and not done:
         raise _missing()
-    bulk_output.show(done, "would be put back" if dry_run else "put back", each=bool(ids), json=json)
+    bulk_output.show(done, "would be replayed" if dry_run else "replayed", each=bool(ids), json=json)
 
 
 @commands.command()

@@ -74,7 +74,7 @@ def apply(
         return
     changed = [(c.kind, c.ref, c.what) for c in changes if c.what != "unchanged"]
     if changed:
-        table(["kind", "ref", "what"], changed)
+        table(["kind", "ref", "change"], changed)
     out.print(f"{len(changed)} of {len(changes)} definitions changed.")
     _tell_running(running)
     for use in unserved:
@@ -113,7 +113,7 @@ def _print(rows: list[dict[str, Any]], json: bool, *columns: str) -> None:
         rows,
         lambda row: (row["ref"], row["enabled"], *(_column(row, c) for c in columns)),
         json=json,
-        empty="None yet. Register some with `penstock apply FILE`.",
+        empty="There are none yet. Define some with `penstock apply FILE`.",
     )
 
 
@@ -196,11 +196,11 @@ def test(
     do not."""
     verdicts = with_session(lambda session: event_rules.tried(session, event))
     listing(
-        ["rule", "verdict", "why"],
+        ["rule", "verdict", "reason"],
         verdicts,
         lambda v: (v["rule"], v["verdict"], v["why"]),
         json=json,
-        empty="No rule listens to this event's trigger.",
+        empty="No rule has the trigger of this event.",
     )
 
 

@@ -174,7 +174,7 @@ def _print_report(report: Mapping[str, Any]) -> None:
 def _print_figures(figures: Figures, events: int, *, broken: list[str], failed: list[NotCompleted]) -> None:
     say.print("\n[bold]What ran[/bold]")
     table(
-        ["action", "ran", "tries", "completed", "p50", "p95"],
+        ["action", "ran", "attempts", "completed", "p50", "p95"],
         [(row.action, row.ran, row.tries, row.completed, row.p50, row.p95) for row in figures.actions],
     )
     say.print(

@@ -39,7 +39,7 @@ def doctor(
                 {"what": finding.what, "state": finding.state, "says": finding.says, "fix": finding.fix}
             )
     else:
-        table(["", "what", "says"], [(finding.state, finding.what, finding.says) for finding in findings])
+        table(["", "check", "finding"], [(finding.state, finding.what, finding.says) for finding in findings])
         subjects: dict[str, list[str]] = {}
         for finding in findings:
             if finding.fix:

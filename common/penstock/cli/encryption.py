@@ -54,11 +54,11 @@ def list_(json: Json = False) -> None:
     """List the data keys of encrypted tenants, each with the id of its master key."""
     keys = with_session(tenant_keys.listed)
     listing(
-        ["tenant", "key", "seals", "master key", "made by", "at"],
+        ["tenant", "key", "seals", "master key", "created by", "created"],
         keys,
         lambda k: (k.tenant, k.number, "yes" if k.seals else "no", k.master_key, k.made_by, k.made_at),
         json=json,
-        empty="None. Encrypt the values of a tenant with: penstock encryption on TENANT",
+        empty="No tenant has encryption. Turn it on with: penstock encryption on TENANT",
     )
 
 

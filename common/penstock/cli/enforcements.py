@@ -39,9 +39,9 @@ def enforcements(
             json_line(row)
         return
     table(
-        ["event", "age", "rule", "status", "execution", "why"],
+        ["event", "age", "rule", "status", "execution", "reason"],
         [(r.event, age(r.created_at), r.rule, r.status, r.execution, r.error) for r in rows],
-        empty="No rule has matched an event like that.",
+        empty="No enforcement matches this filter.",
     )
     if following is not None:
         err.print(f"[dim]There are more: --before {following}[/dim]")

@@ -154,9 +154,9 @@ def show(
         out.print_json(orjson.dumps(record["payload"]).decode())
         out.print()
         table(
-            ["rule", "verdict", "why", "execution"],
+            ["rule", "verdict", "reason", "execution"],
             [(v["rule"], v["verdict"], v["error"] or v["why"], v["execution"]) for v in verdicts],
-            empty="No rule listens to this trigger.",
+            empty="No rule has this trigger.",
         )
     else:
         print_execution(record)

@@ -53,11 +53,11 @@ def cancel(
     if json:
         json_line({"asked": len(ids) if ids else count, "told": 0 if dry_run else count})
     elif dry_run:
-        out.print(f"{count:,} would be told to end.")
+        out.print(f"{count:,} would be asked to stop.")
     elif ids and count:
-        out.print(f"{count} of {len(ids)} told to end.")
+        out.print(f"{count} of {len(ids)} asked to stop.")
     elif count:
-        out.print(f"{count:,} told to end.")
+        out.print(f"{count:,} asked to stop.")
     else:
         out.print("Nothing to cancel: all of them have ended already, or do not exist.")
 

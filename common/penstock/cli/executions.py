@@ -60,8 +60,8 @@ def executions(
         "id",
         "status",
         "age",
-        "took",
-        *(["tries"] if tried else []),
+        "duration",
+        *(["attempts"] if tried else []),
         "action",
         *(["title"] if titled else []),
     ]
@@ -126,7 +126,7 @@ def print_execution(execution: dict[str, Any]) -> None:
             "created": execution["created_at"],
             "not before": None if finished_at else execution["not_before"],
             "finished": finished_at,
-            "took": _took(execution["created_at"], finished_at),
+            "duration": _took(execution["created_at"], finished_at),
             "waited": None if execution["waited"] is None else timedelta(seconds=execution["waited"]),
             "ran": None if execution["ran"] is None else timedelta(seconds=execution["ran"]),
             "progress": _progress(execution["progress"]),
@@ -181,7 +181,7 @@ def print_execution(execution: dict[str, Any]) -> None:
     if execution["attempts"]:
         out.print()
         table(
-            ["try", "outcome", "worker", "started", "took", "error"],
+            ["attempt", "outcome", "worker", "started", "duration", "error"],
             [
                 (
                     a["attempt"],
@@ -205,7 +205,7 @@ def history(
     """Show every status of an execution, with its instant and the actor that changed it."""
     rows = read(lambda client: client.history(id))
     listing(
-        ["at", "status", "try", "by", "reason"],
+        ["at", "status", "attempt", "by", "reason"],
         rows,
         lambda r: (r.at, r.new, r.attempt, r.actor, r.reason),
         json=json,

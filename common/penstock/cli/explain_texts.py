@@ -183,14 +183,14 @@ TEXTS: Mapping[str, Text] = {
     ),
     "NotAuthenticated": Text(
         why="The request has no token and no session, or one that is unknown, revoked or over.",
-        do="Make a token with `penstock tokens create`, and send it as `Authorization: Bearer pst_...`; or log in.",
+        do="Make a token with `penstock tokens create`, and send it as `Authorization: Bearer pst_...`; or sign in.",
         message="no token came with this request\n"
-        "hint:  Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or log in.",
+        "hint:  Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or sign in.",
     ),
     "TooManyAttempts": Text(
-        why="Too many log-ins failed in a quarter of an hour, of one user or from one address.",
+        why="Too many sign-ins failed in a quarter of an hour, of one user or from one address.",
         do="Wait as long as the hint says. `penstock users password NAME` sets another password.",
-        message="too many log-ins have failed of late\nhint:  Try again in 15 minutes.",
+        message="too many sign-ins have failed of late\nhint:  Try again in 15 minutes.",
     ),
     "NotAllowed": Text(
         why="The token or the user has other scopes, or belongs to another tenant.",

@@ -22,11 +22,11 @@ def inquiries(
     """List the inquiries that executions wait for."""
     rows = read(lambda client: client.inquiries(answered=every, assignee=assignee))
     listing(
-        ["execution", "status", "asks", "question", "until", "default", "answer"],
+        ["execution", "status", "assignee", "question", "due", "default", "answer"],
         rows,
         lambda r: (r.execution_id, r.status, r.assignee, r.prompt, r.due_at, r.default, r.response),
         json=json,
-        empty="Nobody is asked anything.",
+        empty="No question is open.",
     )
 
 

@@ -70,7 +70,7 @@ def repair(
                 )
                 for finding in findings
             ],
-            empty="Nothing is violated: there is nothing to mend.",
+            empty="No invariant is violated: there is nothing to repair.",
         )
     if any(finding.state == "proposed" for finding in findings):
         err.print("Nothing was changed. Do it with: penstock repair --apply")
@@ -83,7 +83,7 @@ def list_workers(json: Json = False) -> None:
     """List the live executors and workers, by their heartbeats."""
     rows = read(lambda client: client.workers.all())
     listing(
-        ["name", "kind", "state", "routes", "labels", "holds", "slots", "sdk", "last heartbeat"],
+        ["name", "kind", "state", "routes", "labels", "in use", "slots", "sdk", "last heartbeat"],
         rows,
         lambda p: (
             p.name,
@@ -98,7 +98,7 @@ def list_workers(json: Json = False) -> None:
         ),
         json=json,
         document=_document,
-        empty="Nobody lives here. Start one with `penstock executor`, `penstock worker` or `penstock dev`.",
+        empty="No process is online. Start one with `penstock executor`, `penstock worker` or `penstock dev`.",
     )
 
 
@@ -148,7 +148,7 @@ def show(
                 )
                 for executor, n in process["executors"].items()
             ],
-            empty="Its heartbeat has not named its task executors yet.",
+            empty="The worker has not reported its task executors yet.",
         )
 
 

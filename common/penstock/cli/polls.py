@@ -45,7 +45,7 @@ def list_(json: Json = False) -> None:
         ),
         json=json,
         document=_shown,
-        empty="No trigger polls. Put @trigger(every=...) above a function that looks for events.",
+        empty="There are no poll triggers. Write one with @trigger(every=...) above a function that looks for events.",
     )
 
 

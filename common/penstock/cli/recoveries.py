@@ -25,7 +25,7 @@ def recoveries(
     begin = of.instant("--since", since)
     rows = read(lambda client: client.recoveries(since=begin, kind=kind, worker=worker, limit=limit))
     listing(
-        ["kind", "age", "execution", "subject", "number", "worker", "status", "why"],
+        ["kind", "age", "execution", "subject", "number", "worker", "status", "reason"],
         rows,
         lambda r: (r.kind, age(r.at), r.execution, r.subject, r.number, r.worker, r.status, r.why),
         json=json,

@@ -40,7 +40,7 @@ def list_(json: Json = False) -> None:
     if rules:
         table(["pattern, the first that fits", "goes to"], [(rule.pattern, rule.route) for rule in rules])
         out.print()
-    table(["route", "workers", "named by", ""], [(u.route, u.workers, u.named_by, u.meant) for u in uses])
+    table(["route", "workers", "used by", ""], [(u.route, u.workers, u.named_by, u.meant) for u in uses])
     for use in uses:
         if use.amiss:
             warn(use)

@@ -36,7 +36,7 @@ def errors(
             json_line(row)
         return
     table(
-        ["event", "age", "rule", "the rule", "why"],
+        ["event", "age", "rule", "rule now", "error"],
         [
             (
                 row.event_id,
@@ -72,7 +72,7 @@ def rerun(
             json_line(result)
     else:
         table(
-            ["event", "rule", "", "execution", "why"],
+            ["event", "rule", "", "execution", "reason"],
             [
                 (result.event_id, result.rule, result.what, result.execution_id, result.error)
                 for result in done

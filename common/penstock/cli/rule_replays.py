@@ -88,7 +88,7 @@ def _print(counts: Counter[str], listed: list[Replayed]) -> None:
             )
             for item in listed
         ],
-        empty="No event matches.",
+        empty="No event matches this filter.",
     )
     total = sum(counts.values())
     events = "1 event" if total == 1 else f"{total:,} events"

@@ -72,7 +72,7 @@ def list_(json: Json = False) -> None:
             json_line(row)
         return
     columns = ["ref", "state", "action", "when", "timezone", "next", "last", "last_status"]
-    empty = "None yet. Declare one with @schedule or Schedule(...), and `penstock apply` it."
+    empty = "There are no schedules. Declare one with @schedule or Schedule(...), and `penstock apply` it."
     table(columns, [[row[c] for c in columns] for row in rows], empty=empty)
 
 
@@ -110,7 +110,7 @@ def preview(
             json_line({"instant": fire.instant, "local": fire.local.isoformat(), "note": fire.note})
         return
     rows = [(f"{f.local:%a}", f.local.isoformat(sep=" "), f.instant, f.note or "") for f in fires]
-    table(["", "local", "UTC", ""], rows, empty="It never fires again.")
+    table(["", "local", "UTC", ""], rows, empty="It has no next start.")
 
 
 async def _upcoming(session: Session, ref: str, count: int) -> list[Preview]:
@@ -133,7 +133,7 @@ def history(
 
     rows = with_session(work)
     listing(
-        ["due (UTC)", "kind", "status", "late", "started", "took", "execution", "by", "error"],
+        ["due (UTC)", "kind", "status", "late", "started", "duration", "execution", "by", "error"],
         rows,
         lambda row: (
             row.due_at,
@@ -192,7 +192,7 @@ def check_health(json: Json = False) -> None:
             )
     else:
         rows = [(trouble.kind, trouble.schedule, trouble.says, trouble.hint) for trouble in troubles]
-        table(["", "schedule", "", "what to do"], rows, empty="All schedules are well.")
+        table(["", "schedule", "", "what to do"], rows, empty="No schedule has a problem.")
     if troubles:
         if not json:
             err.print(f"[red]{len(troubles)} things are wrong.[/red]")

@@ -58,11 +58,11 @@ def list_(
     """List the names of secrets. Their values cannot be read back."""
     rows = with_session(lambda session: store.listed(session, None if tenant is None else [tenant]))
     listing(
-        ["tenant", "name", "master key", "set by", "at"],
+        ["tenant", "name", "encrypted with key", "set by", "last set"],
         rows,
         lambda r: (r.tenant, r.name, r.master_key, r.set_by, r.set_at),
         json=json,
-        empty="None. Set one with: penstock secrets set NAME",
+        empty="There are no secrets. Set one with: penstock secrets set NAME",
     )
 
 

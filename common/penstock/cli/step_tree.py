@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
     """Print the steps of a run as a tree of its branches, and its state."""
     ordered = sorted(steps, key=lambda step: (step.branch[:1], step.at))
-    columns = ["step", "kind", "status", "tries", "took", "at", "execution"]
+    columns = ["step", "kind", "status", "attempts", "duration", "recorded", "execution"]
     cells = [
         (
             "│  " * len(step.branch)

@@ -71,11 +71,11 @@ def list_(json: Json = False) -> None:
     """List subscriptions, with the state of their calls."""
     rows = with_session(store.listed)
     listing(
-        ["name", "address", "statuses", "of", "waiting", "dropped", "reached", "state"],
+        ["name", "address", "reports", "filter", "waiting", "dropped", "last delivered", "status"],
         rows,
         lambda r: (r.name, r.url, r.statuses, _of(r), r.waiting, r.dropped, r.delivered_at, _state(r)),
         json=json,
-        empty="None. Make one with: penstock subscriptions set NAME URL",
+        empty="There are no subscriptions. Create one with: penstock subscriptions set NAME URL",
     )
 
 

@@ -90,7 +90,7 @@ def list_(json: Json = False) -> None:
     """List tokens, without their secrets."""
     rows = with_session(store.listed)
     listing(
-        ["name", "scopes", "tenants", "made by", "at", "used", "expires"],
+        ["name", "scopes", "tenants", "created by", "created", "last used", "expires"],
         rows,
         lambda row: (
             row.name,
@@ -102,7 +102,7 @@ def list_(json: Json = False) -> None:
             row.expires_at,
         ),
         json=json,
-        empty="Nobody has a token. Make one with: penstock tokens create NAME --scope operator",
+        empty="There are no tokens. Create one with: penstock tokens create NAME --scope operator",
     )
 
 

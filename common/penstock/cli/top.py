@@ -72,7 +72,7 @@ def _drawn(overview: Overview) -> Group:
         "",
         grid(["name", "kind", "state", "routes", "holds", "slots", "last heartbeat"], living)
         if living
-        else "Nobody lives here.",
+        else "No process is online.",
         "",
         grid(["failure", "action", "execution", "ended"], failed) if failed else "Nothing has failed.",
     )

@@ -1,4 +1,4 @@
-"""The commands `penstock users`: the API's users that log in with a password."""
+"""The commands `penstock users`: the API's users that sign in with a password."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from penstock.store.access.people import Person
 if TYPE_CHECKING:
     from penstock.store.session.database import Session
 
-users = typer.Typer(help="People who log in to the API and its pages.", no_args_is_help=True)
+users = typer.Typer(help="People who sign in to the API and its pages.", no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="The name with which the user logs in.")]
+Name = Annotated[str, typer.Argument(help="The name with which the user signs in.")]
 Role = Annotated[
     list[str] | None, typer.Option(help="viewer, operator, developer or administrator; may be repeated.")
 ]
@@ -54,7 +54,7 @@ def list_(json: Json = False) -> None:
     """List users, with their roles."""
     rows = with_session(store.listed)
     listing(
-        ["name", "roles", "second factor", "sessions", "made by", "at"],
+        ["name", "roles", "second factor", "sessions", "created by", "created"],
         rows,
         lambda r: (
             r.name,
@@ -65,7 +65,7 @@ def list_(json: Json = False) -> None:
             r.created_at,
         ),
         json=json,
-        empty="Nobody has a password. Let somebody in with: penstock users create NAME --role operator",
+        empty="There are no users. Create one with: penstock users create NAME --role operator",
     )
 
 
@@ -83,12 +83,12 @@ def password(name: Name, password: Password = None, json: Json = False) -> None:
     """Set the password of a user. All sessions of the user end."""
     new_password = password or _typed()
     _done(lambda people, s: people.set_password(s, name, new_password))
-    _say(json, {"changed": name}, f"{name} has another password, and is logged out everywhere.")
+    _say(json, {"changed": name}, f"{name} has another password, and is signed out everywhere.")
 
 
 @users.command()
 def logout(name: Name, json: Json = False) -> None:
-    """Log a user out everywhere."""
+    """End all sessions of a user, so that the user has to sign in again."""
     session_count = _done(lambda people, s: people.end_sessions(s, name))
     _say(json, {"name": name, "ended": session_count}, f"{session_count} sessions of {name} are over.")
 

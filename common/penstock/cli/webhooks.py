@@ -88,12 +88,12 @@ def list_(json: Json = False) -> None:
     """List webhooks, without their secrets."""
     rows = with_session(store.listed)
     listing(
-        ["name", "trigger", "tenant", "signature", "made by", "at"],
+        ["name", "trigger", "tenant", "signature", "created by", "created"],
         rows,
         lambda r: (r.name, r.trigger, r.tenant, r.signature, r.created_by, r.created_at),
         json=json,
         document=_shown,
-        empty="None. Make one with: penstock webhooks set NAME --trigger TRIGGER",
+        empty="There are no webhooks. Create one with: penstock webhooks set NAME --trigger TRIGGER",
     )
 
 

@@ -67,7 +67,7 @@ def why(
     if len(holders) > 1:
         out.print()
         table(
-            ["holds a slot", "action", "status", "for", "worker"],
+            ["has a slot", "action", "status", "for", "worker"],
             [(h["id"], h["action"], h["status"], span(h["seconds"]), h["worker"]) for h in holders],
         )
         if len(holders) < facts["held"]:
@@ -84,7 +84,7 @@ def _print_verdicts(id: UUID, verdicts: Sequence[Mapping[str, Any]], json: bool)
         if verdict["execution"] is not None:
             out.print(f"  execution {verdict['execution']}", markup=False, highlight=False)
     if not verdicts:
-        out.print("No rule listens to this trigger.")
+        out.print("No rule has this trigger.")
 
 
 def queues(
@@ -105,7 +105,7 @@ def queues(
             json_line({"kind": "line", **asdict(line)})
         return
     table(
-        ["queue", "requested", "ready", "oldest", "running", "workers", "slots"],
+        ["queue", "requested", "scheduled", "oldest", "running", "workers", "slots"],
         [
             (
                 r.queue,
@@ -118,12 +118,12 @@ def queues(
             )
             for r in routes
         ],
-        empty="Nothing waits for a worker, and none is alive.",
+        empty="No execution waits for a worker, and no worker is online.",
     )
     if lines:
         out.print()
         table(
-            ["limit", "for", "held", "of", "waiting", "oldest", "let in a minute"],
+            ["limit", "key", "in use", "of", "waiting", "longest wait", "started per minute"],
             [
                 (r.limit or r.gate, _whose(r), r.held, r.max, r.waiting, _age(r.oldest), _pace(r))
                 for r in lines

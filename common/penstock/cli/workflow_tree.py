@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
     table(
-        ["task", "", "status", "began", "took", "waited", "ran", "executions", "the first"],
+        ["task", "", "status", "started", "duration", "waited", "ran", "executions", "first execution"],
         [
             (
                 branch + task.name,
@@ -57,7 +57,7 @@ def _executions(task: TaskProgress) -> str:
 
 def print_sent_commands(commands: Sequence[Mapping[str, Any]]) -> None:
     table(
-        ["told", "task", "by", "why", "at", "came of it"],
+        ["command", "task", "by", "reason", "at", "result"],
         [
             (
                 c["kind"].replace("_", "-"),

@@ -237,4 +237,4 @@ async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready]) -> list[BulkO
 def _outcome(id: UUID, result: object) -> BulkOutcome:
     if isinstance(result, PenstockError):
         return BulkOutcome(id, error=result)
-    return BulkOutcome(id, result if isinstance(result, str) else "it can be put back")
+    return BulkOutcome(id, result if isinstance(result, str) else "it can be replayed")

@@ -34,7 +34,7 @@ async def listed(
 
 
 def may_answer(assignee: str | None, by: str) -> bool:
-    """Return whether `by` may answer the inquiries of `assignee`. A person with the login `ada` is `user:ada`."""
+    """Return whether `by` may answer the inquiries of `assignee`. A person with the user name `ada` is `user:ada`."""
     return assignee is None or by in (assignee, f"user:{assignee}")
 
 

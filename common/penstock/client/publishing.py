@@ -92,7 +92,8 @@ class Publishing:
         if not rows:
             register = "Register it with `penstock apply FILE`; `penstock triggers` lists them."
             raise NotFound(
-                f"no trigger {ref!r}", hint=await catalog.hint(self._session, ["trigger"], ref, register)
+                f"there is no trigger {ref!r}",
+                hint=await catalog.hint(self._session, ["trigger"], ref, register),
             )
         if not rows[0].enabled:
             raise NotFound(

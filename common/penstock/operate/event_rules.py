@@ -30,6 +30,8 @@ from penstock.store.executions import effects
 from penstock.store.session import clock
 from penstock.store.session.database import Session
 
+WAITING = "waiting"
+"""The verdict of a rule that matches an event, and waits for other events or for the end of a burst."""
 KEPT_DAYS = 3650
 """The age up to which events are searched. An event in a dropped partition is not found."""
 
@@ -78,11 +80,11 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
         if burst is None:
             results.append(verdict)
         elif burst.dropped is not None:
-            results.append(
-                {**verdict, "why": f"it left its window without a match: {DROPPED[burst.dropped]}"}
-            )
+            why = f"it left its window without a match: {DROPPED[burst.dropped]}"
+            results.append({**verdict, "verdict": "no match", "why": why})
         elif burst.closed_at is None and burst.fits is not None:
-            results.append({**verdict, "why": await _open_window(session, burst, rules.get(burst.rule))})
+            why = await _open_window(session, burst, rules.get(burst.rule))
+            results.append({**verdict, "verdict": WAITING, "why": why})
         else:
             results.append({**verdict, **_of_burst(burst, id)})
     return results
@@ -110,9 +112,9 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
         return "its window has just closed"
     ends_at = progress.ends_at + compiled.window.lateness
     return (
-        f"the event waits in an open window, which has {_several(len(waiting))} so far, this one included. The window "
+        f"the event waits in a window of {_several(len(waiting))} so far. The window "
         f"{compiled.window.state(progress.filled, compiled.triggers)}. "
-        f"It closes at the earliest at {ends_at:%Y-%m-%d %H:%M:%S} UTC"
+        f"It closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC or later"
     )
 
 
@@ -127,14 +129,15 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
         closing = (
             ""
             if burst.due_at is None
-            else f", which closes at the earliest at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC"
+            else f". The burst closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC or later"
         )
-        return {"why": f"the event waits in an open burst of {_several(burst.events)}{closing}"}
+        why = f"the event waits in a burst of {_several(burst.events)} so far{closing}"
+        return {"verdict": WAITING, "why": why}
     noun = "burst" if burst.fits is None else "match"
     source = "this event" if burst.event_id == event else f"event {burst.event_id}"
     return {
-        "why": f"it went into a {noun} of {_several(burst.events)} that closed at {burst.closed_at:%Y-%m-%d %H:%M:%S} UTC; "
-        f"the execution has the parameters of {source}",
+        "why": f"it went into a {noun} of {_several(burst.events)} that closed at {burst.closed_at:%Y-%m-%d %H:%M:%S} UTC. "
+        f"The execution has the parameters of {source}",
         "execution": burst.execution_id,
     }
 
@@ -156,7 +159,8 @@ async def _schema(session: Session, trigger: str) -> Schema:
     if not rows:
         otherwise = "`penstock triggers` lists them."
         raise NotFound(
-            f"no trigger {trigger!r}", hint=await catalog.hint(session, ["trigger"], trigger, otherwise)
+            f"there is no trigger {trigger!r}",
+            hint=await catalog.hint(session, ["trigger"], trigger, otherwise),
         )
     return Schema(orjson.loads(rows[0].body).get("schema"))
 
@@ -164,7 +168,7 @@ async def _schema(session: Session, trigger: str) -> Schema:
 def _system_schema(trigger: str) -> dict[str, Any]:
     """Return the schema of a system trigger's payload, without required fields: a trial names those that matter."""
     if trigger not in SYSTEM_TRIGGERS:
-        raise NotFound(f"no trigger {trigger!r}", hint=hint())
+        raise NotFound(f"there is no trigger {trigger!r}", hint=hint())
     return {**SYSTEM_TRIGGERS[trigger].schema(), "required": []}
 
 

@@ -1,8 +1,8 @@
-"""The line of log-ins that wait for their password to be hashed. It is bounded, and an address without failures goes
+"""The line of sign-ins that wait for their password to be hashed. It is bounded, and an address without failures goes
 first.
 
-A name that logged in from its address before goes first of all. Addresses take turns, so that a flood from new
-addresses delays another new address by at most one log-in of each.
+A name that signed in from its address before goes first of all. Addresses take turns, so that a flood from new
+addresses delays another new address by at most one sign-in of each.
 
 A hash takes 64 MB and a core for a tenth of a second. An attacker with many addresses can send more guesses than can
 be hashed. The line rejects what exceeds its bounds before any statement runs, so that a rejected guess costs next to
@@ -22,26 +22,26 @@ from penstock.errors import TooManyAttempts
 AT_ONCE = 2
 """Passwords that are hashed at the same time: more would let any caller use up the memory of the machine."""
 WAITING = 100
-"""The maximum number of waiting log-ins. If the line is full, the one from the worst address is rejected."""
+"""The maximum number of waiting sign-ins. If the line is full, the one from the worst address is rejected."""
 OF_ADDRESS = 10
-"""The maximum number of log-ins from one address that wait or are hashed."""
+"""The maximum number of sign-ins from one address that wait or are hashed."""
 OF_NAME_AND_ADDRESS = 2
-"""The maximum number of log-ins of one name from one address that wait or are hashed."""
+"""The maximum number of sign-ins of one name from one address that wait or are hashed."""
 REMEMBERED_ADDRESSES = 10_000
 """The number of addresses with failures that this process remembers. It forgets the one with the oldest failure
 first."""
 REMEMBERED_LOG_INS = 10_000
-"""The number of names, with the address of their last log-in, that this process remembers. It forgets the oldest
+"""The number of names, with the address of their last sign-in, that this process remembers. It forgets the oldest
 first."""
 MISTAKES = 3
-"""Wrong passwords after which a name that logged in from its address before no longer goes first."""
+"""Wrong passwords after which a name that signed in from its address before no longer goes first."""
 RETRY_AFTER = 3
-"""Seconds after which a rejected log-in may come again."""
+"""Seconds after which a rejected sign-in may come again."""
 
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """A log-in in the line. The future `begin` is done when the log-in may go on; if it is rejected, it has an error."""
+    """A sign-in in the line. The future `begin` is done when the sign-in may go on; if it is rejected, it has an error."""
 
     name: str
     address: str
@@ -49,7 +49,7 @@ class _Place:
 
 
 class LogInLine:
-    """The line of log-ins of one process."""
+    """The line of sign-ins of one process."""
 
     def __init__(self) -> None:
         self._waiting: list[_Place] = []
@@ -59,9 +59,9 @@ class LogInLine:
         self._known_addresses: Counter[str] = Counter()
         """The number of names in `_mistakes_left` by address."""
         self._places: Counter[str] = Counter()
-        """The number of log-ins that wait or are under way, by address."""
+        """The number of sign-ins that wait or are under way, by address."""
         self._worst_rank: tuple[bool, int, int] | None = None
-        """The rank of the worst log-in that waits, until something changes that."""
+        """The rank of the worst sign-in that waits, until something changes that."""
 
     @asynccontextmanager
     async def turn(self, name: str, address: str) -> AsyncIterator[None]:
@@ -85,7 +85,7 @@ class LogInLine:
             self._leave(place)
 
     def refuses(self, address: str) -> bool:
-        """Return True if any log-in from this address would be rejected, and count a failure of the address then. A
+        """Return True if any sign-in from this address would be rejected, and count a failure of the address then. A
         caller that checks this first need not read the request."""
         own = self._places.get(address, 0)
         is_refused = own >= OF_ADDRESS or (
@@ -98,13 +98,13 @@ class LogInLine:
         return is_refused
 
     def _worst(self) -> tuple[bool, int, int]:
-        """Return the rank of the worst log-in that waits. A flood asks for it with each request, and it seldom changes."""
+        """Return the rank of the worst sign-in that waits. A flood asks for it with each request, and it seldom changes."""
         if self._worst_rank is None:
             self._worst_rank = max(self._ranks().values())
         return self._worst_rank
 
     def __len__(self) -> int:
-        """Return the number of waiting log-ins."""
+        """Return the number of waiting sign-ins."""
         return len(self._waiting)
 
     def _enter(self, name: str, address: str) -> _Place:
@@ -143,7 +143,7 @@ class LogInLine:
             del self._places[place.address]
 
     def _go_on(self) -> None:
-        """Start waiting log-ins, the best-ranked ones first, and of equals the oldest."""
+        """Start waiting sign-ins, the best-ranked ones first, and of equals the oldest."""
         while self._waiting and len(self._under_way) < AT_ONCE:
             place = min(self._waiting, key=self._ranks().__getitem__)
             self._waiting.remove(place)
@@ -157,8 +157,8 @@ class LogInLine:
     def _ranks(self) -> dict[_Place, tuple[bool, int, int]]:
         """Return the rank of each waiting place. One pass: the cost in a flood must not be quadratic.
 
-        A name that logged in from its address before comes first, then an address with few failures. Of equals, the
-        first log-ins of all addresses come before the second ones; running ones count, too.
+        A name that signed in from its address before comes first, then an address with few failures. Of equals, the
+        first sign-ins of all addresses come before the second ones; running ones count, too.
         """
         places_of_address = Counter(place.address for place in self._under_way)
         ranks = {}
@@ -198,7 +198,7 @@ class LogInLine:
         self._known_addresses[address] += 1
 
     def _forget(self, name: str, address: str) -> int:
-        """Forget a log-in of this name from its address. Return the mistakes that it had left; 0 for an unknown one."""
+        """Forget a sign-in of this name from its address. Return the mistakes that it had left; 0 for an unknown one."""
         self._worst_rank = None
         mistakes_left = self._mistakes_left.pop((name, address), 0)
         if mistakes_left:
@@ -219,9 +219,9 @@ class LogInLine:
 
 
 def refusal() -> TooManyAttempts:
-    """Return the error of a log-in that finds no place."""
+    """Return the error of a sign-in that finds no place."""
     return TooManyAttempts(
-        "too many log-ins wait for an answer",
+        "too many sign-ins wait for an answer",
         hint=f"Try again in {RETRY_AFTER} seconds.",
         seconds=RETRY_AFTER,
     )

@@ -21,16 +21,16 @@ NEWEST = 12
 CAUSES = {
     "running": ("Running", "on workers"),
     "worker": ("Ready", "wait for a worker of their route"),
-    "limit": ("Limit", "wait in line for a slot"),
-    "route": ("No worker", "no worker that is online can run them"),
+    "limit": ("Limit", "wait for a slot"),
+    "route": ("No worker", "no online worker can run them"),
     "timer": ("Timer", "wait for a retry or a delay"),
-    "held": ("Held", "wait until a hold is released (penstock holds)"),
+    "held": ("Held", "wait for the release of a hold (penstock holds)"),
     "executor": ("Executor", "wait for an executor to schedule them"),
-    "human": ("Human", "wait for the answer to an inquiry"),
+    "human": ("Inquiry", "wait for an answer"),
     "event": ("Event", "wait for an event"),
-    "asleep": ("Sleeping", "wait for a timer, signal, child or callback. They use no worker"),
+    "asleep": ("Sleeping", "wait for a timer, signal, child or callback, and use no worker"),
     "stopping": ("Stopping", "are being stopped"),
-    "workflow": ("Workflows", "have open tasks"),
+    "workflow": ("Workflow", "wait for their tasks"),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""
 

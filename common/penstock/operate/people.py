@@ -1,4 +1,4 @@
-"""People: their names, their roles for each tenant, and their log-ins."""
+"""People: their names, their roles for each tenant, and their sign-ins."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from penstock.store.session.database import Session, Transaction
 SESSION, IDLE = 7 * 86400.0, 12 * 3600.0
 """Seconds until a session ends, and seconds without a request after which it ends."""
 FOR_CODE = 300.0
-"""Seconds for which a log-in waits for the code of a second factor."""
+"""Seconds for which a sign-in waits for the code of a second factor."""
 WINDOW = 900.0
-"""Seconds for which a failed log-in counts."""
+"""Seconds for which a failed sign-in counts."""
 MOST_OF_BOTH, MOST_OF_NAME, MOST_OF_ADDRESS = 10, 100, 500
-"""Failures after which log-ins are rejected: of a name from an address, of a name, and from an address (perhaps that
+"""Failures after which sign-ins are rejected: of a name from an address, of a name, and from an address (perhaps that
 of a proxy)."""
 
 LONGEST_BROWSER = 300
@@ -64,7 +64,7 @@ async def _stays() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LogInCaller:
-    """The caller of a log-in: its address, the secret of the session that it came with, and whether it has left
+    """The caller of a sign-in: its address, the secret of the session that it came with, and whether it has left
     meanwhile. Also used for a person that proves its password again within a session."""
 
     address: str
@@ -183,7 +183,7 @@ async def _verified(session: Session, name: str, password: str, caller: LogInCal
     """Return the stored hash if the password matches it, or None. The attempt counts as failed until it is verified.
     The caller holds a turn of the line. Raises TooManyAttempts."""
     if await caller.has_left():
-        raise TooManyAttempts("the caller of this log-in has left")
+        raise TooManyAttempts("the caller of this sign-in has left")
     attempt = new_id()
     await count_as_failed(session, attempt, name, caller.address)
     hashed = await people.password_of(session, name)
@@ -197,8 +197,8 @@ async def _verified(session: Session, name: str, password: str, caller: LogInCal
 async def prove_password(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> str:
-    """Return the stored hash of a person that is logged in, if the password matches it. Wrong passwords are counted
-    as at a log-in. Raises NotAllowed, Conflict, TooManyAttempts."""
+    """Return the stored hash of a person that is signed in, if the password matches it. Wrong passwords are counted
+    as at a sign-in. Raises NotAllowed, Conflict, TooManyAttempts."""
     if await people.password_of(session, name) == NO_PASSWORD:
         raise Conflict(
             "your identity provider keeps your password", hint="Change it, and its second factor, there."
@@ -223,7 +223,7 @@ async def change_own_password(
     hashed = await passwords.hash_of(new)
     async with session.transaction() as tx:
         if not await people.change_password(tx, name, hashed, verified):
-            raise Conflict("your password was changed a moment ago", hint="Log in with the new one.")
+            raise Conflict("your password was changed a moment ago", hint="Sign in with the new one.")
         count = await people.end_other_sessions(tx, name, digest_of(caller.session_before))
         tx.tell(ended=count)
     return count
@@ -269,7 +269,7 @@ async def begin_session(
     )
     if new_session is None:
         raise NotAuthenticated(
-            "this user was deleted, or got another password, a moment ago", hint="Log in again."
+            "this user was deleted, or got another password, a moment ago", hint="Sign in again."
         )
     # After the person's row was locked: a new password ends sessions in the same order of locks.
     if caller.session_before is not None:
@@ -281,9 +281,9 @@ async def begin_session(
 
 
 async def count_as_failed(session: Session, attempt: UUID, name: str, address: str) -> None:
-    """Count a log-in as failed, until it is verified. Raises TooManyAttempts.
+    """Count a sign-in as failed, until it is verified. Raises TooManyAttempts.
 
-    Failures of a name at other addresses do not count at an address from which the person has logged in before.
+    Failures of a name at other addresses do not count at an address from which the person has signed in before.
     """
     with audited_change.apart():
         failed = await people.note_failure(session, attempt, name, address, WINDOW)
@@ -291,14 +291,14 @@ async def count_as_failed(session: Session, attempt: UUID, name: str, address: s
         if failed.both > MOST_OF_BOTH or is_locked or failed.address > MOST_OF_ADDRESS:
             await people.forget_failure(session, attempt)
             raise TooManyAttempts(
-                "too many log-ins have failed of late",
+                "too many sign-ins have failed of late",
                 hint=f"Try again in {WINDOW / 60:.0f} minutes.",
                 seconds=WINDOW,
             )
 
 
 async def forget_failure(session: Session, attempt: UUID) -> None:
-    """Forget the failure of a log-in that was verified."""
+    """Forget the failure of a sign-in that was verified."""
     with audited_change.apart():
         await people.forget_failure(session, attempt)
 

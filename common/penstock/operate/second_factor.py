@@ -217,7 +217,7 @@ async def _sealed(session: Session | Transaction, name: str) -> Sealed | None:
 
 def _password_first() -> NotAuthenticated:
     return NotAuthenticated(
-        "no log-in of this browser waits for a code", hint="Log in with name and password first."
+        "no sign-in of this browser waits for a code", hint="Sign in with name and password first."
     )
 
 

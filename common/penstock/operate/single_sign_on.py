@@ -1,4 +1,4 @@
-"""People that an identity provider has named. At each log-in their roles are computed again from the provider's
+"""People that an identity provider has named. At each sign-in their roles are computed again from the provider's
 claims."""
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ async def put(
     if not await catalog.current(session, ["trigger"], [trigger]):
         otherwise = "`penstock triggers` lists them."
         hint = await catalog.hint(session, ["trigger"], trigger, otherwise)
-        raise NotFound(f"no trigger {trigger!r}", hint=hint)
+        raise NotFound(f"there is no trigger {trigger!r}", hint=hint)
     if payload is not None:
         compile_template(payload)
     if completes is not None:

@@ -29,9 +29,9 @@ begin
             error = case when reached then null else told.error end,
             disabled_at = case when gone or not reached
                 and s.failing_since < clock_timestamp() - make_interval(secs => p_patience) then clock_timestamp() end,
-            disabled_because = case when gone then 'it answered 410: it is gone'
+            disabled_because = case when gone then 'its URL answered 410 Gone'
                 when not reached and s.failing_since < clock_timestamp() - make_interval(secs => p_patience)
-                then 'no call has reached it for too long: ' || told.error end
+                then 'its requests failed for too long: ' || told.error end
         from told where s.name = told.subscription and s.disabled_at is null
         returning s.name, s.disabled_at
     )

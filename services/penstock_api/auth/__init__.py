@@ -1,4 +1,4 @@
 """Callers and their rights: tokens, sessions, identity providers.
 
-Not here: the page of a log-in.
+Not here: the page of a sign-in.
 """

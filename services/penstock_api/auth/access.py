@@ -101,7 +101,7 @@ class Guard(HTTPBearer):
         if secret is None:
             raise NotAuthenticated(
                 "no token came with this request",
-                hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or log in.",
+                hint="Make one with `penstock tokens create`, and send it: `Authorization: Bearer pst_...`. Or sign in.",
             )
         request.state.has_secret = True
         # a token is not valid as a session, nor the reverse
@@ -110,7 +110,7 @@ class Guard(HTTPBearer):
         if caller is None:
             raise NotAuthenticated(
                 "this token or session is unknown, or has expired",
-                hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one. Or log in again.",
+                hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one. Or sign in again.",
             )
         return caller
 
@@ -124,7 +124,7 @@ class AccountGuard(Guard):
         if not is_person(caller):
             raise NotFound(
                 f"{caller.name} is a token and not a user, so it has no account page",
-                hint="Log in with a name and a password: `penstock users create NAME` makes a user.",
+                hint="Sign in with a name and a password: `penstock users create NAME` makes a user.",
             )
         return caller
 

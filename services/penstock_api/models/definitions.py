@@ -120,7 +120,7 @@ class TryRules(Given):
 
 class Verdict(Answer):
     rule: str
-    verdict: str = Field(description="matched, no match, disabled, failed")
+    verdict: str = Field(description="matched, waiting (in a window or burst), no match, disabled, failed")
     why: str
     action: str
     params: Any = Field(description="The parameters for the action, if the rule matched; secrets are `***`.")

@@ -27,7 +27,7 @@ class PutSubscription(Given):
     secret: Text | None = Field(
         default=None,
         description="The key that signs requests: `whsec_` followed by base64. Empty: an existing subscription keeps its key, "
-        "and a key is made for a new one.",
+        "and a new subscription gets a generated key.",
     )
 
 

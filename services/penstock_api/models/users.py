@@ -52,8 +52,8 @@ class OwnSession(Answer):
     began_at: datetime
     seen_at: datetime = Field(description="The instant of its last request, exact to a minute.")
     expires_at: datetime
-    address: str = Field(description="The address of the log-in.")
-    browser: str = Field(description="The `User-Agent` of the log-in.")
+    address: str = Field(description="The address of the sign-in.")
+    browser: str = Field(description="The `User-Agent` of the sign-in.")
     current: bool = Field(description="True for the session of this request.")
 
 
@@ -68,7 +68,7 @@ class RecoveryCodes(Answer):
 
 
 class Code(Given):
-    code: str = Field(max_length=100, description="Six digits. At a log-in also a recovery code.")
+    code: str = Field(max_length=100, description="Six digits. At a sign-in also a recovery code.")
 
 
 class LogIn(Given):

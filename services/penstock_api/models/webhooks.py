@@ -21,12 +21,11 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="The header that carries the secret. Only for the signature kind `secret`. "
-        "Default: X-Webhook-Secret.",
+        description="Only if the signature is `secret`: the header with the secret. Default: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
         default=None,
-        description="The header that identifies a call. A repeated call with the same value is ignored.",
+        description="The header with the id of a call. A second call with the same id is ignored.",
     )
     payload: Any = Field(
         default=None,
@@ -35,11 +34,11 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="Template for a callback id. Each call completes the executions that wait for this callback. "
-        "Empty: calls complete no execution.",
+        description="A template for the callback id of a call, such as {{ body.id }}. It completes the executions that "
+        "wait for this id. Empty: calls complete no execution.",
     )
     fails: str | None = Field(
         default=None,
-        description="Condition. If it is true for a call, the waiting executions fail instead of completing. "
+        description="A condition, such as body.status == 'error'. If it is true for a call, the waiting executions fail. "
         "Variables: `body`, `headers`, `query`.",
     )

@@ -21,8 +21,8 @@ router: APIRouter = PageRouter("dead letters")
 
 PAGE = 50
 NAMES = ("queue", "reason")
-DOES = {"replay": "Put back", "drop": "Forget"}
-EFFECTS = {"replay": "put back", "drop": "forgotten"}
+DOES = {"replay": "Replay", "drop": "Delete"}
+EFFECTS = {"replay": "replayed", "drop": "deleted"}
 
 
 @router.get("/dead-letters", dependencies=[READ_ALL])

@@ -30,7 +30,7 @@ PAGE = 50
 NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children", "label", "key")
 """The filters of a list, with the same names in the address of the page as in the API."""
 DOES = {"cancel": "Cancel", "rerun": "Rerun", "rerun_failed": "Rerun from failure"}
-EFFECTS = {"cancel": "told to end", "rerun": "run again", "rerun_failed": "run again from the failure"}
+EFFECTS = {"cancel": "asked to stop", "rerun": "run again", "rerun_failed": "run again from the failure"}
 
 
 @router.get("/executions", dependencies=[READ])

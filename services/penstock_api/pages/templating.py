@@ -110,6 +110,12 @@ def linked(text: str) -> Markup:
     return parts + escape(text[at:])
 
 
+def action_of(namespace: str) -> str:
+    """Return the action or the task of a namespace for people: `shop.charge`, `shop.order › charge`."""
+    _, pack, name, *task = namespace.split("::")
+    return f"{pack}.{name} › {task[0]}" if task else f"{pack}.{name}"
+
+
 def number(value: float | None) -> str:
     """Return a figure for people: 0.4, 12, 3,400."""
     if value is None:
@@ -168,6 +174,7 @@ TEMPLATES.filters.update(
     clock=clock,
     lasting=lasting,
     short=short,
+    action_of=action_of,
     number=number,
     same=same,
     ordinal=ordinal,

@@ -33,7 +33,7 @@ SCOPES = Field(
     at='["scopes"]',
     kind="words",
     required=False,
-    says="Individual rights, added to the scopes: for example start:shop.charge, publish, answer, or work (which workers need).",
+    says="In addition to the roles, for example start:shop.charge, publish or answer. A worker needs work.",
 )
 
 

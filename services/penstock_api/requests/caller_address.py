@@ -1,4 +1,4 @@
-"""The address of a caller, by which failed log-ins are counted."""
+"""The address of a caller, by which failed sign-ins are counted."""
 
 from __future__ import annotations
 

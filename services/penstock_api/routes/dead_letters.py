@@ -47,7 +47,7 @@ async def replay(id: UUID, backend: Here, session: Db) -> models.Replayed:
     for outcome in outcomes:
         if outcome.error is not None:
             raise outcome.error
-    return models.Replayed(id=id, became=outcomes[0].said or "" if outcomes else "put back by somebody else")
+    return models.Replayed(id=id, became=outcomes[0].said or "" if outcomes else "another caller replayed it")
 
 
 @router.delete("/dead-letters/{id}", status_code=204, dependencies=[OPERATE_ALL])

@@ -1,4 +1,4 @@
-"""The routes for logging in and out, which need no token. The session is a cookie."""
+"""The routes for signing in and out, which need no token. The session is a cookie."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ router = APIRouter(
 LOG_IN = "users_log_in"
 LOG_IN_WITH_CODE = "users_log_in_with_code"
 LOG_OUT = "users_log_out"
-"""The operations of log-ins and log-outs in the audit."""
+"""The operations of sign-ins and sign-outs in the audit."""
 
 
 def log_in_caller(request: Request) -> people.LogInCaller:
-    """Return the caller of a log-in: its address, its previous session, and its browser."""
+    """Return the caller of a sign-in: its address, its previous session, and its browser."""
     return people.LogInCaller(
         address_of(request),
         session_cookie.secret_of(request),
@@ -47,7 +47,7 @@ async def log_in(body: models.LogIn, request: Request, response: Response, backe
     """Begin a session, which is always a new cookie. The session of the request's cookie ends. For a user with a
     second factor the new session `needs_code`."""
     caller = log_in_caller(request)
-    # Not a session of the pool: log-ins that hash passwords would occupy all of them.
+    # Not a session of the pool: sign-ins that hash passwords would occupy all of them.
     log_in = people.log_in(
         backend.client.session,
         body.name,
@@ -75,7 +75,7 @@ async def _enter(
     target: str,
     log_in: Awaitable[people.Begun],
 ) -> models.LoggedIn:
-    """Await a log-in, set the cookie of its session, and audit it or its refusal."""
+    """Await a sign-in, set the cookie of its session, and audit it or its refusal."""
     address = address_of(request)
     change = audited_change.Change(None, operation, request.url.path, details={"address": address})
     try:
@@ -105,7 +105,7 @@ NO_PLACE_PAGE: Response = HTMLResponse(
 async def refused_unread(
     backend: Backend, scope: Scope, receive: Receive, send: Send, *, with_page: bool = False
 ) -> bool:
-    """Refuse a log-in unread if the queue of log-ins is full. Return whether it was refused. `with_page`: a browser sent the
+    """Refuse a sign-in unread if the queue of sign-ins is full. Return whether it was refused. `with_page`: a browser sent the
     form.
 
     In a flood nearly all requests end here. FastAPI's work for one takes longer than the rest of a refusal.

@@ -1,4 +1,4 @@
-"""The routes of users that may log in, and their roles."""
+"""The routes of users that may sign in, and their roles."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def list_users(session: Db) -> list[store.Person]:
 
 @router.post("/users", status_code=201, dependencies=[ADMIN_ALL])
 async def create(body: models.NewUser, session: Db, caller: Asked) -> store.Person:
-    """Create a user that may log in with this password."""
+    """Create a user that may sign in with this password."""
     return await people.create(
         session, body.name, body.password.get_secret_value(), body.roles, body.tenants, by=caller.name
     )
@@ -63,6 +63,6 @@ async def turn_off_totp(name: str, session: Db) -> None:
 
 @router.delete("/users/{name}", status_code=204, dependencies=[ADMIN_ALL])
 async def delete(name: str, session: Db, backend: Here) -> None:
-    """Delete the user of this name, so that a log-in under the name fails."""
+    """Delete the user of this name, so that a sign-in under the name fails."""
     await people.delete(session, name)
     backend.forget_callers()

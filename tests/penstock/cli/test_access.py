@@ -33,7 +33,7 @@ async def test_tokens_are_made_listed_and_revoked(named: str) -> None:
     assert (await penstock("tokens", "list", "--json")).document["expires_at"] is None
     assert (await penstock("tokens", "rotate", "cj")).code == 1
     assert (await penstock("tokens", "revoke", "ci")).code == 0
-    assert "Nobody has a token" in (await penstock("tokens", "list")).out
+    assert "There are no tokens" in (await penstock("tokens", "list")).out
     assert (await penstock("tokens", "revoke", "ci")).code == 1
 
 

@@ -1,4 +1,4 @@
-"""`penstock dead-letters`: see why, put back, drop."""
+"""`penstock dead-letters`: see why, replay, drop."""
 
 from __future__ import annotations
 
@@ -139,8 +139,8 @@ async def test_many_are_counted_by_reason_paged_and_put_back_by_filter_each_once
     )
     assert (events["n"], events["different"]) == (450, 450)
     said = await penstock("dead-letters", "replay", "--all")
-    assert (said.code, "0 put back." in said.out) == (1, True)
-    assert "30 left alone: no trigger 'shop.gone'" in said.err
+    assert (said.code, "0 replayed." in said.out) == (1, True)
+    assert "30 left alone: there is no trigger 'shop.gone'" in said.err
     assert "20 left alone: the body is not JSON" in said.err
     assert (
         "20 would be dropped"

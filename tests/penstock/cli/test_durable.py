@@ -65,7 +65,7 @@ async def test_a_run_is_seen_told_and_run_again(house: Installation, tmp_path: P
     await house.until(
         "select 1 from inquiry i join suspended s on s.execution_id = $1::uuid where i.status = 'created'", id
     )
-    assert "step 'ask', which waits for a human" in (await told("why", id))["sentence"]
+    assert "Step 'ask' waits for an answer" in (await told("why", id))["sentence"]
     await told("set-result", id, "ask", '"ada"')
     assert await house.client.result(id, timeout=20) == [6, 2, 4, 12, "go", "ada"]
     again = (await told("rerun", id, "--from", "ask"))["id"]

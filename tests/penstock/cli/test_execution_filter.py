@@ -109,9 +109,11 @@ async def test_many_are_cancelled_in_batches_and_those_that_are_left_if_it_is_do
     nobody = await penstock("cancel", "--dry-run")
     assert (nobody.code, "nothing is selected" in nobody.err) == (1, True)
     assert "do one of the two" in (await penstock("cancel", kept, "--action", "many.talk")).err.lower()
-    assert (await penstock("cancel", "-p", "word=no", "--dry-run")).out.strip() == "7 would be told to end."
+    assert (await penstock("cancel", "-p", "word=no", "--dry-run")).out.strip() == "7 would be asked to stop."
     assert set(await house.statuses()) == {"scheduled"}
-    assert (await penstock("cancel", "-p", "word=no", "--reason", "mistaken")).out.strip() == "7 told to end."
+    assert (
+        await penstock("cancel", "-p", "word=no", "--reason", "mistaken")
+    ).out.strip() == "7 asked to stop."
     assert await house.statuses() == {"cancelled": 7, "scheduled": 1}
     assert (await penstock("cancel", "-p", "word=no", "--json")).document["told"] == 0
     assert (await penstock("cancel", "--all", "--json")).document["told"] == 1

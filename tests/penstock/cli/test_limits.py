@@ -92,7 +92,7 @@ async def test_a_wrong_limit_is_explained(house: Installation) -> None:
 
 async def test_queues_show_routes_and_lines(house: Installation) -> None:
     await house.apply(charge)
-    assert "Nothing waits for a worker" in (await penstock("queues")).out
+    assert "No execution waits for a worker" in (await penstock("queues")).out
     await house.rows("insert into process (id, kind, name, routes, actions, concurrency) values (gen_random_uuid(), 'worker', "
                      "'w', '{default}', '{till.charge}', 8) returning 1")  # fmt: skip
     ids = await house.client.start_many("till.charge", [{"customer": "a"} for _ in range(5)])
@@ -111,9 +111,9 @@ async def test_why_says_it_in_a_sentence_and_in_json(house: Installation) -> Non
     await house.rows("select * from schedule_executions($1::uuid[])", ids)
     said = await penstock("why", ids[2])
     assert said.code == 0
-    assert (
-        "queued: Waits for a slot of till.charge.all: it is 1st in line; 2 of 2 slots are in use" in said.out
-    )
+    assert "queued: Waits for a slot of the limit till.charge.all." in said.out
+    assert "2 of 2 slots are in use." in said.out
+    assert "It is 1st in line." in said.out
     assert (await penstock("why", ids[2], "--json")).document["facts"]["limit"] == "till.charge.all"
     assert (await house.client.why(ids[2])).because == "limit"
     assert (await penstock("why", "00000000-0000-0000-0000-000000000000")).code == 1

@@ -38,7 +38,7 @@ async def test_a_violation_is_named_and_ends_with_1(house: Installation) -> None
 
 
 async def test_top_shows_ended_waiting_working_and_failed(house: Installation) -> None:
-    assert "Nobody lives here" in (await penstock("top")).out
+    assert "No process is online" in (await penstock("top")).out
     await house.start(*shop.ALL)
     await house.client.run("shop.charge", {"order": 1}, timeout=20)
     failed = await house.client.start("shop.flaky", {"failures": 9})
@@ -71,7 +71,7 @@ async def test_one_look_counts_the_whole_last_minute_however_slow_the_database(
 
 
 async def test_workers_are_listed_and_can_be_taken_out_of_service(house: Installation) -> None:
-    assert "Nobody lives here" in (await penstock("workers", "list")).out
+    assert "No process is online" in (await penstock("workers", "list")).out
     await house.start(*shop.ALL)
     await house.until("select 1 from process where kind = 'worker'")
     rows = {row["kind"]: row for row in (await penstock("workers", "list", "--json")).documents}

@@ -124,7 +124,7 @@ def test_an_item_whose_input_is_in_error_has_failed_without_an_execution() -> No
     assert world.statuses["f"] == "completed"
     world = run("f: {action: t.f, with_items: [0, 0], input: {n: '{{ 4 // item }}'}}")
     assert world.final is not None
-    assert "task `f`, input: in `n`: `{{ 4 // item }}`" in str(world.final.error)
+    assert "task `f`, input: `n` = `{{ 4 // item }}`" in str(world.final.error)
 
 
 def test_a_skipped_item_is_no_failure() -> None:

@@ -208,7 +208,7 @@ def test_a_transition_in_error_is_not_taken_and_fails_the_workflow() -> None:
     assert world.final.error is not None
     assert world.final.status == "failed"
     assert world.final.error["type"] == "TransitionFailed"
-    assert "task `a`, next.0.when: `result.no > 1`: no field `no`" in world.final.error["message"]
+    assert "task `a`, next.0.when: `result.no > 1`: there is no field `no`" in world.final.error["message"]
 
 
 def test_a_failure_route_handles_the_failure_and_a_route_that_is_always_taken_does_not() -> None:

@@ -137,7 +137,7 @@ def test_an_output_in_error_fails_the_workflow() -> None:
     world = run("a: {action: t.a}", "output: '{{ tasks.a.result.no }}'").finish(("a", {}))
     assert world.final is not None
     assert world.final.status == "failed"
-    assert "output: `{{ tasks.a.result.no }}`: no field `no`" in str(world.final.error)
+    assert "output: `{{ tasks.a.result.no }}`: there is no field `no`" in str(world.final.error)
 
 
 def test_variables_to_begin_with_that_are_in_error_fail_the_workflow() -> None:

@@ -45,7 +45,7 @@ def test_input_delay_and_route_are_rendered_for_each_item() -> None:
         ("input: '{{ parameters.n }}'", "task `a`, input: it gives a int, not a mapping"),
         (
             "input: {a: {b: '{{ parameters.q }}'}}",
-            "task `a`, input: in `a.b`: `{{ parameters.q }}`: no field `q`",
+            "task `a`, input: `a.b` = `{{ parameters.q }}`: there is no field `q`",
         ),
     ],
 )

@@ -58,7 +58,7 @@ async def test_behind_a_limit_it_names_limit_holders_and_next_turn(desk: Desk, a
     assert [holder["worker"] for holder in answer.facts["holders"]] == ["worker", None]
     assert answer.facts["about_seconds"] is None
     for part in (
-        "a slot of shop.each for customer=acme",
+        "a slot of the limit shop.each for customer=acme",
         "3rd in line",
         "2 of 2 slots are in use",
         str(ids[0]),
@@ -82,7 +82,7 @@ async def test_a_row_that_is_gone_between_two_looks_is_not_an_error(
         return await look(*given)
 
     monkeypatch.setattr(admission_line, query, late)
-    words = {"limits": "its limits have just changed", "holders": "one has just become free"}
+    words = {"limits": "its limits have just changed", "holders": "A slot has just become free"}
     assert words[query] in (await ask(ids[1])).says
 
 
@@ -113,7 +113,7 @@ async def test_that_another_limit_is_needed_too_is_said(desk: Desk, ask: Any) ->
         Limit(1, ref="shop.each", scope="shop.charge", by="customer"), Limit(5, ref="ops.all", scope="*")
     )
     ids = await desk.start(2, customer=7)
-    assert "It also needs a slot of ops.all." in (await ask(ids[1])).says
+    assert "It also needs a slot of the limit ops.all." in (await ask(ids[1])).says
 
 
 async def test_behind_a_rate_it_says_when_the_next_may_start(desk: Desk, ask: Any) -> None:
@@ -158,7 +158,7 @@ async def test_on_its_route_it_says_whether_workers_are_busy(desk: Desk, ask: An
     await desk.session.fetch("update process set concurrency = 1 returning 1")
     answer = await ask(ids[2])
     assert (answer.because, answer.facts["before"]) == ("route", 2)
-    assert "for 1 worker that could run it to claim it" in answer.says
+    assert "for a worker to claim it: 1 worker could run it" in answer.says
     await desk.session.fetch("update process set holding = array[$1::uuid] returning 1", new_id())
     assert "had no free slot" in (await ask(ids[2])).says
 
@@ -254,7 +254,7 @@ async def test_an_inquiry_is_quoted_with_its_assignee(desk: Desk, ask: Any) -> N
     await desk.session.fetch("update inquiry set prompt = 'Deploy?', assignee = 'ops' returning 1")
     answer = await ask(id)
     assert answer.because == "inquiry"
-    assert answer.sentence.startswith("Waits for a human (ops), asked ")
+    assert answer.sentence.startswith("Waits for an answer from ops: ")
     assert "Deploy?" in answer.says
 
 

@@ -220,7 +220,7 @@ def wide(tasks: int) -> Any:
 
 
 DISABLED = """
-update subscription set disabled_at = clock_timestamp(), disabled_because = 'its calls failed for a day', error = 'no answer'
+update subscription set disabled_at = clock_timestamp(), disabled_because = 'its requests failed for a day', error = 'no answer'
 """
 TRACED = """
 update payload set origin = coalesce(origin, '{}') ||
@@ -290,7 +290,7 @@ async def keep_letter(house: Installation) -> UUID:
         KeptLetter(
             id=new_id(),
             queue="event.created",
-            reason=f"no trigger {EVIL}",
+            reason=f"there is no trigger {EVIL}",
             type=EVIL,
             message_id=EVIL,
             body=EVIL.encode(),

@@ -246,8 +246,8 @@ async def test_letter_is_unfolded_and_worker_is_cordoned(page: Page, site: Site)
     await expect(letters.locator("li")).not_to_be_visible()
     await letters.locator("summary").click()
     await letters.locator("li").get_by_role("link").click()
-    await page.get_by_text("Forget …").click()
-    await page.get_by_role("button", name="Forget it").click()
+    await page.get_by_text("Delete …").click()
+    await page.get_by_role("button", name="Delete it").click()
     await expect(page.get_by_text("There are no dead letters.")).to_be_visible()
     await go(page, "Workers")
     await page.locator("#workers").get_by_role("button", name="Cordon", exact=False).first.click()
@@ -289,7 +289,7 @@ async def test_graph_fits_zooms_and_says_that_it_scrolls(page: Page, site: Site)
     assert fitting < drawn
     await page.get_by_role("button", name="Show the graph as large as it is drawn").click()
     assert float(await graph.get_attribute("width") or 0) == drawn
-    await expect(says).to_have_text("100 %, larger than its frame: scroll to see the rest")
+    await expect(says).to_have_text("100 %. Scroll to see the rest.")
     await page.get_by_role("button", name="Fit the graph into its frame").click()
     assert float(await graph.get_attribute("width") or 0) == fitting
 

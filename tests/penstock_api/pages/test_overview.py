@@ -19,15 +19,13 @@ values ($1, 'events', 'its mapping is odd', $2, '{}', $3)
 async def test_overview_names_dead_letters_until_they_are_gone(api: Api) -> None:
     await api.house.rows("delete from dead_letter")
     async with api.caller() as caller:
-        assert "There are dead letters" not in (await caller.get("/")).text
+        assert "dead letter," not in (await caller.get("/")).text
         id = new_id()
         await api.house.rows(LETTER, id, b"{}", str(id))
         text = (await caller.get("/")).text
-        assert (
-            'href="/dead-letters">There are dead letters, the newest from events: its mapping is odd' in text
-        )
+        assert 'href="/dead-letters">Newest dead letter, of the queue events: its mapping is odd' in text
         await api.house.rows("delete from dead_letter")
-        assert "There are dead letters" not in (await caller.get("/")).text
+        assert "dead letter," not in (await caller.get("/")).text
 
 
 async def test_overview_of_one_tenant_names_no_troubles(api: Api) -> None:
@@ -87,7 +85,4 @@ async def test_overview_counts_only_workers_that_are_online(api: Api) -> None:
 async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
-    assert (
-        "Tasks of workflows are included in the number of ended executions, but not in failures, p50 and p95."
-        in text
-    )
+    assert "Failures, p50 and p95 leave out tasks of workflows. The number of ended executions includes them." in text

@@ -86,12 +86,12 @@ async def test_starts_of_the_form_join_a_burst(page: Page, site: Site) -> None:
         await page.get_by_label("order").fill(order)
         await page.get_by_label("Debounce", exact=True).fill("1h")
         await page.get_by_label("Debounce key").fill("trucks")
-        await page.get_by_label("Longest wait in total").fill("2h")
+        await page.get_by_label("Debounce for at most").fill("2h")
         await page.get_by_role("button", name="Start").click()
         await page.wait_for_url("**/executions/*-*")
         ids.add(shown(page))
     [id] = ids
-    await expect(page.locator("#why")).to_contain_text("the end of a burst of 2 starts so far")
+    await expect(page.locator("#why")).to_contain_text("The burst has 2 starts so far.")
     assert '"order": 22' in str((await site.house.client.get(id)).params)
     await site.house.client.cancel(id)
 
@@ -127,7 +127,7 @@ async def test_a_running_execution_is_cancelled_with_actor_and_reason(page: Page
 async def test_waiting_execution_is_rescheduled_and_starts(page: Page, site: Site) -> None:
     id = await site.house.client.start("depot.weigh", {"parcel": 8}, delay=600)
     await page.goto(f"/executions/{id}")
-    await expect(page.locator("#why")).to_contain_text("Waits for its start, which is due in")
+    await expect(page.locator("#why")).to_contain_text("Is due to start in")
     await page.get_by_text("Priority …").click()
     await page.locator("#do-priority").get_by_label("Priority").fill("7")
     await page.get_by_role("button", name="Set it").click()
@@ -234,11 +234,11 @@ async def test_many_are_counted_before_they_are_cancelled(page: Page, site: Site
     before = len(await audit.newest(site.house.session, limit=1000))
     await page.goto("/executions?tenant=bulk&find=depot.drive")
     await page.get_by_role("button", name="Cancel …").click()
-    await expect(page.locator("main .warn")).to_have_text("3 would be told to end.")
+    await expect(page.locator("main .warn")).to_have_text("3 would be asked to stop.")
     assert await site.house.rows("select 1 from execution where id = $1 and status = 'requested'", ids[0])
     assert len(await audit.newest(site.house.session, limit=1000)) == before
     await page.get_by_role("button", name="Cancel: 3 executions").click()
-    await expect(page.locator("main .calm")).to_have_text("3 were told to end.")
+    await expect(page.locator("main .calm")).to_have_text("3 were asked to stop.")
     await expect(page.get_by_role("link", name="Back to the list")).to_be_visible()
     left = await site.house.rows("select 1 from execution where id = any($1) and status <> 'cancelled'", ids)
     assert not left

@@ -39,8 +39,8 @@ async def test_waits_are_shown_as_durations(site: Site) -> None:
 async def test_local_access_has_a_name_and_no_account(site: Site) -> None:
     async with visitor(site) as client:
         account = (await client.get("/account")).text
-    assert "Local access (no login)" in account
-    assert "You are not logged in. Local access needs no login." in account
+    assert "Local access (no sign-in)" in account
+    assert "Local access: you do not have to sign in." in account
 
 
 async def test_event_page_names_the_action_of_a_rule_without_match(site: Site) -> None:
@@ -63,7 +63,7 @@ async def test_commands_on_pages_have_whole_ids(site: Site) -> None:
     async with visitor(site) as client:
         pages = [(await client.get(path.format(**site.ids))).text for path in PAGES.values()]
     ids = [id for text in pages for id in COMMAND.findall(text)]
-    assert str(site.ids["failed"]) in ids
+    assert str(site.ids["asks"]) in ids
     assert {len(id) for id in ids} == {36}
 
 

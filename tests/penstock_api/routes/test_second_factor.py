@@ -64,7 +64,7 @@ def code_of(secret: str, at: float) -> str:
 
 
 async def set_up(browser: httpx.AsyncClient, clock: Clock) -> tuple[str, list[str]]:
-    """Log in and turn the second factor on. Return its secret and the recovery codes."""
+    """Sign in, and turn the second factor on. Return its secret and the recovery codes."""
     await log_in(browser)
     begun = await browser.post(TOTP_ROUTE, json=OLD)
     assert begun.status_code == 200, begun.text

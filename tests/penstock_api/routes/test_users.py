@@ -1,4 +1,4 @@
-"""The log-in of people with a password, the rights of a session, and its protection against others."""
+"""The sign-in of people with a password, the rights of a session, and its protection against others."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ class MissingName(UndefinedError):
         if str(name) not in source:
             return "a field that it reads does not exist", None
         if isinstance(inside, Mapping):
-            return f"no field `{name}`", _suggest(name, list(inside))
+            return f"there is no field `{name}`", _suggest(name, list(inside))
         if isinstance(name, int) and isinstance(inside, (list, tuple, str)):
-            return f"no item {name}: the value has {len(inside)} items, from 0", None
+            return f"there is no item {name}: the value has {len(inside)} items, from 0", None
         return f"a {_kind(inside)} has no `{name}` that an expression may use", None
 
 

@@ -82,7 +82,7 @@ def _text(text: str, path: tuple[str, ...]) -> Render:
 
 
 def _placed(error: ExpressionError, path: tuple[str, ...]) -> ExpressionError:
-    return ExpressionError(f"in `{'.'.join(path)}`: {error.message}", hint=error.hint) if path else error
+    return ExpressionError(f"`{'.'.join(path)}` = {error.message}", hint=error.hint) if path else error
 
 
 def _copier(constant: Any) -> Render:

@@ -105,13 +105,13 @@ def public_address(settings: Settings) -> Finding:
 
 
 def proxies(settings: Settings) -> Finding:
-    """Check that a proxy in front of the API is configured, so that failed log-ins count by the addresses of their
+    """Check that a proxy in front of the API is configured, so that failed sign-ins count by the addresses of their
     callers."""
     if settings.api_address is None or settings.trusted_proxies:
         return ok("proxies", settings.trusted_proxies or "no address names one")
     return warning(
         "proxies",
-        "PENSTOCK_API_ADDRESS suggests a proxy, and none is trusted: all failed log-ins count as of one address",
+        "PENSTOCK_API_ADDRESS suggests a proxy, and none is trusted: all failed sign-ins count as of one address",
         "Set PENSTOCK_TRUSTED_PROXIES to the proxy's address, and let the proxy set X-Forwarded-For.",
     )
 

@@ -20,6 +20,11 @@ live worker can run it; route: workers that can are busy, or about to claim it; 
 message: an executor is about to handle it; outage: no process can; task: a workflow's own tasks; dependency: other
 tasks of its workflow; held: a hold; outside: a system that completes it."""
 
+RUNS_CHILD = "runs"
+WAITS_FOR_CHILD = "waits for"
+ONLY_FOR_CHILD = (RUNS_CHILD, WAITS_FOR_CHILD)
+"""The clauses of an execution that waits for nothing besides its child."""
+
 
 @dataclass(frozen=True, slots=True)
 class Why:
@@ -38,29 +43,34 @@ class Why:
     cause: Why | None = None
 
     @property
-    def clause(self) -> str:
-        """Return what the execution waits for in the end, as a clause without a subject."""
+    def sentence(self) -> str:
+        """Return what the execution waits for. If it only waits for another one, the sentence is about that one."""
         if self.child is None:
-            return self.own
-        if self.cause is None or not self.path:
-            return f"{self.own} {self.child.kind} {self.child.name!r}"
-        last = self.path[-1]
-        where = f" of the child {last.inside}" if len(self.path) > 1 else ""
-        if len(self.path) > 2:
-            where += f" ({'.'.join(step.name for step in self.path)})"
-        return f"{self.own} {last.kind} {last.name!r}{where}, which {self.cause.clause}"
+            return as_sentence(self.own)
+        if self.own in ONLY_FOR_CHILD and self.cause is not None:
+            return self._sentence_of_cause(self.cause)
+        return as_sentence(f"{self.own} {self._name_of_cause}")
 
     @property
-    def sentence(self) -> str:
-        """Return the clause as a sentence."""
-        return as_sentence(self.clause)
+    def _name_of_cause(self) -> str:
+        """Return the name of the task or step that the execution waits for in the end: `task 'approve'`."""
+        if self.child is None:
+            return ""
+        if not self.path:
+            return f"{self.child.kind} {self.child.name!r}"
+        return f"{self.path[-1].kind} {'.'.join(step.name for step in self.path)!r}"
+
+    def _sentence_of_cause(self, cause: Why) -> str:
+        return as_sentence(f"{self._name_of_cause} {cause.own}")
 
     @property
     def all_details(self) -> list[str]:
         """Return the details of this answer, and then those of its cause."""
         if self.cause is None:
             return list(self.details)
-        return [*self.details, f"See it with: penstock show {self.cause.id}", *self.cause.all_details]
+        cause_text = [] if self.own in ONLY_FOR_CHILD else [self._sentence_of_cause(self.cause)]
+        see = f"See {self._name_of_cause} with: penstock show {self.cause.id}"
+        return [*self.details, *cause_text, see, *self.cause.all_details]
 
     @property
     def says(self) -> str:
@@ -95,8 +105,7 @@ class Why:
         if not self.facts.get("holders"):
             return self
         facts = {name: value for name, value in self.facts.items() if name != "holders"}
-        own = f"waits for a slot of {facts['limit']}: it is {ordinal(facts['position'])} in line"
-        return replace(self, own=own, details=(), facts=facts)
+        return replace(self, details=(f"It is {ordinal(facts['position'])} in line.",), facts=facts)
 
 
 @dataclass(frozen=True, slots=True)

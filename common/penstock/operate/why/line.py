@@ -77,12 +77,13 @@ async def _before(
         "about_seconds": seconds,
     }
     whose = "".join(f" for {name}={_short(value)}" for name, value in (facts["group"] or {}).items())
-    turn = f"it is {ordinal(position)} in line"
-    if place.fair_group is not None:
-        turn += ", and the groups of this limit take turns"
-    details = [] if seconds is None else [f"At the current pace it starts in about {span(seconds)}."]
+    turns = "" if place.fair_group is None else ", and the groups of this limit take turns"
+    details = [f"It is {ordinal(position)} in line{turns}."]
+    if seconds is not None:
+        details.append(f"At the current pace it starts in about {span(seconds)}.")
     if other_limits:
-        details.append(f"It also needs a slot of {' and '.join(other_limits)}.")
+        name = "limit" if len(other_limits) == 1 else "limits"
+        details.append(f"It also needs a slot of the {name} {' and '.join(other_limits)}.")
     if limit.breaker:
         rows = [
             row
@@ -91,7 +92,8 @@ async def _before(
         ]
         if rows and (rows[0].state != "closed" or rows[0].counts_running):
             facts = {**facts, "breaker": asdict(rows[0]), "holders": None}
-            return why_of(row, "breaker", _broken(rows[0], whose, turn), *details, **facts)
+            clause, probe = _broken(rows[0], whose)
+            return why_of(row, "breaker", clause, *probe, *details, **facts)
     if limit.needs is not None and limit.room is not None and (limit.room < limit.needs or position > 1):
         facts |= {
             "needs": limit.needs,
@@ -101,15 +103,15 @@ async def _before(
         }
         because: Reason = "limit" if limit.rate_count is None else "rate"
         if limit.budget is not None:
-            details.insert(0, f"Raise it with: penstock raise-budget {row.id} {limit.unit} AMOUNT")
-        return why_of(row, because, _costs(limit, whose, turn), *details, **facts)
+            details.insert(0, f"Raise the budget with: penstock raise-budget {row.id} {limit.unit} AMOUNT")
+        return why_of(row, because, _costs(limit, whose), *details, **facts)
     if limit.needs is None and limit.max is not None and limit.held >= limit.max:
-        clause = f"waits for a slot of {limit.ref}{whose}: {turn}; {_held(limit, limit.max, holders)}"
-        return why_of(row, "limit", clause, *details, **facts)
+        clause = f"waits for a slot of the limit {limit.ref}{whose}"
+        return why_of(row, "limit", clause, *_held(limit, limit.max, holders), *details, **facts)
     facts["next_look"] = limit.next_look
     if limit.rate_count is not None and (limit.next_look or 0) > 0:
         clause = (
-            f"waits for the rate limit {limit.ref}{whose} ({limit.rate_count} in {span(limit.rate_seconds)}): {turn}; "
+            f"waits for the rate limit {limit.ref}{whose} ({limit.rate_count} in {span(limit.rate_seconds)}): "
             f"the next start is allowed in {span(limit.next_look)}"
         )
         return why_of(row, "rate", clause, *details, **facts)
@@ -120,19 +122,19 @@ async def _before(
     return why_of(row, "limit", clause, **facts)
 
 
-def _broken(breaker: BreakerState, whose: str, turn: str) -> str:
-    """Explain the wait at a breaker that is open, or releases what has waited."""
+def _broken(breaker: BreakerState, whose: str) -> tuple[str, list[str]]:
+    """Explain the wait at a breaker that is open, or releases what has waited: as a clause, and sentences about its end."""
     name = breaker.ref.removesuffix(".breaker")
     if breaker.state == "releasing":
         calls = count(breaker.allowed or 0, "call")
-        return (
-            f"waits for the breaker of {name}{whose}, which is closing and lets at most {calls} run: {turn}"
-        )
+        return f"waits for the breaker of {name}{whose}, which is closing", [
+            f"The breaker lets at most {calls} run at once until it is closed."
+        ]
     if breaker.state == "closed":
         return (
             f"waits for the breaker of {name}{whose}, which counts running calls as failures and opens at "
-            f"{breaker.failures}: {breaker.failed} of the last {breaker.attempts} attempts failed; {turn}"
-        )
+            f"{breaker.failures}: {breaker.failed} of the last {breaker.attempts} attempts failed"
+        ), []
     since = "" if breaker.since is None else f" since {breaker.since:%Y-%m-%d %H:%M:%S} UTC"
     if breaker.by_whom is not None:
         reason = f" ({breaker.reason})" if breaker.reason else ""
@@ -140,25 +142,25 @@ def _broken(breaker: BreakerState, whose: str, turn: str) -> str:
     else:
         cause = f"{breaker.failed} of the last {breaker.attempts} attempts failed"
     if breaker.probe_in is None:
-        probe = f"close it with: penstock breaker close {name}"
+        probe = f"Close the breaker with: penstock breaker close {name}"
     elif breaker.probe_in > 0:
-        probe = f"next probe in {span(breaker.probe_in)}"
+        probe = f"The next probe of the breaker starts in {span(breaker.probe_in)}."
     else:
-        probe = "a probe is running"
-    return f"waits for the breaker of {name}{whose}, open{since}: {cause}; {turn}; {probe}"
+        probe = "A probe of the breaker is running."
+    return f"waits for the breaker of {name}{whose}, open{since}: {cause}", [probe]
 
 
-def _costs(limit: KeyLimit, whose: str, turn: str) -> str:
+def _costs(limit: KeyLimit, whose: str) -> str:
     """Explain the wait for a share of a limit with a cost."""
     unit = f" {limit.unit}" if limit.unit else ""
     if limit.budget is not None:
         remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {_amount(limit.budget)} are left"
-        return f"waits for the budget of its execution tree: it needs {_amount(limit.needs)}{unit}, and {remainder}; {turn}"
+        return f"waits for the budget of its execution tree: it needs {_amount(limit.needs)}{unit}, and {remainder}"
     whole = limit.rate_count if limit.rate_count is not None else limit.max
     where = "" if limit.rate_seconds is None else f" in {_window(limit.rate_seconds)}"
     remainder = f"{_amount(max(0.0, limit.room or 0.0))} of {whole:,} are left{where}"
     refill = f", refilled in {span(limit.next_look)}" if (limit.next_look or 0) > 0 else ""
-    return f"waits for the limit {limit.ref}{whose}: it needs {_amount(limit.needs)}{unit}, and {remainder}{refill}; {turn}"
+    return f"waits for the limit {limit.ref}{whose}: it needs {_amount(limit.needs)}{unit}, and {remainder}{refill}"
 
 
 def _amount(value: float | None) -> str:
@@ -170,16 +172,19 @@ def _window(seconds: float) -> str:
     return names.get(seconds, f"the last {span(seconds)}")
 
 
-def _held(limit: KeyLimit, maximum: int, holders: list[SlotHolder]) -> str:
-    """Return a clause about the executions that hold the slots of a full limit."""
+def _held(limit: KeyLimit, maximum: int, holders: list[SlotHolder]) -> list[str]:
+    """Return sentences about the executions that hold the slots of a full limit."""
     if not holders:  # all holders have ended since the place in line was read
-        return "one has just become free"
+        return ["A slot has just become free."]
     oldest = holders[0]
     holder = f" on {oldest.worker}" if oldest.worker else ""
     since = f"for {span(oldest.seconds)}{holder}"
     if maximum == limit.held == 1:
-        return f"{oldest.id} ({oldest.action}) has held the only slot {since}"
-    return f"{limit.held} of {count(maximum, 'slot')} are in use; {oldest.id} ({oldest.action}) has held one {since}"
+        return [f"{oldest.id} ({oldest.action}) has held the only slot {since}."]
+    return [
+        f"{limit.held} of {count(maximum, 'slot')} are in use.",
+        f"{oldest.id} ({oldest.action}) has held a slot {since}.",
+    ]
 
 
 async def _guess(session: Session, place: LinePlace, position: int) -> float | None:

@@ -54,10 +54,10 @@ async def requested(session: Session, row: Execution, settings: Settings) -> Why
         remedy = (
             f"If the broker lost the message, an executor sends it again after {span(settings.restage_age)}."
         )
-        clause = f"has been ready for {span(age)}, but no message of it is in its queue"
+        clause = f"has been ready for {span(age)}, but its queue has no message for it"
         return why_of(row, "message", clause, remedy, **facts)
-    clause = f"waits for an executor to schedule it, ready for {span(age)}"
-    return why_of(row, "message", clause, **facts, seconds=age)
+    clause, ready = "waits for an executor to schedule it", f"It has been ready for {span(age)}."
+    return why_of(row, "message", clause, ready, **facts, seconds=age)
 
 
 async def _held(session: Session, row: Execution) -> Why:
@@ -100,7 +100,7 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
         return why_of(
             row,
             "timer",
-            f"waits for its start, which is due {when}",
+            f"is due to start {when}",
             f"Change that with: penstock reschedule {row.id} --in SECONDS",
             **facts,
             timer="not_before",
@@ -119,15 +119,15 @@ async def _timed(session: Session, row: Execution, timer: ReadyTimer) -> Why:
 
 
 def _debounced(row: Execution, timer: ReadyTimer, burst: StartBurst, facts: dict[str, Any]) -> Why:
-    latest = "" if burst.latest is None else f", at the latest at {burst.latest:%Y-%m-%d %H:%M:%S} UTC"
-    clause = (
-        f"waits for the end of a burst of {count(burst.starts, 'start')} so far, which is due in {span(timer.seconds)} if no "
-        f"start follows{latest}"
-    )
+    latest = []
+    if burst.latest is not None:
+        latest = [f"It starts at {burst.latest:%Y-%m-%d %H:%M:%S} UTC at the latest."]
     return why_of(
         row,
         "timer",
-        clause,
+        f"starts in {span(timer.seconds)} if no other start of its burst follows",
+        *latest,
+        f"The burst has {count(burst.starts, 'start')} so far.",
         f"It has the parameters of the {burst.keep} start.",
         f"Start it sooner with: penstock reschedule {row.id}",
         **facts,
@@ -158,8 +158,10 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
     facts |= {"before": ahead.count, "of_higher_priority": ahead.higher, "of_other_tenants": ahead.turns}
     place_text = _place_text(row, ahead)
     able = f"{count(workers.able, 'worker')} that could run it"
+    of_route = ""
     if workers.on_route > workers.able + workers.leaving:
-        able += f" (of {workers.on_route} on its route)"
+        of_route = f" (of {workers.on_route} on its route)"
+        able += of_route
     if parked is not None:
         clause = f"waits for room on {able}: {_refused(row, parked)}"
         return why_of(row, "route", clause, place_text, **facts)
@@ -172,8 +174,8 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
         )
         clause = f"has waited on its route for {span(age)}, and {able} did not claim it"
         return why_of(row, "route", clause, remedy, **facts)
-    clause = f"has waited {span(age)} for {able} to claim it"
-    return why_of(row, "route", clause, place_text, **facts)
+    clause = f"waits for a worker to claim it: {count(workers.able, 'worker')} could run it{of_route}"
+    return why_of(row, "route", clause, f"It has been ready for {span(age)}.", place_text, **facts)
 
 
 def _place_text(row: Execution, ahead: AheadOnRoute) -> str:

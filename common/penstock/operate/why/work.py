@@ -62,17 +62,16 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
         return _outside(row, wait)
     if inquiry is None:
         return why_of(row, "inquiry", "has just received its answer, and is about to continue")
-    assignee = f" ({inquiry.assignee})" if inquiry.assignee else ""
-    age = f"asked {span(inquiry.asked)} ago"
+    assignee = f" from {inquiry.assignee}" if inquiry.assignee else ""
+    age = f"The question was asked {span(inquiry.asked)} ago."
     if inquiry.remaining is not None:  # what happens then is not said: it may be a default, or the end
-        age += f", answer due in {span(inquiry.remaining)}"
-    clause = f"waits for a human{assignee}, {age}: {inquiry.prompt}"
-    answer = f"Answer with: penstock answer {row.id} ANSWER --by NAME"
+        age += f" The answer is due in {span(inquiry.remaining)}."
     return why_of(
         row,
         "inquiry",
-        clause,
-        answer,
+        f"waits for an answer{assignee}: {inquiry.prompt}",
+        age,
+        f"Answer with: penstock answer {row.id} ANSWER --by NAME",
         prompt=inquiry.prompt,
         assignee=inquiry.assignee,
         due_at=inquiry.due_at,
@@ -81,11 +80,8 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
 
 def _outside(row: Execution, wait: OutsideWait) -> Why:
     """Explain what outside an execution waits for."""
-    clause = (
-        f"waits for an outside system to complete {wait.name or 'it'}, for {span(wait.waited)} so far"
-        f"{_until(wait.remaining)}"
-    )
-    details = []
+    clause = f"waits for an outside system to complete {wait.name or 'it'}"
+    details = [_waited(wait.waited, wait.remaining)]
     if wait.progress is not None:
         text = f": {wait.progress_text}" if wait.progress_text else ""
         details.append(f"It was {wait.progress:.0%} done{text}.")
@@ -97,8 +93,6 @@ def _outside(row: Execution, wait: OutsideWait) -> Why:
 async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
     """Explain what a durable function waits for."""
     waits = [f"the signal {name}" for name in wait.signals]
-    if wait.remaining is not None and not (wait.signals or wait.children):
-        waits.append(await _timed_step(session, row, span(wait.remaining)))
     way: list[UUID] = []
     if wait.children:
         ids = [id for *_, id in wait.children]
@@ -110,8 +104,10 @@ async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
         until = f" up to {span(wait.remaining)} more"
     own = f"waits{until} for {' or '.join(waits)}"
     if children:
-        own = f"{own} or" if waits else own.rstrip()
-    details = [f"It was suspended {span(wait.seconds)} ago, and occupies no worker."]
+        own = f"{own} or" if waits else f"waits{until} for"
+    elif not waits and wait.remaining is not None:
+        own = await _timed_step(session, row, span(wait.remaining))
+    details = [f"It has waited for {span(wait.seconds)}, and occupies no worker meanwhile."]
     details += [f"It also waits for step {child.name} ({child.id})." for child in children[1:]]
     details += [f"Send the signal with: penstock signal {row.id} {name} VALUE" for name in wait.signals]
     details += [
@@ -124,7 +120,7 @@ async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
 
 
 async def _timed_step(session: Session, row: Execution, remaining: str) -> str:
-    """Return the words about the next timed step of a durable function: a sleep, or a step that is tried again.
+    """Return a clause about the next timed step of a durable function: a sleep, or a step that is tried again.
     The end of a sleep is not recorded."""
     now = await clock.now(session)
     timed = [
@@ -134,19 +130,21 @@ async def _timed_step(session: Session, row: Execution, remaining: str) -> str:
     ]
     timed = [(until, step) for until, step in timed if until > now]
     if not timed:
-        return f"its next step, in {remaining}"
+        return f"waits for its next step, due in {remaining}"
     _, first = min(timed, key=lambda entry: entry[0])
     name = first.name.rpartition("/")[2]
     key = name if first.ordinal == 1 else f"{name}:{first.ordinal}"
     if first.kind == SLEEP:
-        return f"the sleep `{key}`, which ends in {remaining}"
+        return f"sleeps for {remaining} more, in step {key!r}"
     error = orjson.loads(first.error) if first.error else {}
-    failed = f" (it failed: {error.get('type')}: {error.get('message')})" if error else ""
-    return f"try {first.tries + 1} of step {key} in {remaining}{failed}"
+    failed = f": attempt {first.tries} failed ({error.get('type')}: {error.get('message')})" if error else ""
+    return f"waits for attempt {first.tries + 1} of step {key!r}, which is due in {remaining}{failed}"
 
 
-def _until(remaining: float | None) -> str:
-    return "" if remaining is None else f", times out in {span(remaining)}"
+def _waited(seconds: float, remaining: float | None) -> str:
+    """Return a sentence about the time since a wait began, and until it times out."""
+    until = "" if remaining is None else f", and times out in {span(remaining)}"
+    return f"It has waited for {span(seconds)}{until}."
 
 
 async def _for_event(session: Session, row: Execution) -> Why:
@@ -154,8 +152,9 @@ async def _for_event(session: Session, row: Execution) -> Why:
     if wait is None:
         return why_of(row, "event", "has just received its event, and is about to continue")
     which = f" that matches `{wait.filter}`" if wait.filter else ""
-    clause = f"waits for an event of {wait.trigger}{which}, for {span(wait.seconds)} so far{_until(wait.remaining)}"
-    details = [f"The last event that it checked: {row.reason}"] if row.reason else []
+    clause = f"waits for an event of {wait.trigger}{which}"
+    details = [_waited(wait.seconds, wait.remaining)]
+    details += [f"The last event that it checked: {row.reason}"] if row.reason else []
     return why_of(row, "event", clause, *details, **asdict(wait))
 
 

@@ -13,7 +13,7 @@ import orjson
 from penstock.errors import NotFound
 from penstock.language.moves import FINAL
 from penstock.operate.why import presence
-from penstock.operate.why.answer import DEEPEST, URGENCY, Child, Why, count, why_of
+from penstock.operate.why.answer import DEEPEST, RUNS_CHILD, URGENCY, Child, Why, count, why_of
 from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
 from penstock.store.definitions import catalog
@@ -49,7 +49,7 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
             details.append(f"Tasks that are still open: {_listed(tasks)}.")
         return why_of(row, "paused", f"is paused{await paused_by(session, row.id)}", *details, **facts)
     if child is not None:
-        return why_of(row, "task", "runs", *_further(tasks, child), child=child, **facts)
+        return why_of(row, "task", RUNS_CHILD, *_further(tasks, child), child=child, **facts)
     if letter := await given_up(session, row.id, [WORKFLOW_STARTED, EXECUTION_COMPLETED], settings):
         return why_of(row, "outage", letter[0], letter[1], dead_letter=letter[2], **facts)
     if not await presence.executors(session, settings):

@@ -1,4 +1,4 @@
-"""The rows of people with a password: their roles, sessions, known addresses and failed log-ins."""
+"""The rows of people with a password: their roles, sessions, known addresses and failed sign-ins."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ async def begin_session(
 
 
 async def remember_address(tx: Transaction, name: str, address: str) -> None:
-    """Record that the person logged in from this address. Delete addresses that were not used for 90 days."""
+    """Record that the person signed in from this address. Delete addresses that were not used for 90 days."""
     await tx.execute(FORGET_ADDRESSES)
     await tx.execute(REMEMBER_ADDRESS, name, address)
 
@@ -295,7 +295,7 @@ END_NEEDING_CODE = "delete from person_session where digest = $1 and needs_code 
 
 
 async def name_that_needs_code(session: Session, digest: bytes) -> str | None:
-    """Return the name of the person with the log-in that waits for a code; None if the log-in is over."""
+    """Return the name of the person with the sign-in that waits for a code; None if the sign-in is over."""
     rows = await session.fetch(NEEDS_CODE, digest)
     return rows[0]["name"] if rows else None
 
@@ -320,8 +320,8 @@ FORGET_FAILURE = "delete from login_failure where id = $1"
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The numbers of log-ins that failed or are under way: of this name from this address (`both`), of this name, and
-    from this address. `is_known_address`: the person of this name has logged in from this address before."""
+    """The numbers of sign-ins that failed or are under way: of this name from this address (`both`), of this name, and
+    from this address. `is_known_address`: the person of this name has signed in from this address before."""
 
     both: int
     name: int
@@ -330,8 +330,8 @@ class Failures:
 
 
 async def note_failure(session: Session, id: UUID, name: str, address: str, seconds: float) -> Failures:
-    """Count a log-in as failed, until forget_failure, and return all counts. Delete failures that are older than
-    `seconds`. The row is committed before the counts are read, so that concurrent log-ins see each other."""
+    """Count a sign-in as failed, until forget_failure, and return all counts. Delete failures that are older than
+    `seconds`. The row is committed before the counts are read, so that concurrent sign-ins see each other."""
     await session.fetch(OLD_FAILURES, seconds)
     await session.fetch(NOTE_FAILURE, id, name, address)
     [row] = await session.fetch(FAILURES, name, address, seconds)
@@ -339,5 +339,5 @@ async def note_failure(session: Session, id: UUID, name: str, address: str, seco
 
 
 async def forget_failure(session: Session, id: UUID) -> None:
-    """Delete the failure of a log-in that succeeded."""
+    """Delete the failure of a sign-in that succeeded."""
     await session.fetch(FORGET_FAILURE, id)

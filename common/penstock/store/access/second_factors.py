@@ -65,7 +65,7 @@ update person set totp_step = $2 where name = $1 and totp_since is not null and 
 
 async def use_step(tx: Transaction, name: str, step: int) -> bool:
     """Use up the code of a step. Return False if this or a later code was used before, so that one of two concurrent
-    log-ins fails."""
+    sign-ins fails."""
     return bool(await tx.fetch(USE_STEP, name, step))
 
 

@@ -28,7 +28,7 @@ export function follow() {
       const { lines, ended, left_out: left } = await answer.json();
       add(lines);
       empty.hidden = box.childElementCount > 0;
-      state.textContent = left ? `of its first 300 executions; ${left} are left out` : ended ? "" : "follows";
+      state.textContent = left ? `of the first 300 executions. ${left} more are not shown.` : ended ? "" : "live";
       if (!ended || lines.length) setTimeout(turn, lines.length ? 50 : PAUSE);
     } catch {
       setTimeout(turn, 5 * PAUSE);

@@ -61,7 +61,7 @@ def test_a_missing_name_is_reported_with_the_known_ones() -> None:
 
 def test_a_missing_key_is_told_with_its_neighbours() -> None:
     error = error_of("Hi {{ parameters.custmer.id }}", parameters={"customer": {}, "total": 1})
-    assert error.message == "`Hi {{ parameters.custmer.id }}`: no field `custmer`."
+    assert error.message == "`Hi {{ parameters.custmer.id }}`: there is no field `custmer`."
     assert error.hint == "Did you mean `customer`? Available: customer, total."
 
 
@@ -186,8 +186,8 @@ def test_words_of_other_languages_are_recognised(name: str) -> None:
 
 def test_an_error_in_a_structure_says_where() -> None:
     error = error_of({"order": {"lines": [1, "{{ nope }}"]}})
-    assert error.message == "in `order.lines.1`: `{{ nope }}`: `nope` is not defined."
-    with pytest.raises(ExpressionError, match=r"^in `a\.0`: `{{ x y }}`, line 1, column 6"):
+    assert error.message == "`order.lines.1` = `{{ nope }}`: `nope` is not defined."
+    with pytest.raises(ExpressionError, match=r"^`a\.0` = `{{ x y }}`, line 1, column 6"):
         compile_template({"a": ["{{ x y }}"]})
 
 
