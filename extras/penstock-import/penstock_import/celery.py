@@ -47,9 +47,9 @@ from penstock_import.celery_options import (
     retry_of,
     says_nothing,
 )
-from penstock_import.celery_routes import deciding_key
+from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_setting_names import today
-from penstock_import.celery_settings import BEAT, ROUTES, CelerySettings, unread_names
+from penstock_import.celery_settings import BEAT, CelerySettings, unread_names
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import setting_of, settings_within, uses
 from penstock_import.project import Project, bounded
@@ -171,7 +171,7 @@ class CeleryProject:
         settings = CelerySettings(trees, self._gap, self._unread)
         schedules = list(settings.entries(BEAT))
         self._add_tasks_of_schedules(schedules)
-        self._routes(list(settings.entries(ROUTES)))
+        self._routes(settings.routes())
         self._global_settings(self._relevant)
         self._settle_losses()
         self._tell_retried_timeouts()
@@ -365,26 +365,32 @@ class CeleryProject:
         self._gap(file, value, f"rate_limit of {theirs} counts for each worker there, and for all together here",
                   "Multiply it by the number of workers.")  # fmt: skip
 
-    def _routes(self, entries: list[tuple[str, str, ast.expr]]) -> None:
-        """Map the routes. Each task has one that decides, whose file and value the last entry of its key gives."""
-        by_key = {key: (file, node) for file, key, node in entries}
-        fitting: dict[str, list[str]] = {key: [] for key in by_key}
+    def _routes(self, maps: list[list[tuple[str, RouteKey, ast.expr]]]) -> None:
+        """Map the routes. Each task has one that decides, whose file and value the last entry of its key in its map gives."""
+        by_key = {
+            (number, key): (file, node) for number, routes in enumerate(maps) for file, key, node in routes
+        }
+        keys_of_maps = [list(dict.fromkeys(key for _, key, _ in routes)) for routes in maps]
+        fitting: dict[tuple[int, RouteKey], list[str]] = {place: [] for place in by_key}
         for name in dict.fromkeys(self._refs.values()):
-            keys = [(ref, deciding_key(by_key, ref)) for ref in self._refs_of(name)]
+            keys = [(ref, deciding_key(keys_of_maps, ref)) for ref in self._refs_of(name)]
             decided = next((key for _, key in keys if key is not None), None)
             if decided is None:
                 continue
             fitting[decided].append(name)
             if other := next((pair for pair in keys if pair[1] not in (None, decided)), None):
                 file, node = by_key[decided]
-                self._gap(file, node, f"the route of {decided} for {name}, which {other[1]} is for if its name is {other[0]}",
+                _, other_key = other[1] or decided
+                self._gap(file, node, f"the route of {decided[1]} for {name}, which {other_key} is for if its name is {other[0]}",
                           "The first one is imported: see by which name the application imports it.")  # fmt: skip
-        for key, (file, node) in by_key.items():
-            self._route(file, key, node, fitting[key])
-        for file, key, node in entries:
-            if by_key[key] != (file, node):
-                self._gap(file, node, f"the route of {key}, which stands again at {by_key[key][0]}:"
-                          f"{by_key[key][1].lineno}", "The later one is imported: see which one counts.")  # fmt: skip
+        for place, (file, node) in by_key.items():
+            self._route(file, str(place[1]), node, fitting[place])
+        for number, routes in enumerate(maps):
+            for file, key, node in routes:
+                last_file, last = by_key[number, key]
+                if (last_file, last) != (file, node):
+                    self._gap(file, node, f"the route of {key}, which stands again at {last_file}:{last.lineno}",
+                              "The later one is imported: see which one counts.")  # fmt: skip
 
     def _route(self, file: str, key: str, node: ast.expr, fitting: list[str]) -> None:
         self.report.found["routes"] += 1
@@ -393,7 +399,7 @@ class CeleryProject:
         except NotLiteral:
             value = None
         queue = value.get("queue") if isinstance(value, dict) else value
-        if not isinstance(queue, str) or not fitting:
+        if not isinstance(queue, str) or not queue or not fitting:
             self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
             return
         previous = len(self.report.gaps)
