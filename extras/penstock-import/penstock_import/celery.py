@@ -6,7 +6,7 @@ import ast
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -134,7 +134,7 @@ class CeleryProject:
                 self.report.gap(
                     name, 1, f"{name} cannot be read: {error.strerror}", "Find the file, and import again."
                 )
-        self._constants = _shared_constants(trees.values())
+        self._constants = _shared_constants(trees, self._package)
         self._config = _config_files(trees)
         self._relevant |= {name: trees[name] for name in self._config}
         for name, statement in _foreign_settings(trees, self._config, self._package):
@@ -855,11 +855,12 @@ def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Cal
     )
 
 
-def _shared_constants(trees: Iterable[ast.Module]) -> dict[str, ast.expr]:
-    """Return the constants of all files. A name that two files give different values has none here."""
+def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str, ast.expr]:
+    """Return the constants of all files. A name that two files give different values has none here, nor has one that a
+    file imports from another package."""
     shared: dict[str, ast.expr] = {}
-    ambiguous: set[str] = set()
-    for tree in trees:
+    ambiguous = set(_names_of_other_packages(trees, package))
+    for tree in trees.values():
         own = _constants(tree) | _class_constants(tree)
         ambiguous |= _assigned_names(tree) - own.keys()
         ambiguous |= {
@@ -921,11 +922,45 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
         for node in tree.body
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
     }
+    bindings = Counter(_bound_names(tree))
     return {
         name: supplied[0]
         for name, supplied in values.items()
-        if name in top and len(supplied) == 1 and isinstance(supplied[0], ast.Constant | ast.Call | ast.BinOp)
+        if name in top
+        and bindings[name] == 1
+        and len(supplied) == 1
+        and isinstance(supplied[0], ast.Constant | ast.Call | ast.BinOp)
     }
+
+
+def _bound_names(tree: ast.Module) -> Iterator[str]:
+    """Yield a name for each place of a module that gives it a value, in any scope."""
+    for node in walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
+            yield node.name or ""
+
+
+def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> Iterator[str]:
+    """Yield each name that a file imports from a module that is in no file. No constant of the sources is meant by it."""
+    modules = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in trees}
+    modules |= {f"{package}{module}" for module in modules} | {package.rstrip(".")}
+    for file, tree in trees.items():
+        for node in walk(tree):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            path = absolute_path(file, node)
+            is_own = any(
+                path == module or path.endswith(f".{module}") or module.endswith(f".{path}")
+                for module in modules
+            )
+            if path and not is_own:
+                yield from (alias.asname or alias.name for alias in node.names)
 
 
 def _config_files(trees: Mapping[str, ast.Module]) -> set[str]:
