@@ -340,3 +340,38 @@ def test_default_of_an_input_is_not_for_null(
     simulation, report = imported(tmp_path, workflow, parameters)
     assert report.mapped["workflows"] == 1, report.gaps
     assert simulation.run("depot.flow", supplied).result == {"all": expected}
+
+
+@pytest.mark.parametrize(
+    ("next_of_first", "subject"),
+    [
+        ([], None),
+        (
+            [{"publish": [{"x": 1}]}],
+            "x is published by first and by second in a workflow with branches side by side",
+        ),
+        ([{"do": "third"}], "when second fails, StackStorm starts nothing more, as after first"),
+    ],
+)
+def test_branches_run_side_by_side(
+    tmp_path: Path, next_of_first: list[dict[str, Any]], subject: str | None
+) -> None:
+    """Branches stay branches: none waits for another one. Where their order or a failure would tell, a gap does."""
+    run = {"action": "core.local", "input": {"cmd": "true"}}
+    publishes = {"next": [{"publish": [{"x": 2}]}]} if "publish" in str(next_of_first) else {}
+    tasks: dict[str, Any] = {
+        "first": run | ({"next": next_of_first} if next_of_first else {}),
+        "second": run | publishes,
+    }
+    tasks |= {"third": run} if "third" in str(next_of_first) else {}
+    simulation, report = imported(tmp_path, {"vars": [{"x": 0}], "tasks": tasks})
+    for name in ("first", "second"):
+        simulation.fake(name, returns={"return_code": 0}, takes=60)
+    begin = simulation.now
+    run_of_flow = simulation.run("depot.flow")
+    assert run_of_flow.status == "completed"
+    assert (simulation.now - begin).total_seconds() < 120
+    named = [
+        gap.what for gap in report.gaps if "side by side" in gap.what or "starts nothing more" in gap.what
+    ]
+    assert named == ([] if subject is None else [subject])

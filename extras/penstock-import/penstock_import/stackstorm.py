@@ -532,8 +532,7 @@ class StackStormPack:
             self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
             return
         self._tell_environment(entry)
-        if runner == "orquesta":
-            self._tell_loose(entry, path.read_text())
+        self._tell_loose(entry, path.read_text())
         tell = self._tell(entry)
         action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
         surroundings = Surroundings(
@@ -740,6 +739,7 @@ class StackStormPack:
     def _rule(self, file: str, node: Node) -> None:
         name = _name(node.text("name"))
         self._tell_environment(file)
+        self._tell_loose(file, (self._folder / file).read_text())
         rule: dict[str, Any] = {}
         description = node.text("description")
         kind = node.get("type")
