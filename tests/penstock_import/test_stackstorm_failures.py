@@ -3,6 +3,7 @@ with these workflows."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -195,20 +196,80 @@ def test_task_that_two_transitions_reach_is_gap_unless_they_exclude_each_other(
     assert any("may be reached several times" in gap.what for gap in report.gaps) == is_gap, report.gaps
 
 
+def output_in_error(error: dict[str, Any] | None) -> Any:
+    assert error is not None
+    return json.loads(str(error["message"]).partition("its output: ")[2])
+
+
 @pytest.mark.parametrize(
-    ("target", "variable", "is_gap"),
-    [("fail", "said", True), ("fail", "other", False), ("last", "said", False)],
+    ("target", "output", "expected"),
+    [
+        ("fail", {"said": "<% ctx(said) %>"}, {"said": "no"}),
+        ("fail", {"said": "<% ctx(said) %>", "all": ["<% ctx(other) %>", 1]}, {"said": "no", "all": ["", 1]}),
+        ("fail", {"said": "{{ ctx().said }}!", "again": "<% ctx(said) %>"}, {"said": "no!", "again": "no!"}),
+        ("last", {"said": "<% ctx(said) %>"}, None),
+    ],
 )
-def test_output_of_failed_workflow_is_named(tmp_path: Path, target: str, variable: str, is_gap: bool) -> None:
+def test_error_of_failed_workflow_has_its_output(
+    tmp_path: Path, target: str, output: dict[str, Any], expected: Any
+) -> None:
     tasks = {
-        "start": {"action": "core.noop", "next": [{"publish": [{variable: "no"}], "do": target}]},
+        "start": {"action": "core.noop", "next": [{"publish": [{"said": "no"}], "do": target}]},
         "last": {"action": "core.noop"},
     }
-    _, report = imported(
+    simulation, report = imported(
         tmp_path,
-        {"vars": [{"said": ""}, {"other": ""}], "tasks": tasks, "output": [{"said": "<% ctx(said) %>"}]},
+        {
+            "vars": [{"said": ""}, {"other": ""}],
+            "tasks": tasks,
+            "output": [{key: value} for key, value in output.items()],
+        },
     )
-    assert any("publishes said and fails" in gap.what for gap in report.gaps) == is_gap, report.gaps
+    assert report.mapped["workflows"] == 1, report.gaps
+    run = simulation.run("depot.flow")
+    assert run.status == ("completed" if expected is None else "failed")
+    if expected is not None:
+        assert output_in_error(run.error) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "when", "expected"),
+    [
+        ("echo 4", "<% succeeded() and result().stdout = 4 %>", {"said": "no", "code": 0}),
+        ("exit 3", "<% failed() %>", {"said": "no", "code": 3}),
+        ("echo 4", "<% succeeded() %>", {"said": "no", "code": 0}),
+    ],
+)
+def test_error_of_failed_workflow_has_results_of_tasks(
+    tmp_path: Path, command: str, when: str, expected: dict[str, Any]
+) -> None:
+    step = {"when": when, "publish": [{"said": "no"}], "do": "fail"}
+    first = {"action": "core.local", "input": {"cmd": command}, "next": [step]}
+    workflow = {
+        "vars": [{"said": ""}],
+        "tasks": {"start": first},
+        "output": [{"said": "<% ctx(said) %>"}, {"code": "<% task(start).result.return_code %>"}],
+    }
+    simulation, report = imported(tmp_path, workflow)
+    run = simulation.run("depot.flow")
+    assert run.status == "failed"
+    if report.mapped["workflows"]:
+        assert output_in_error(run.error) == expected
+    else:
+        assert when == "<% failed() %>"
+        assert any("publishes said and fails" in gap.what for gap in report.gaps), report.gaps
+
+
+def test_output_of_a_task_that_may_not_have_run_is_named(tmp_path: Path) -> None:
+    step = {"publish": [{"said": "no"}], "do": "fail"}
+    run = {"action": "core.local", "input": {"cmd": "true"}}
+    workflow = {
+        "vars": [{"said": ""}],
+        "tasks": {"start": run | {"next": [step]}, "other": run},
+        "output": [{"said": "<% ctx(said) %>"}, {"code": "<% task(other).result.return_code %>"}],
+    }
+    _, report = imported(tmp_path, workflow)
+    assert any("publishes said and fails" in gap.what for gap in report.gaps), report.gaps
 
 
 ENDS = {"when": "<% failed() %>", "publish": [{"said": "no", "why": "<% result().stderr %>"}]}
@@ -279,3 +340,38 @@ def test_default_of_an_input_is_not_for_null(
     simulation, report = imported(tmp_path, workflow, parameters)
     assert report.mapped["workflows"] == 1, report.gaps
     assert simulation.run("depot.flow", supplied).result == {"all": expected}
+
+
+@pytest.mark.parametrize(
+    ("next_of_first", "subject"),
+    [
+        ([], None),
+        (
+            [{"publish": [{"x": 1}]}],
+            "x is published by first and by second in a workflow with branches side by side",
+        ),
+        ([{"do": "third"}], "when second fails, StackStorm starts nothing more, as after first"),
+    ],
+)
+def test_branches_run_side_by_side(
+    tmp_path: Path, next_of_first: list[dict[str, Any]], subject: str | None
+) -> None:
+    """Branches stay branches: none waits for another one. Where their order or a failure would tell, a gap does."""
+    run = {"action": "core.local", "input": {"cmd": "true"}}
+    publishes = {"next": [{"publish": [{"x": 2}]}]} if "publish" in str(next_of_first) else {}
+    tasks: dict[str, Any] = {
+        "first": run | ({"next": next_of_first} if next_of_first else {}),
+        "second": run | publishes,
+    }
+    tasks |= {"third": run} if "third" in str(next_of_first) else {}
+    simulation, report = imported(tmp_path, {"vars": [{"x": 0}], "tasks": tasks})
+    for name in ("first", "second"):
+        simulation.fake(name, returns={"return_code": 0}, takes=60)
+    begin = simulation.now
+    run_of_flow = simulation.run("depot.flow")
+    assert run_of_flow.status == "completed"
+    assert (simulation.now - begin).total_seconds() < 120
+    named = [
+        gap.what for gap in report.gaps if "side by side" in gap.what or "starts nothing more" in gap.what
+    ]
+    assert named == ([] if subject is None else [subject])

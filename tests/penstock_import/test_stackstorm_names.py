@@ -294,6 +294,71 @@ def test_immutable_value_of_the_store_is_secret(tmp_path: Path, default: str, na
         assert not made.get("parameters")
 
 
+def test_callers_give_defaults_of_the_store_that_they_leave_out(tmp_path: Path) -> None:
+    pack = tmp_path / "depot"
+    (pack / "actions" / "workflows").mkdir(parents=True)
+    (pack / "rules").mkdir()
+    host = {"type": "string", "default": "{{ config_context.remote.host }}"}
+    token = {"type": "string", "default": "{{ st2kv.system.token | decrypt_kv }}", "secret": True}
+    say = {"action": "core.local", "input": {"cmd": "say <% ctx(host) %>"}}
+    call = {"action": "depot.inner", "input": {"token": "t"}}
+    flows: dict[str, Any] = {
+        "inner": ({"host": host, "token": token}, {"input": ["host", "token"], "tasks": {"one": say}}),
+        "outer": ({}, {"tasks": {"none": {"action": "depot.inner"}, "token": call}}),
+    }
+    for name, (described, body) in flows.items():
+        head = {"name": name, "runner_type": "orquesta", "entry_point": f"workflows/{name}.yaml"}
+        (pack / "actions" / f"{name}.yaml").write_text(yaml.safe_dump(head | {"parameters": described}))
+        (pack / "actions" / "workflows" / f"{name}.yaml").write_text(yaml.safe_dump(body, sort_keys=False))
+    rule = {
+        "name": "fire",
+        "enabled": True,
+        "type": {"ref": "standard", "parameters": None},
+        "trigger": {"type": "depot.came"},
+        "action": {"ref": "depot.inner", "parameters": {"host": "h"}},
+    }
+    (pack / "rules" / "fire.yaml").write_text(yaml.safe_dump(rule))
+    (pack / "pack.yaml").write_text("ref: depot\n")
+    source = StackStormPack(pack)
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    stored = {
+        "host": "{{ secrets.config_context_remote_host }}",
+        "token": "{{ secrets.token }}",
+    }
+    tasks = project.workflows["outer"]["tasks"]
+    assert tasks["none"]["input"] == stored
+    assert tasks["token"]["input"] == {"host": stored["host"], "token": "t"}
+    assert project.rules["fire"]["params"] == {"host": "h", "token": stored["token"]}
+    assert project.rules["fire"].get("enabled", True)
+    assert source.report.applied["workflows"] == 2
+    assert source.report.mapped["workflows"] == 1
+    assert source.report.mapped["rules"] == 1, source.report.gaps
+
+
+def test_action_with_an_unmapped_default_may_be_called_without_it(tmp_path: Path) -> None:
+    """Its own line says what its function has to read. Its callers are mapped."""
+    pack = tmp_path / "depot"
+    (pack / "actions" / "workflows").mkdir(parents=True)
+    described = {
+        "path": {"type": "string", "default": "{{ config_context.path }}", "required": True},
+        "body": {"type": "object", "default": {"path": "{{ path }}"}, "immutable": True, "required": True},
+    }
+    act = {"name": "act", "runner_type": "python-script", "entry_point": "act.py", "parameters": described}
+    flow = {"name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml"}
+    (pack / "actions" / "act.yaml").write_text(yaml.safe_dump(act))
+    (pack / "actions" / "flow.yaml").write_text(yaml.safe_dump(flow))
+    (pack / "actions" / "workflows" / "flow.yaml").write_text("tasks: {one: {action: depot.act}}\n")
+    (pack / "pack.yaml").write_text("ref: depot\n")
+    source = StackStormPack(pack)
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    assert project.actions["act"]["parameters"].keys() == {"path"}
+    assert source.report.mapped["workflows"] == source.report.applied["workflows"] == 1, source.report.gaps
+    named = {gap.what for gap in source.report.gaps if gap.file == "actions/act.yaml"}
+    assert {f"the default {described[name]['default']} of parameter {name}" for name in described} <= named
+
+
 def test_immutable_value_of_the_store_is_refused_where_it_is_computed_with(tmp_path: Path) -> None:
     pack = tmp_path / "depot"
     (pack / "actions" / "workflows").mkdir(parents=True)

@@ -6,7 +6,7 @@ import ast
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -47,9 +47,9 @@ from penstock_import.celery_options import (
     retry_of,
     says_nothing,
 )
-from penstock_import.celery_routes import deciding_key
+from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_setting_names import today
-from penstock_import.celery_settings import BEAT, ROUTES, CelerySettings, unread_names
+from penstock_import.celery_settings import BEAT, CelerySettings, unread_names
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import setting_of, settings_within, uses
 from penstock_import.project import Project, bounded
@@ -134,7 +134,7 @@ class CeleryProject:
                 self.report.gap(
                     name, 1, f"{name} cannot be read: {error.strerror}", "Find the file, and import again."
                 )
-        self._constants = _shared_constants(trees.values())
+        self._constants = _shared_constants(trees, self._package)
         self._config = _config_files(trees)
         self._relevant |= {name: trees[name] for name in self._config}
         for name, statement in _foreign_settings(trees, self._config, self._package):
@@ -171,7 +171,7 @@ class CeleryProject:
         settings = CelerySettings(trees, self._gap, self._unread)
         schedules = list(settings.entries(BEAT))
         self._add_tasks_of_schedules(schedules)
-        self._routes(list(settings.entries(ROUTES)))
+        self._routes(settings.routes())
         self._global_settings(self._relevant)
         self._settle_losses()
         self._tell_retried_timeouts()
@@ -365,26 +365,32 @@ class CeleryProject:
         self._gap(file, value, f"rate_limit of {theirs} counts for each worker there, and for all together here",
                   "Multiply it by the number of workers.")  # fmt: skip
 
-    def _routes(self, entries: list[tuple[str, str, ast.expr]]) -> None:
-        """Map the routes. Each task has one that decides, whose file and value the last entry of its key gives."""
-        by_key = {key: (file, node) for file, key, node in entries}
-        fitting: dict[str, list[str]] = {key: [] for key in by_key}
+    def _routes(self, maps: list[list[tuple[str, RouteKey, ast.expr]]]) -> None:
+        """Map the routes. Each task has one that decides, whose file and value the last entry of its key in its map gives."""
+        by_key = {
+            (number, key): (file, node) for number, routes in enumerate(maps) for file, key, node in routes
+        }
+        keys_of_maps = [list(dict.fromkeys(key for _, key, _ in routes)) for routes in maps]
+        fitting: dict[tuple[int, RouteKey], list[str]] = {place: [] for place in by_key}
         for name in dict.fromkeys(self._refs.values()):
-            keys = [(ref, deciding_key(by_key, ref)) for ref in self._refs_of(name)]
+            keys = [(ref, deciding_key(keys_of_maps, ref)) for ref in self._refs_of(name)]
             decided = next((key for _, key in keys if key is not None), None)
             if decided is None:
                 continue
             fitting[decided].append(name)
             if other := next((pair for pair in keys if pair[1] not in (None, decided)), None):
                 file, node = by_key[decided]
-                self._gap(file, node, f"the route of {decided} for {name}, which {other[1]} is for if its name is {other[0]}",
+                _, other_key = other[1] or decided
+                self._gap(file, node, f"the route of {decided[1]} for {name}, which {other_key} is for if its name is {other[0]}",
                           "The first one is imported: see by which name the application imports it.")  # fmt: skip
-        for key, (file, node) in by_key.items():
-            self._route(file, key, node, fitting[key])
-        for file, key, node in entries:
-            if by_key[key] != (file, node):
-                self._gap(file, node, f"the route of {key}, which stands again at {by_key[key][0]}:"
-                          f"{by_key[key][1].lineno}", "The later one is imported: see which one counts.")  # fmt: skip
+        for place, (file, node) in by_key.items():
+            self._route(file, str(place[1]), node, fitting[place])
+        for number, routes in enumerate(maps):
+            for file, key, node in routes:
+                last_file, last = by_key[number, key]
+                if (last_file, last) != (file, node):
+                    self._gap(file, node, f"the route of {key}, which stands again at {last_file}:{last.lineno}",
+                              "The later one is imported: see which one counts.")  # fmt: skip
 
     def _route(self, file: str, key: str, node: ast.expr, fitting: list[str]) -> None:
         self.report.found["routes"] += 1
@@ -393,7 +399,7 @@ class CeleryProject:
         except NotLiteral:
             value = None
         queue = value.get("queue") if isinstance(value, dict) else value
-        if not isinstance(queue, str) or not fitting:
+        if not isinstance(queue, str) or not queue or not fitting:
             self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
             return
         previous = len(self.report.gaps)
@@ -849,11 +855,12 @@ def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Cal
     )
 
 
-def _shared_constants(trees: Iterable[ast.Module]) -> dict[str, ast.expr]:
-    """Return the constants of all files. A name that two files give different values has none here."""
+def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str, ast.expr]:
+    """Return the constants of all files. A name that two files give different values has none here, nor has one that a
+    file imports from another package."""
     shared: dict[str, ast.expr] = {}
-    ambiguous: set[str] = set()
-    for tree in trees:
+    ambiguous = set(_names_of_other_packages(trees, package))
+    for tree in trees.values():
         own = _constants(tree) | _class_constants(tree)
         ambiguous |= _assigned_names(tree) - own.keys()
         ambiguous |= {
@@ -915,11 +922,45 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
         for node in tree.body
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
     }
+    bindings = Counter(_bound_names(tree))
     return {
         name: supplied[0]
         for name, supplied in values.items()
-        if name in top and len(supplied) == 1 and isinstance(supplied[0], ast.Constant | ast.Call | ast.BinOp)
+        if name in top
+        and bindings[name] == 1
+        and len(supplied) == 1
+        and isinstance(supplied[0], ast.Constant | ast.Call | ast.BinOp)
     }
+
+
+def _bound_names(tree: ast.Module) -> Iterator[str]:
+    """Yield a name for each place of a module that gives it a value, in any scope."""
+    for node in walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
+            yield node.name or ""
+
+
+def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> Iterator[str]:
+    """Yield each name that a file imports from a module that is in no file. No constant of the sources is meant by it."""
+    modules = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in trees}
+    modules |= {f"{package}{module}" for module in modules} | {package.rstrip(".")}
+    for file, tree in trees.items():
+        for node in walk(tree):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            path = absolute_path(file, node)
+            is_own = any(
+                path == module or path.endswith(f".{module}") or module.endswith(f".{path}")
+                for module in modules
+            )
+            if path and not is_own:
+                yield from (alias.asname or alias.name for alias in node.names)
 
 
 def _config_files(trees: Mapping[str, ast.Module]) -> set[str]:

@@ -40,12 +40,14 @@ class Canvas:
 
     def _part(self, node: ast.expr, previous: _Step | None) -> _Step:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            _refuse_single_groups([node.left, node.right])
             first = self._part(node.left, previous)
             if _is_group(node.left):
                 raise NotMapped("a group in front of a task, which becomes a chord")
             return self._part(node.right, first)
         if isinstance(node, ast.Call) and called(node) == "chain" and not node.keywords:
             parts = _list_of(node.args)
+            _refuse_single_groups(parts)
             for number, part in enumerate(parts):
                 if _is_group(part) and number < len(parts) - 1:
                     raise NotMapped("a group in front of a task, which becomes a chord")
@@ -72,6 +74,8 @@ class Canvas:
     def _group(self, parts: list[ast.expr], previous: _Step | None) -> _Step:
         if not parts:
             raise NotMapped("an empty group")
+        if any(_is_group(part) for part in parts):
+            raise NotMapped("a group within a group, of which Celery makes one, in an order of its own")
         steps = [self._part(part, previous) for part in parts]
         ends = [end for step in steps for end in step.ends]
         return _Step(ends, f"[{', '.join(step.value for step in steps)}]")
@@ -151,6 +155,13 @@ def _whole(text: str) -> str:
 
 def _is_group(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and called(node) == "group"
+
+
+def _refuse_single_groups(parts: list[ast.expr]) -> None:
+    """Raise NotMapped for a group of one task in a chain. Celery runs the task itself, and its result is no list."""
+    for part in parts:
+        if isinstance(part, ast.Call) and _is_group(part) and len(_list_of(part.args)) == 1:
+            raise NotMapped("a group of one task in a chain, which Celery replaces by the task")
 
 
 def _list_of(args: list[ast.expr]) -> list[ast.expr]:

@@ -7,6 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock_import.celery_calls import called, walk
+from penstock_import.celery_routes import (
+    RouteKey,
+    has_compiled_key,
+    is_list_of_pairs,
+    route_key,
+    route_maps,
+)
 from penstock_import.celery_setting_names import NAMES_OF_MAPPED, is_read
 
 BEAT = frozenset({"beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE"})
@@ -33,6 +40,45 @@ class CelerySettings:
         self._dicts = {
             name for tree in trees.values() for name, value, _ in _given(tree) if isinstance(value, ast.Dict)
         }
+        self._listed: set[int] = set()
+        """The value of `task_routes` that is read as a list of maps."""
+
+    def routes(self) -> list[list[tuple[str, RouteKey, ast.expr]]]:
+        """Return the maps of `task_routes` in the order in which Celery asks them: file, key and route of each entry."""
+        places = [
+            (file, value)
+            for file, tree in self._trees.items()
+            for name, value, whole in _given(tree)
+            if name in ROUTES - self._unread and id(value) not in _replaced(tree)
+            if not whole or isinstance(value, ast.List | ast.Tuple) or _is_filled(value)
+        ]
+        is_alone = len(places) == 1 and not self._touched_settings() & ROUTES
+        for file, value in places if is_alone else ():
+            if isinstance(value, ast.List | ast.Tuple) or has_compiled_key(value):
+                maps = route_maps(value, self._value_of)
+                if maps is not None:
+                    self._listed.add(id(value))
+                    self.taken.add(id(value))
+                    return [[(file, key, node) for key, node in routes.items()] for routes in maps]
+        return [[(file, route_key(key), node) for file, key, node in self.entries(ROUTES)]]
+
+    def _value_of(self, name: str) -> ast.expr | None:
+        """Return the value of a name that one statement assigns, at the top of a module, and that nothing changes."""
+        values = [value for tree in self._trees.values() for key, value, _ in _given(tree) if key == name]
+        at_top = [
+            part.value
+            for tree in self._trees.values()
+            for part in tree.body
+            if isinstance(part, ast.Assign | ast.AnnAssign)
+        ]
+        is_changed = name in self._touched_settings()
+        return values[0] if len(values) == 1 and values[0] in at_top and not is_changed else None
+
+    def _touched_settings(self) -> set[str]:
+        """Return the names of which a statement gives, takes out or changes an item."""
+        trees = self._trees.values()
+        items = {item.setting for tree in trees for item in _items(tree)}
+        return items | {change.setting for tree in trees for change in _changes(tree)}
 
     def entries(self, settings: frozenset[str]) -> Iterator[tuple[str, str, ast.expr]]:
         """Yield the file, key and value of each entry of these settings, including entries of the dicts that they are
@@ -86,7 +132,7 @@ class CelerySettings:
                 if name in names and id(value) in replaced:
                     self._tell(file, value, f"{name}, which line {replaced[id(value)]} gives again",
                                "Only the later one counts, and is imported: take this one out.")  # fmt: skip
-                elif name in names and id(value) not in items:
+                elif name in names and id(value) not in items and id(value) not in self._listed:
                     self._name_left_of(file, name, value, whole)
                 if name in BEAT - names and whole and isinstance(value, ast.Dict):
                     self.unmapped += len(value.keys)
@@ -139,7 +185,10 @@ class CelerySettings:
         by_hand = _BY_CODE if name not in ROUTES else "Write `route` of the actions that are meant."
         if not whole or not isinstance(value, ast.Dict):
             parts = _parts(value)
-            if not whole or parts is None or not parts <= self._dicts:
+            if name in ROUTES and is_list_of_pairs(value):
+                self._tell(file, value, f"{name} is a list of pairs, which Celery refuses: {ast.unparse(value)}",
+                           "Celery takes it within another list: correct it, and import again.")  # fmt: skip
+            elif not whole or parts is None or not parts <= self._dicts:
                 self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
             return
         for key, item in zip(value.keys, value.values, strict=True):

@@ -237,6 +237,20 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                 base = target.value if isinstance(target, ast.Subscript) else target
                 if name is not None:
                     yield Use(node, f"the setting {ast.unparse(target)}", advice_of(name))
+                elif isinstance(target, ast.Subscript) and _is_telling(getattr(target.slice, "value", None)):
+                    # a dict under another name, which may be the configuration
+                    yield Use(
+                        node,
+                        f"the setting {ast.unparse(target)}",
+                        advice_of(str(getattr(target.slice, "value", ""))),
+                    )
+                elif isinstance(target, ast.Subscript) and _is_configuration(target.value):
+                    text = f"the setting {ast.unparse(target)}, whose name is computed"
+                    yield Use(
+                        node,
+                        text,
+                        "See which settings it gives, and write them of the actions that are meant.",
+                    )
                 elif isinstance(base, ast.Name) and is_setting(base.id, plain=is_config):
                     yield Use(node, f"the setting {ast.unparse(target)}", advice_of(base.id))
         elif isinstance(node, ast.Call):
@@ -255,6 +269,9 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                         for key, value in zip(argument.keys, argument.values, strict=True):
                             text = str(key.value) if isinstance(key, ast.Constant) else "**"
                             yield Use(value, f"the setting {text}", advice_of(text))
+            if called(node) == "setattr" and len(node.args) == 3 and _is_configuration(node.args[0]):
+                text = f"{ast.unparse(node)}, which sets a setting"
+                yield Use(node, text, advice_of(str(getattr(node.args[1], "value", ""))))
             if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
                 yield from _of_change(node, node.func.value, is_config)
         elif isinstance(node, ast.Delete):
@@ -304,6 +321,11 @@ def _of_tasks(tree: ast.Module, tasks: Collection[str]) -> Iterator[Use]:
 
 def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _is_configuration(node: ast.expr) -> bool:
+    """Return whether an expression is the configuration of an application."""
+    return ast.unparse(node).endswith("conf")
 
 
 def _is_option(name: str) -> bool:

@@ -1,16 +1,23 @@
-"""The parts of YAQL expressions that have no value in StackStorm for some inputs, and have one here."""
+"""The parts of expressions that have no value in StackStorm for some inputs, and have one here."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 
+from jinja2 import Environment, nodes
+from jinja2.exceptions import TemplateSyntaxError
+
 from penstock_import import yaql_parser as tree
 
-_BLOCK = re.compile(r"<%(.*?)%>", re.DOTALL)
+_BLOCK = re.compile(r"<%(.*?)%>|\{\{(.*?)\}\}", re.DOTALL)
+_JINJA = Environment()
 LOOSE: Mapping[str, str] = {
     "in": "`in` with a mapping, which fails in StackStorm and asks for a key here",
     "+": "a sum with a truth value, which fails in StackStorm and counts 1 or 0 here",
+    "<": "a comparison with a truth value, which fails in StackStorm and counts 1 or 0 here",
+    "get": "`get` of a list or a text, which fails in StackStorm and is null or the default here",
+    "default": "`default` behind a member of what may be missing, which fails in StackStorm and is the default here",
     "index": "an index of a text, which fails in StackStorm and gives a letter here",
     "member": "a member of a list, which is the list of all of them in StackStorm, and fails here unless a list is certain",
 }
@@ -21,12 +28,27 @@ def loose_parts(text: str) -> Iterator[tuple[str, int]]:
     """Yield the kind of each such part of the expressions in a file, with its line."""
     for block in _BLOCK.finditer(text):
         try:
-            node = tree.parse(block[1])
-        except tree.YaqlSyntaxError:
+            kinds = _jinja_kinds(block[2]) if block[1] is None else _kinds(tree.parse(block[1]))
+            line = text.count("\n", 0, block.start()) + 1
+            for kind in sorted(set(kinds)):
+                yield kind, line
+        except (tree.YaqlSyntaxError, TemplateSyntaxError):
             continue
-        line = text.count("\n", 0, block.start()) + 1
-        for kind in sorted(set(_kinds(node))):
-            yield kind, line
+
+
+def _jinja_kinds(text: str) -> Iterator[str]:
+    for node in _JINJA.parse("{{" + text + "}}").find_all(nodes.Filter):
+        if node.name in ("default", "d") and _depth(node.node) > 1:
+            yield "default"
+
+
+def _depth(node: nodes.Node | None) -> int:
+    """Return the number of members behind the name or the call that an expression begins with."""
+    depth = 0
+    while isinstance(node, nodes.Getattr | nodes.Getitem):
+        depth += 1
+        node = node.node
+    return depth
 
 
 def _kinds(node: tree.Expr) -> Iterator[str]:
@@ -37,6 +59,12 @@ def _kinds(node: tree.Expr) -> Iterator[str]:
             first
         ) and not _is_text(second):
             yield "+"
+        case tree.Binary("<" | ">" | "<=" | ">=", first, second) if not _is_text(first) and not _is_text(
+            second
+        ):
+            yield "<"
+        case tree.Binary("." | "?.", first, tree.Call("get")) if first != tree.Call("ctx"):
+            yield "get"
         case tree.Index():
             yield "index"
         case tree.Binary("." | "?.", first, tree.Word()) if not isinstance(first, tree.Call | tree.Variable):

@@ -39,6 +39,8 @@ _NOT_SUCCEEDED = "not succeeded() and not cancelled()"
 """The condition for any other end. A task that is cancelled cancels its workflow there, and nothing comes after it."""
 _PART_OF_ANSWER = re.compile(r"second=Word\(name='response'\)\), second=Word\(")
 """`.response.x` in the text of a parsed condition."""
+_OF_TASK = re.compile(r"\btasks\b(?:\.(\w+)|\[\"([^\"]+)\"\])?")
+"""A task in an expression here, or what may be one."""
 _MAPPINGS = ("", "dict")
 """The types of expressions with values that may be mappings."""
 _TIMED = frozenset(
@@ -76,6 +78,9 @@ class Orquesta:
         self._input_names: set[str] = set()
         self._failure_keepers: set[str] = set()
         self._output_text = ""
+        self._failed_output: str | None = None
+        """The expression for the output of a workflow that goes to `fail`; None without an output, or where a task cannot read
+        it."""
         self._reads: dict[str, set[str]] = {}
         self._start_mappings: set[str] = set()
         """Variables that may be mappings as the workflow starts."""
@@ -107,10 +112,11 @@ class Orquesta:
         graph = self._graph()
         self._keep_failures(graph)
         body["tasks"] = {name: self._task(name, task, graph) for name, task in self._tasks.items()}
+        if output is not None:
+            body["output"] = self._output(output, graph)
         self._add_fail(body["tasks"])
         self._tell_differences(graph)
         if output is not None:
-            body["output"] = self._output(output)
             if self._surroundings.note_output is not None and self._may_fail():
                 self._surroundings.note_output(output.line)
             self._tell_failed_output(self._reads.get("", ()))
@@ -225,7 +231,7 @@ class Orquesta:
     def _has_other(self, name: str, ours: str) -> bool:
         return any(variable_name(other) == ours for other in self._variables if other != name)
 
-    def _output(self, node: Node) -> dict[str, Any]:
+    def _output(self, node: Node, graph: Graph) -> dict[str, Any]:
         output: dict[str, Any] = {}
         inlined: dict[str, Ours] = {}
         for name, child, line in self._pairs(node):
@@ -243,7 +249,35 @@ class Orquesta:
                 )
                 output[name] = None
             self._reads.setdefault("", set()).update(names.read)
+        expressions = {literal(name).text: ours.text for name, ours in inlined.items()}
+        tasks = {match[1] or match[2] for text in expressions.values() for match in _OF_TASK.finditer(text)}
+        if expressions and len(inlined) == len(output) and self._have_results_as_it_fails(tasks, graph):
+            self._failed_output = f"{{{', '.join(f'{name}: {text}' for name, text in expressions.items())}}}"
         return output
+
+    def _have_results_as_it_fails(self, tasks: Collection[str | None], graph: Graph) -> bool:
+        """Return whether these tasks have completed wherever the workflow goes to `fail`."""
+        for name, task in self._tasks.items():
+            for step in (task.get("next") or Node(1)).parts():
+                do, when = step.get("do"), step.get("when")
+                if "fail" not in _names_of(do.peek() if do is not None else None):
+                    continue
+                outcome = guard_of(when.peek() if when is not None else None).outcome
+                if not all(self._has_result(read, name, outcome, graph) for read in tasks):
+                    return False
+        keepers = self._failure_keepers  # a failure of one that nothing handles goes to `fail`, too
+        return all(self._has_result(read, name, FAILURE, graph) for name in keepers for read in tasks)
+
+    def _has_result(self, read: str | None, name: str, outcome: str, graph: Graph) -> bool:
+        """Return whether a task has a result where a transition of `name` with this outcome is taken."""
+        if read not in self._tasks:
+            return False
+        if read == name:
+            return outcome == SUCCESS or read in self._failure_keepers
+        ways = graph.ways(name)
+        comes_before = ways is not None and all(any(task == read for task, _ in way) for way in ways)
+        has_succeeded = all(edge.guard.outcome == SUCCESS for edge in graph.out_of(read))
+        return comes_before and (has_succeeded or read in self._failure_keepers)
 
     # -- tasks ----------------------------------------------------------------------------------------------------
 
@@ -609,7 +643,10 @@ class Orquesta:
         if "handled" in targets and "handled" not in tasks:
             tasks["handled"] = {"action": "noop"}
         if "fail" in targets and "fail" not in tasks:
-            tasks["fail"] = {"action": "fail", "input": {"message": "the workflow says fail"}}
+            message = "the workflow says fail"
+            if self._failed_output is not None:
+                message += f"; its output: {{{{ {self._failed_output} | tojson }}}}"
+            tasks["fail"] = {"action": "fail", "input": {"message": message}}
 
     # -- order ----------------------------------------------------------------------------------------------------
 
@@ -722,6 +759,8 @@ class Orquesta:
                 ends_failed = is_explicit and all(target == "continue" for target in targets)
                 if "fail" not in targets and (not ends_failed or self._known[name].ref == "noop"):
                     continue
+                if "fail" in targets and self._failed_output is not None:
+                    continue  # the error of the workflow has its output
                 fails = (
                     "fails the workflow"
                     if "fail" in targets

@@ -55,8 +55,8 @@ def parameter(
 
     In StackStorm one that is required and has a default may be left out, and one that is not required may be null. A
     parameter that is immutable always has its default. A workflow requires one with a default that is not mapped,
-    so that nothing runs with another value. With `is_payload` the schema is that of a trigger: StackStorm adds no
-    default to a payload."""
+    so that nothing runs with another value. An action does not require it, as its function is to be written then. With
+    `is_payload` the schema is that of a trigger: StackStorm adds no default to a payload."""
     schema: dict[str, Any] = {}
     for key, child in source.items():
         value = child.peek()
@@ -76,7 +76,9 @@ def parameter(
     _settle_type(name, source, schema, tell)
     if name != "cmd" or name not in of_runner:  # a command line is a template, which the function renders
         is_mapped = _settle_default(name, source, schema, tell)
-        is_required = is_required or (is_of_workflow and not is_mapped)
+        is_required = (is_required and is_mapped) or (is_of_workflow and not is_mapped)
+        if not is_mapped and not is_of_workflow and is_immutable(source):
+            return None
     if is_required and "default" not in schema:
         schema["required"] = True
     elif not (is_required and is_payload) and not (is_of_workflow and is_filled_secret(schema)):
@@ -90,7 +92,7 @@ def parameter(
             "An object that lacks the field stays without it here: give it in the action.",
         )
     immutable = source.get("immutable")
-    if immutable is not None and immutable.peek() is True:
+    if immutable is not None and is_immutable(source):
         if "default" in schema:
             schema["const"] = schema["default"]
         elif name in of_runner:
@@ -102,6 +104,12 @@ def parameter(
                 "Take it out, or give it a value.",
             )
     return schema
+
+
+def is_immutable(source: Node) -> bool:
+    """Return whether no caller may give a parameter."""
+    immutable = source.get("immutable")
+    return immutable is not None and immutable.peek() is True
 
 
 def is_filled_secret(schema: dict[str, Any]) -> bool:

@@ -49,6 +49,12 @@ _NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
 _OF_STORE = re.compile(r"\{\{\s*((?:st2kv\.system|config_context)(?:\.\w+)+)\s*(?:\|\s*decrypt_kv\s*)?\}\}")
+_STANDARD_TYPES: tuple[dict[str, Any], ...] = (
+    {"ref": "standard"},
+    {"ref": "standard", "parameters": {}},
+    {"ref": "standard", "parameters": None},
+)
+"""The types of a rule that fires each time it matches."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _OF_RULE_ALONE = frozenset({"tags"})
 """Keys of a rule that say nothing of when it fires, and of what it does then."""
@@ -84,6 +90,8 @@ class StackStormPack:
         """By the name of an action that returns its failure: the name of the action that it runs."""
         self._fixed: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its immutable parameters, with the key of the store that is their default."""
+        self._stored: dict[str, dict[str, str]] = {}
+        """By the ref of a workflow here: its other parameters with a key of the store as their default."""
         self._computed: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its parameters with a computed default, with the template of the variable."""
         self._loose: set[str] = set()
@@ -339,6 +347,9 @@ class StackStormPack:
             elif runner in _WORKFLOWS and (key := _fixed_key(child)) is not None:
                 child.drop()
                 self._fixed.setdefault(ref, {})[name] = key
+            elif runner in _WORKFLOWS and (key := _stored_default(child)) is not None:
+                self._stored.setdefault(ref, {})[name] = key
+                schema[name] = parameter(name, child, tell, is_of_workflow=True) or {}
             elif child.is_mapping or child.peek() is None:
                 if not child.is_mapping:
                     child.drop()
@@ -521,8 +532,7 @@ class StackStormPack:
             self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
             return
         self._tell_environment(entry)
-        if runner == "orquesta":
-            self._tell_loose(entry, path.read_text())
+        self._tell_loose(entry, path.read_text())
         tell = self._tell(entry)
         action_of = lambda ref, line: self._known(ref, entry, line)  # noqa: E731
         surroundings = Surroundings(
@@ -554,7 +564,17 @@ class StackStormPack:
             body["description"] = description
         self.project.workflows[name] = body
         for task in body["tasks"].values():
+            self._add_stored(entry, task.get("workflow", ""), task, "input")
             self._given.append((task.get("action", ""), task.get("input")))
+
+    def _add_stored(self, file: str, ref: str, caller: dict[str, Any], key: str) -> None:
+        """Give a workflow the defaults that the store has for parameters which the caller leaves out."""
+        supplied = caller.get(key, {})
+        for name, stored in self._stored.get(ref, {}).items() if isinstance(supplied, dict) else ():
+            if name not in supplied:
+                plain = stored if stored.startswith(OF_CONFIGURATION) else stored.removeprefix("system.")
+                supplied[name] = f"{{{{ secrets.{self._key(file, plain)} }}}}"
+                caller[key] = supplied
 
     def _tell_loose(self, file: str, text: str) -> None:
         """Name each kind of expression that may have a value on one side only, once."""
@@ -640,8 +660,8 @@ class StackStormPack:
             file,
             line,
             f"the output of the workflow {name}, which StackStorm gives of a failed one, too",
-            "A workflow that failed has an error here and no output: have what reads it look at the error, or have the tasks "
-            "hand the values on.",
+            "A workflow that failed has an error here and no output. After a transition to `fail`, the message of the error ends "
+            "with the output as JSON. After another failure, have the tasks hand the values on.",
         )
 
     def _route(self, file: str, line: int, route: str) -> None:
@@ -719,10 +739,11 @@ class StackStormPack:
     def _rule(self, file: str, node: Node) -> None:
         name = _name(node.text("name"))
         self._tell_environment(file)
+        self._tell_loose(file, (self._folder / file).read_text())
         rule: dict[str, Any] = {}
         description = node.text("description")
         kind = node.get("type")
-        if kind is not None and kind.peek() in ({"ref": "standard"}, {"ref": "standard", "parameters": {}}):
+        if kind is not None and kind.peek() in _STANDARD_TYPES:
             kind.drop()
         if (context := node.get("context")) is not None and context.value():
             self._tell_apart(
@@ -770,6 +791,7 @@ class StackStormPack:
             rule["trigger"] = self._event(theirs, file, trigger)
             rule |= self._when(file, node, root)
         rule |= self._params(file, action, target_action, root)
+        self._add_stored(file, target_action.ref, rule, "params")
         if (parameters := trigger.get("parameters")) is not None and not timer and parameters.peek():
             parameters.drop()
         if parameters is not None and not timer and parameters.peek() and theirs != "core.st2.webhook":
@@ -923,8 +945,20 @@ class StackStormPack:
 def _fixed_key(parameter: Node) -> str | None:
     """Return the scope and key of the store of which an immutable text has its value; None for another parameter."""
     about = parameter.peek() if parameter.is_mapping else {}
+    return _key_of_text(about) if about.get("immutable") is True else None
+
+
+def _stored_default(parameter: Node) -> str | None:
+    """Return the scope and key of the store that a text has as its default, which a caller may replace; None for another
+    parameter."""
+    about = parameter.peek() if parameter.is_mapping else {}
+    return _key_of_text(about) if about.get("immutable") is not True else None
+
+
+def _key_of_text(about: Mapping[str, Any]) -> str | None:
+    """Return the scope and key of the store that is the default of a text of which nothing more is checked."""
     match = _OF_STORE.fullmatch(str(about.get("default")).strip())
-    if match is None or about.get("immutable") is not True or about.get("type", "string") != "string":
+    if match is None or about.get("type", "string") != "string":
         return None
     allowed_keys = {"type", "description", "default", "immutable", "required", "secret", "position"}
     return match[1].removeprefix("st2kv.") if about.keys() <= allowed_keys else None
