@@ -344,8 +344,9 @@ class Plain:
             late = self.world.delay(f"deadline {self._deadlines} of {name}")
             deadline = self.world.absences.told_at(max(deadline, self._begin() + SOON) + late)
             timeout = max(deadline - time.monotonic(), 2 * told_after)
-        with suppress(TimeoutError):
-            return await asyncio.wait_for(waits, timeout)
+        with suppress(TimeoutError):  # `wait_for` would take another turn to end once it is cancelled
+            async with asyncio.timeout(timeout):
+                return await waits
         raise StepTimedOut("", name=name)
 
     def send(self, name: str, value: Any) -> None:

@@ -74,3 +74,13 @@ def test_run_asks_again_after_a_failure_that_cancelled_its_question() -> None:
     for instant in (after.began - 100, after.began + 0.05):
         played = check(program, request=EndRequest(round(instant, 6)))
         assert [call.place for call in played.world.undone] == ["0.0"]
+
+
+def test_first_branch_that_a_request_ends_decides() -> None:
+    """Both branches end in the turn in which they are cancelled. The error of the first one is that of the function."""
+    refuses = s.Try("refuse", s.Signal("stop", timeout=3), s.Block())
+    both = s.Branches("gather", (refuses, s.Sleep(2)))
+    program = Program(s.Block((s.Undo(), s.Try("stay", both, s.Step()))))
+    played = check(program, request=EndRequest(1000.0))
+    assert played.outcome == ("cancelled",)
+    assert [call.place for call in played.world.undone] == ["0.0"]
