@@ -9,7 +9,8 @@ from itertools import pairwise, product
 
 from hypothesis import reject
 
-from tests.durable_programs.end_requests import EndPoint, EndRequest
+from tests.durable_programs.absences import Absences
+from tests.durable_programs.end_requests import EndPoint, EndRequest, RequestedEnd
 from tests.durable_programs.kit_run import NEVER_LATE, SETTLED, KitPlay, play_in_kit
 from tests.durable_programs.plain import NEVER, Holds
 from tests.durable_programs.plain_play import Play, play
@@ -20,6 +21,10 @@ ORDERS = 100
 """Of what happens at once: that many are tried before a run is wrong."""
 FEW_ORDERS = 12
 """Orders that are tried with a request before and after each of the turns near it."""
+
+
+LATER = 1e-5
+"""Seconds by which a call that was cancelled would have ended later than it says."""
 
 
 class Disagreement(AssertionError):
@@ -124,18 +129,15 @@ def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], fl
     holds = [begun_again(played.world)]
     if end is not None and played.run.crashed_at:
         holds.append(begun_again(played.world, lost=True))
-    for spans, begins in product(absences, holds):
-        known = partial(play, program, absences=spans, holds=begins, lingered=lingering(played.world))
-        if any(
-            not differences(played, as_played(requested=end))
-            for as_played in _orders(known, taken, anew, count=ORDERS)
-        ):
-            return True
-        if end is not None and end.at_turn:
-            for as_played in _orders(known, taken, anew, count=FEW_ORDERS):
-                ticks: list[float] = []
-                as_played(requested=end.later(), ticks=ticks)
-                if any(not differences(played, as_played(requested=near)) for near in end.between(ticks)):
+    tries = [(ORDERS, False)]
+    if end is not None and end.at_turn:  # most likely another turn explains it
+        tries = [(0, False), (0, True), (ORDERS, False), (FEW_ORDERS, True)]
+    for count, at_turns in tries:
+        for spans, begins in product(absences, holds):
+            known = partial(play, program, absences=spans, holds=begins, lingered=lingering(played.world))
+            for as_played in _orders(known, taken, anew, count=count):
+                plays = _asked(as_played, end, spans, at_turns=at_turns)
+                if any(not differences(played, plain) for plain in plays):
                     return True
     return False
 
@@ -149,6 +151,19 @@ def _orders(
     for order in range(count):
         for known in (*taken, None):
             yield partial(as_played, seed=order, durations=known, shuffled=True)
+
+
+def _asked(
+    as_played: Callable[..., Play], end: RequestedEnd | None, absences: Absences, *, at_turns: bool
+) -> Iterator[Play]:
+    """Yield the play that is asked to end at the instant of the run; `at_turns`: before and after each of the turns near it."""
+    if end is None or not at_turns:
+        yield as_played(requested=end)
+        return
+    ticks: list[float] = []
+    as_played(requested=end.later(), ticks=ticks)
+    for near in end.between(ticks, absences):
+        yield as_played(requested=near)
 
 
 def at_once(program: Program, plain: Play) -> bool:
@@ -166,6 +181,10 @@ def by_itself(played: KitPlay) -> list[str]:
     wrong = list(played.world.wrong)
     if played.outcome[0] == "broken":
         wrong.append(f"the run is {played.outcome}")
+    if not played.is_cut:  # what a run waits for ends by itself as long as it has time to clean up
+        wrong += [
+            f"{call.place} ended after {call.lingered}" for call in played.world.calls if call.is_cut_short
+        ]
     if played.outcome[0] != "stuck" and not played.is_cut:
         wrong += [f"{key} goes on" for key, child in played.run.memory.children.items() if not child.ended]
     return wrong
@@ -233,17 +252,22 @@ def durations(world: World, *, anew: bool = False) -> dict[tuple[str, int], floa
     attempt after a failure begins them anew."""
     taken: dict[tuple[str, int], float] = {}
     began: dict[str, float] = {}
+    last: dict[str, Call] = {}
     for call in (*world.calls, *world.undone):
         begin = began.setdefault(call.place, call.began)
+        last[call.place] = call
         if call.cut or (call.cancelled and anew):
             del began[call.place]
         if call.recorded and call.ended is not None:
             number = sum(1 for place, _ in taken if place == call.place)
             taken[call.place, number] = call.ended - begin
             del began[call.place]
-    for place in began:  # what was never recorded was cancelled before it could end
+    for place, begin in began.items():  # what was never recorded was cancelled before it could end
         number = sum(1 for other, _ in taken if other == place)
-        taken[place, number] = NEVER
+        call = last[place]
+        # After a failure a plain play begins a new step at the instant of the failure, before the next attempt.
+        early = call.failures and call not in world.undone
+        taken[place, number] = NEVER if early else call.began + call.duration - begin + LATER
     return taken
 
 

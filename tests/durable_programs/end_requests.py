@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
+from tests.durable_programs.absences import MOMENT, Absences
 from tests.durable_programs.statements import DAY
 
 APART = 1e-3
@@ -99,16 +100,29 @@ class RequestedEnd:
     ends_as: Status = "cancelled"
     before_failure: bool = False
     """An attempt that fails in the same turn fails after the request."""
+    told: float | None = None
+    """The instant at which the request is told, where a plain play does earlier than the run what was over before a late attempt
+    began. None: the request is told like all else that comes at its instant."""
 
     def later(self) -> RequestedEnd:
         """Return the same end after all that happens at its instant."""
         return replace(self, instant=self.instant + NEAR)
 
-    def between(self, ticks: Sequence[float]) -> Iterator[RequestedEnd]:
+    def between(self, ticks: Sequence[float], absences: Absences) -> Iterator[RequestedEnd]:
         """Yield the same end, requested before and after each of the turns of a plain play that are near."""
-        begin = self.instant - 2 * TURN
-        near = sorted({tick for tick in ticks if begin < tick < self.instant + NEAR})[:MOST_NEAR]
-        for before, after in pairwise([begin, *near, self.instant + NEAR]):
-            near_end = replace(self, instant=(before + after) / 2)
+        for instant in self._near(ticks, self.instant - 2 * TURN, self.instant + NEAR):
+            near_end = replace(self, instant=instant)
             yield near_end
             yield replace(near_end, before_failure=True)
+        for _, end in absences.spans:
+            if abs(self.instant - end) < NEAR:
+                for told in self._near(ticks, end - MOMENT, end):
+                    yield replace(self, told=told)
+                    yield replace(self, told=told, before_failure=True)
+
+    def _near(self, ticks: Sequence[float], begin: float, end: float) -> Iterator[float]:
+        """Yield an instant right after each of the turns between these instants."""
+        near = sorted({tick for tick in ticks if begin < tick < end})[:MOST_NEAR]
+        return (
+            min((before + after) / 2, before + NEAR / 2) for before, after in pairwise([begin, *near, end])
+        )

@@ -166,6 +166,53 @@ def clean_up_for_ever(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Attempt, "_within_grace", lambda attempt, core, ends_as: nullcontext())
 
 
+def cancel_what_undoes_a_function(patch: pytest.MonkeyPatch) -> None:
+    """The end that is requested while a failed function is undone cancels what undoes it."""
+    run = Deliveries.run
+
+    async def run_until(deliveries: Deliveries, root: asyncio.Task[Any], until: Callable[[], bool]) -> None:
+        task = getattr(until, "__self__", None)
+        await run(deliveries, task if isinstance(task, asyncio.Task) else root, until)
+
+    patch.setattr(Deliveries, "run", run_until)
+
+
+def finish_steps_although_the_end_is_requested(patch: pytest.MonkeyPatch) -> None:
+    """A step that hangs is waited for where the end is requested after a failure, and nothing is undone."""
+
+    async def finish_running(calls: OpenCalls) -> None:
+        calls.closing = True
+        running = [call.task for call in calls._open if call.calling and call.task is not None]
+        if running:
+            await asyncio.wait(running)
+
+    patch.setattr(OpenCalls, "finish_running", finish_running)
+
+
+def go_on_before_a_cancelled_step_has_ended(patch: pytest.MonkeyPatch) -> None:
+    """A branch that is cancelled goes on while the function of its step still ends."""
+    end_of = OpenCalls._end_of
+
+    async def end_at_once(calls: OpenCalls, call: Call) -> None:
+        if call.task is not None and call.number is None and call.answer is None:
+            calls._give_up(call)
+        await end_of(calls, call)
+
+    patch.setattr(OpenCalls, "_end_of", end_at_once)
+
+
+def end_a_cancelled_step_that_goes_on(patch: pytest.MonkeyPatch) -> None:
+    """A step that goes on for a moment after its cancellation is cancelled once more."""
+    end_of = OpenCalls._end_of
+
+    async def end_at_once(calls: OpenCalls, call: Call) -> None:
+        if call.task is not None:
+            calls._outside.call_later(0.1, call.task.cancel)
+        await end_of(calls, call)
+
+    patch.setattr(OpenCalls, "_end_of", end_at_once)
+
+
 FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     number_branches_when_they_ask,
     name_undos_by_function,
@@ -180,4 +227,8 @@ FAULTS_OF_ENDS: list[Callable[[pytest.MonkeyPatch], None]] = [
     try_again_what_is_asked_to_end,
     tell_every_end_as_cancelled,
     clean_up_for_ever,
+    cancel_what_undoes_a_function,
+    finish_steps_although_the_end_is_requested,
+    go_on_before_a_cancelled_step_has_ended,
+    end_a_cancelled_step_that_goes_on,
 ]

@@ -98,6 +98,8 @@ class VirtualMemory(Memory):
         if self.failed_at is not None:
             self.now = BEGIN + timedelta(seconds=self.failed_at + PAUSE)
         self.failed_at = None
+        if self.run.end is not None:
+            self.run.tell_end()
         self.world.failures, self.world.resumed = self.failures, time.monotonic()
 
     def arrive(self) -> None:
@@ -161,6 +163,9 @@ class CrashedRun(DurableRun):
         """Turns of the loop until the end is requested."""
         self.over = False
         """The end was requested once more."""
+        self.told_at = 0.0
+        """When the requested end is told."""
+        self._once_more: asyncio.TimerHandle | None = None
         self.commit_times: list[float] = []
         self.pauses: list[tuple[float, float]] = []
         """When each attempt failed that was tried again, and when the next one began."""
@@ -212,9 +217,9 @@ class CrashedRun(DurableRun):
         """Request the end of the run, as the store does, and tell its attempt, as a worker does."""
         assert self.request is not None, "a request that is due"
         self.turns_left = None
-        instant, again, ends_as = self.request.instant, self.request.again, self.request.ends_as
+        instant, ends_as = self.request.instant, self.request.ends_as
         at = time.monotonic() if instant is None else instant
-        self.end = RequestedEnd(at, instant is None, again, ends_as)
+        self.end = RequestedEnd(at, instant is None, self.request.again, ends_as)
         self.world.requested_at = at
         self.memory.ends_as, self.memory.cancelled_at = ends_as, None
         attempt, task = self.memory.current, self._task
@@ -227,8 +232,17 @@ class CrashedRun(DurableRun):
         ):
             attempt.asked = True
             task.cancel()
-        if again is not None:
-            asyncio.get_running_loop().call_at(at + again, self._end_at_once)
+        self.tell_end()
+
+    def tell_end(self) -> None:
+        """Begin the time in which the run cleans up. Let the end be requested once more, as long after it is told as the request
+        says. After an attempt that failed it is told with the next one."""
+        self.told_at = time.monotonic()
+        if self._once_more is not None:
+            self._once_more.cancel()
+        if self.request is not None and self.request.again is not None:
+            loop = asyncio.get_running_loop()
+            self._once_more = loop.call_at(self.told_at + self.request.again, self._end_at_once)
 
     def _end_at_once(self) -> None:
         self.over = True
@@ -368,7 +382,7 @@ async def _play(
     play = KitPlay(outcome, world, state)
     if run.end is not None:
         grace = min(GRACE, run.end.again or GRACE)
-        play.is_cut = time.monotonic() - run.end.instant >= grace - ROUNDING
+        play.is_cut = time.monotonic() - run.told_at >= grace - ROUNDING
     play.run, play.failures = run, run.memory.failures
     plays.append(play)
 

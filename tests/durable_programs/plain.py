@@ -72,13 +72,16 @@ class Plain:
         """The instants at which attempts failed. Nothing begins and nothing is told until the attempt after it begins."""
         self.holds = holds
         """When calls, the nth of their step, begin at the earliest: those that were cancelled before an attempt failed with the
-        next attempt, and those that a crash cut off when they were made again."""
+        next attempt, and those that a crash cut off when they were made again. A wait that was cancelled before is asked once
+        more, by its name."""
         self._before = before
         """The attempt before, which has failed."""
         self._asked: dict[str, float] = {}
         """The instant at which each step was asked for."""
         self.cut: set[tuple[str, int]] = set()
-        """The calls of steps that were cancelled, or never began because of that."""
+        """The calls of steps, and the waits, that were cancelled or never began because of that."""
+        self._dropped: set[tuple[str, int]] = set()
+        """The waits that were cancelled. What they wait for is cancelled once another call begins."""
         self._begun: set[str] = set()
         self._ended: Counter[str] = Counter()
         """The calls of each step that have ended."""
@@ -106,7 +109,7 @@ class Plain:
     def end_told_at(self) -> float:
         """Return when the requested end is told: with the next attempt where one has failed, before all else."""
         assert self.requested is not None, "a run that is asked to end"
-        told = self.world.absences.cancelled_at(self.requested.instant)
+        told = self.requested.told or self.world.absences.cancelled_at(self.requested.instant)
         for failed in self.failures:
             if failed < told < failed + PAUSE:
                 told = failed + PAUSE - SOON / 2
@@ -164,8 +167,10 @@ class Plain:
     async def _turn(self) -> None:
         """Wait until every task waits: nothing starts before, and what is cancelled until then never does. After an absence all
         that was over is told before."""
+        dropped = set(self._dropped)
         await asyncio.sleep(self._begin() - time.monotonic() + SOON)
         await self._until_told()
+        self.cut |= dropped
 
     async def _next_attempt(self) -> None:
         """Wait for the next attempt where one has failed: what ended meanwhile is told then, in the order in which it ended."""
@@ -339,8 +344,9 @@ class Plain:
             late = self.world.delay(f"deadline {self._deadlines} of {name}")
             deadline = self.world.absences.told_at(max(deadline, self._begin() + SOON) + late)
             timeout = max(deadline - time.monotonic(), 2 * told_after)
-        with suppress(TimeoutError):
-            return await asyncio.wait_for(waits, timeout)
+        with suppress(TimeoutError):  # `wait_for` would take another turn to end once it is cancelled
+            async with asyncio.timeout(timeout):
+                return await waits
         raise StepTimedOut("", name=name)
 
     def send(self, name: str, value: Any) -> None:
@@ -351,6 +357,15 @@ class Plain:
         return {"payload": await self.ask("", timeout=timeout, name=name)}
 
     async def ask(self, _: str, timeout: float | None = None, name: str = "") -> Any:
+        try:
+            if (hold := self.holds.get((name, 0))) is not None:
+                await asyncio.sleep(max(self._end_of(hold) - time.monotonic(), 0))
+            return await self._answered(timeout, name)
+        except asyncio.CancelledError:
+            self._dropped.add((name, 0))
+            raise
+
+    async def _answered(self, timeout: float | None, name: str) -> Any:
         waits = asyncio.get_running_loop().create_future()
         if (comes := arrivals(self.program).get(name)) is not None:
             self.instants.append(instant := self._begin() + comes)

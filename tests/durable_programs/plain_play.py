@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -94,9 +95,7 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
     plain.instants.append(plain.requested.instant)
     told, again = plain.end_told_at(), plain.requested.again
     loop.call_at(told, main.cancel, f"the run was asked to end as {plain.requested.ends_as}")
-    over = plain.world.absences.begins_at(told) + GRACE
-    if again is not None:
-        over = min(over, plain.requested.instant + again)
+    over = plain.world.absences.begins_at(told) + min(GRACE, again or GRACE)
     await asyncio.wait({end}, timeout=over - loop.time())
     if end.done():
         outcome, error = end.result()
@@ -132,6 +131,7 @@ async def _end(
     while tasks := asyncio.all_tasks() - {mine} - outside:
         await cancel_all(tasks)
     if outcome[0] != "completed":
+        await asyncio.sleep(plain.real_time() - time.monotonic())  # what is replayed takes no time
         for function, args in reversed(plain.undos):
             with suppress(Exception):
                 await function(*args)

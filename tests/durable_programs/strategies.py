@@ -192,10 +192,21 @@ def programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Progra
 @st.composite
 def asked_programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Program:
     """Draw a program that hardly obeys when it is asked to end. Its functions hang or go on for a while. Its branches catch the
-    cancellation and do something else. It registers a compensation first, which says whether the run was undone."""
+    cancellation and do something else. It registers a compensation first, which says whether the run was undone. In some, a step
+    fails while others run."""
     program: Program = draw(programs(depth, only))
-    body = _disobedient(draw, program.body)
-    return replace(program, body=s.Block((s.Undo(), body)), cancelled=None)
+    parts = [_disobedient(draw, program.body)]
+    if draw(st.integers(0, 3)) == 3:
+        parts.insert(draw(st.integers(0, 1)), _disobedient(draw, draw(failures_beside_steps())))
+    return replace(program, body=s.Block((s.Undo(), *parts)), cancelled=None)
+
+
+@st.composite
+def failures_beside_steps(draw: Draw) -> s.Branches:
+    """A step that fails while other steps run, which end later."""
+    fails = s.Step(fails=draw(st.sampled_from((ALWAYS, 1, 2))))
+    others = [s.Step(draw(names), yields=draw(st.integers(1, 3))) for _ in range(draw(st.integers(1, 2)))]
+    return s.Branches(draw(st.sampled_from(("gather", "gather", "collect", "bare"))), (fails, *others))
 
 
 def _disobedient(draw: Draw, statement: Any, *, bare: bool = False) -> Any:
@@ -244,6 +255,7 @@ ends = st.lists(
         again=st.one_of(st.none(), st.none(), st.none(), st.floats(0.01, 5)),
         ends_as=st.sampled_from(("cancelled", "timeout")),
     ),
+    min_size=1,
     max_size=2,
 )
 """When the end of a run is requested, in runs of their own."""

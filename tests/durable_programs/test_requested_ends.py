@@ -41,3 +41,46 @@ def test_step_that_is_cancelled_before_it_goes_on_ends() -> None:
         for turns in range(4):
             played = check(program, request=EndRequest(commit=commit, turns=turns))
             assert [call.place for call in played.world.undone] == ["0|0.0"]
+
+
+_RAISES = s.Block((s.Sleep(2), s.Undo(), s.Raise()))
+_HEARS = s.Block((s.Signal("stop"), s.Undo(), s.Raise()))
+
+
+@pytest.mark.parametrize("at_last", [_RAISES, _HEARS], ids=["sleep", "signal"])
+@pytest.mark.parametrize("fails", [1, 2])
+def test_end_is_told_between_results_of_a_late_attempt(at_last: s.Statement, fails: int) -> None:
+    """The attempt begins five days late. Its first turns tell all that was over, and the end is requested between them."""
+    first = s.Block((s.Sleep(1), s.Undo(), s.Step(fails=fails)))
+    program = Program(
+        s.Block((s.Undo(), s.Branches("gather", (first, at_last)))), attempts=2, sent=(("stop", 1),)
+    )
+    for commit in range(2, 6):
+        for turns in range(3):
+            request = EndRequest(commit=commit, turns=turns, ends_as="timeout")
+            played = check(program, late={0: 5}, request=request)
+            assert played.world.undone[-1].place == "0.0"
+            assert played.world.undone[-1].recorded
+
+
+def test_run_asks_again_after_a_failure_that_cancelled_its_question() -> None:
+    """The end is requested while the step runs that follows the answer to the second question."""
+    asks = s.Block((s.Wait(ask=True, comes=2, timeout=3), s.Step(yields=3)))
+    fails = s.Block((s.Sleep(1), s.Step(fails=1)))
+    tried = s.Try("again", s.Branches("group", (fails, asks)), s.Step("b"))
+    program = Program(s.Block((s.Undo(), tried)), attempts=2)
+    after = check(program).world.calls[-1]
+    assert after.place == "0.1?|1.1"
+    for instant in (after.began - 100, after.began + 0.05):
+        played = check(program, request=EndRequest(round(instant, 6)))
+        assert [call.place for call in played.world.undone] == ["0.0"]
+
+
+def test_first_branch_that_a_request_ends_decides() -> None:
+    """Both branches end in the turn in which they are cancelled. The error of the first one is that of the function."""
+    refuses = s.Try("refuse", s.Signal("stop", timeout=3), s.Block())
+    both = s.Branches("gather", (refuses, s.Sleep(2)))
+    program = Program(s.Block((s.Undo(), s.Try("stay", both, s.Step()))))
+    played = check(program, request=EndRequest(1000.0))
+    assert played.outcome == ("cancelled",)
+    assert [call.place for call in played.world.undone] == ["0.0"]

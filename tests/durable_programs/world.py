@@ -14,6 +14,7 @@ from zlib import crc32
 
 from penstock import NonRetryable
 from tests.durable_programs.absences import Absences
+from tests.durable_programs.end_requests import NEAR
 from tests.durable_programs.statements import ALWAYS, HOUR, Child, Step
 
 LOOK = 300.0
@@ -38,6 +39,10 @@ class Call:
     """How many attempts had failed before."""
     lingered: float | None = None
     """How many seconds the call went on after it was cancelled."""
+    is_cut_short: bool = False
+    """The call was to go on longer after it was cancelled, and no crash ended it."""
+    duration: float = 0.0
+    """How many seconds the call takes that nothing cancels. A call that hangs takes more."""
     resumed: float = 0.0
     """When the attempt after the last of these began."""
 
@@ -134,9 +139,10 @@ class World:
         number = self.set_aside[call.place] + self.ended(call.place, calls)
         chance = self._chance(f"{call.place} {number}") * (self.lateness or 1.0 if self.shuffled else 0.01)
         duration = self.durations.get((call.place, number), seconds + chance + 1e-4)
+        call.duration = duration
         try:
             await asyncio.sleep(duration)
-            if hangs and call.began <= self.requested_at <= time.monotonic():
+            if hangs and call.began + NEAR < self.requested_at <= time.monotonic():
                 await asyncio.sleep(HANGS)
         except asyncio.CancelledError:
             call.cancelled, call.cut = True, call.cut or self.crashed
@@ -145,11 +151,13 @@ class World:
             raise
 
     async def _linger(self, call: Call, deaf: float) -> None:
-        began = time.monotonic()
+        began, seconds = time.monotonic(), self._deafness(deaf)
         try:
-            await asyncio.sleep(self._deafness(deaf))
+            await asyncio.sleep(seconds)
         finally:
             call.lingered = time.monotonic() - began
+            crashed = call.cut or self.crashed
+            call.is_cut_short = call.lingered < seconds - NEAR and not crashed
 
     def lingers(self, place: str, step: Step) -> float:
         """Return how long a call of this step goes on that is cancelled now: as long as in the run that this play is compared

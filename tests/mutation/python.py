@@ -35,6 +35,7 @@ PYTEST = (
     "--ignore", "tests/penstock/language/schemas/test_validator.py",
     "--deselect", "tests/penstock/language/schemas/test_budget.py::test_no_check_costs_more_than_its_bound",
     "--deselect", "tests/durable_programs/test_programs.py::test_fault_put_back_is_found",
+    "--deselect", "tests/durable_programs/test_requested_ends.py::test_fault_of_requested_ends_is_found",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",
 )  # fmt: skip
 _MAKE = """
@@ -88,6 +89,7 @@ OWN = (
             "tests/penstock/engine/durable",
             "tests/penstock/testing/test_simulated_durable.py",
             "tests/durable_programs/test_programs.py",
+            "tests/durable_programs/test_requested_ends.py",
             "tests/durable_programs/test_programs_of_one_attempt.py::test_crashes_change_nothing_in_programs[0]",
             "tests/durable_programs/test_programs_of_several_attempts.py::test_crashes_change_nothing_in_programs[6]",
         ),

@@ -145,3 +145,24 @@ async def test_long_replay_lets_other_tasks_of_the_worker_run(monkeypatch: pytes
     task.cancel()
     turns_of_others = re.sub(r"\.+", ".", "".join(seen)).strip(".")
     assert turns_of_others == "012.345"
+
+
+async def test_code_that_awaits_a_cancelled_call_stops_the_run() -> None:
+    """The code of the first attempt cancelled the sleep, and that of the second one awaits it."""
+    memory, is_changed = memory_of_run(), False
+
+    async def function(ctx: DurableContext) -> None:
+        sleep = asyncio.create_task(ctx.sleep("1d"))
+        await ctx.step("a", _note)
+        if is_changed:
+            await sleep
+        sleep.cancel()
+        await ctx.step("b", _note)
+        await ctx.signal("never")
+
+    assert (await outcome_of(Outside(memory), function)).kind == "suspended"
+    is_changed = True
+    outcome = await outcome_of(Outside(memory), function)
+    assert outcome.error is not None
+    assert outcome.error.type == "ReplayMismatch"
+    assert "waits for sleep sleep, and its run has cancelled it" in outcome.error.message

@@ -90,6 +90,7 @@ async def test_suspension_without_anything_awaited_fails() -> None:
     verdict = core.waiting.verdict
     assert isinstance(verdict, Stopped)
     assert isinstance(verdict.error, NothingAwaited)
+    assert "is to be suspended, and nothing would end its wait" in str(verdict.error)
 
 
 class SlowAttempt(AttemptMemory):
