@@ -85,4 +85,7 @@ async def test_overview_counts_only_workers_that_are_online(api: Api) -> None:
 async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
-    assert "Failures, p50 and p95 leave out tasks of workflows. The number of ended executions includes them." in text
+    assert (
+        "Failures, p50 and p95 leave out tasks of workflows. The number of ended executions includes them."
+        in text
+    )
