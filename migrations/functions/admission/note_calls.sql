@@ -29,7 +29,8 @@ begin
             select c.limit_id, c.group_value, l.breaker,
                 (c.execution_id, c.limit_id, c.group_value, e.attempt, c.admitted_at)::breaker_call as call,
                 case when t.outcome in ('failed', 'timeout') and coalesce(t.error ->> 'type', '') <> 'InvalidInput' then true
-                    when t.outcome is null and e.status = 'completed' then false end as failed
+                    when e.status = 'completed' and (t.outcome is null or t.outcome = 'waiting' and exists (
+                        select from outside_wait w where w.execution_id = e.id and w.attempt = e.attempt)) then false end as failed
             from unnest(p_calls) c
             join concurrency_limit l on l.id = c.limit_id and l.breaker is not null
             join execution e on e.id = c.execution_id and e.attempt >= c.attempt
