@@ -122,6 +122,29 @@ async def settle_outside(desk: Desk, ids: Sequence[UUID], outcome: str) -> None:
             )
 
 
+@pytest.mark.parametrize("end", ["requested", "waiting", "outside", "cancelled"])
+async def test_probe_without_an_answer_keeps_the_interval(desk: Desk, end: str) -> None:
+    await desk.open(BANK)
+    ids = await desk.start(5)
+    await desk.claim(ids[:2])
+    await desk.finish(ids[:2], "failed")
+    await desk.tidy()
+    await desk.session.fetch("update breaker set probe_at = clock_timestamp() returning 1")
+    await desk.session.fetch("update wake set at = clock_timestamp() returning 1")
+    await desk.tidy()
+    if end == "outside":
+        await wait_outside(desk, [ids[2]])
+    else:
+        await desk.claim([ids[2]])
+        await desk.finish([ids[2]], end, delay=600)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == []
+    state = await open_state(desk)
+    assert state.probe_in is not None
+    assert 3590 < state.probe_in <= 3600
+    await desk.sound()
+
+
 @pytest.mark.parametrize("while_waiting", ["release", "keep"])
 @pytest.mark.parametrize("outcome", ["failed", "retried", "timed out", "out of all its time"])
 async def test_breaker_counts_failures_outside_once(desk: Desk, outcome: str, while_waiting: str) -> None:
