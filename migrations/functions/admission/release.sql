@@ -58,5 +58,6 @@ begin
         perform note_calls(v_calls);
         v_messages := raise_opened_breakers(v_calls, v_now);
     end if;
-    return v_messages || promote(v_keys || v_joined);
+    v_messages := v_messages || promote(v_keys || v_joined);
+    return v_messages || wakes_set(v_keys || v_joined);
 end $$;

@@ -58,7 +58,7 @@ begin
             -- The new lanes were never tried. Each older lane was, and its gate is closed.
             v_messages := v_messages || promote(v_new);
         end if;
-        v_messages := v_messages || refuse(v_waiting);
+        v_messages := v_messages || refuse(v_waiting) || wakes_set(v_keys);
     end if;
     return v_messages;
 end $$;
