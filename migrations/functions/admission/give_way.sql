@@ -1,5 +1,5 @@
--- Set timers that end the oldest executions of a key, until `p_max` remain. An execution counts if it holds the key, waits
--- for it, or has held it and now waits for something else: a retry, an instant, an answer, a child. The timers' loop ends
+-- Set timers that end the oldest executions of a key, until `p_max` remain. An execution counts if it holds the key, waits in a
+-- lane that needs it, or has held it and now waits for something else: a retry, an instant, an answer, a child. The timers' loop ends
 -- them in a transaction that takes their locks in order.
 -- planner: lookups
 create or replace function give_way(p_key limit_key, p_max integer) returns void
@@ -22,8 +22,7 @@ begin
             where p_key = any (e.keys) and e.attempt > 0 and e.status in ('requested', 'waiting')
                 and not exists (select from slot s where s.execution_id = e.id and s.limit_id = p_key.limit_id)
             union
-            select true, w.ready_at, w.execution_id from lane l join waiter w on w.lane = l.id
-            where l.gate_limit = p_key.limit_id and l.gate_group = p_key.group_value
+            select true, w.ready_at, w.execution_id from waiters_of(p_key) w
         ) o
         join execution e on e.id = o.execution_id
         where e.status <> 'canceling'

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+
 from penstock import Limit
 from tests.penstock.store.admission.desk import Desk, drained, later
 
@@ -226,4 +230,70 @@ async def test_an_inquiry_keeps_its_slot_if_the_limit_is_so_declared(desk: Desk)
     assert await desk.statuses(ids) == ["waiting", "queued"]
     await desk.session.fetch("select * from answer_inquiry($1, '1', 'somebody')", ids[0])
     assert await desk.statuses(ids) == ["completed", "scheduled"]
+    await desk.sound()
+
+
+ORDERS = [(0, 1), (1, 0)]
+"""The orders in which two limits are stored: the first of them is the gate of a new lane."""
+
+
+async def open_in_order(desk: Desk, order: Sequence[int], whole: Limit, each: Limit) -> None:
+    """Apply two limits, one after another."""
+    await desk.open()
+    for limit in [(whole, each)[n] for n in order]:
+        await desk.apply(limit)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_full_limit_refuses_behind_another_gate(desk: Desk, order: Sequence[int]) -> None:
+    await open_in_order(
+        desk,
+        order,
+        Limit(2, ref="shop.whole", scope="shop"),
+        Limit(1, ref="shop.each", scope="shop", by="customer", when_full="cancel_new"),
+    )
+    running = [*await desk.start(1, customer="ada"), *await desk.start(1, customer="bob")]
+    assert await desk.statuses(running) == ["scheduled", "scheduled"]
+    assert await desk.statuses(await desk.start(3, customer="ada")) == ["cancelled"] * 3
+    # The limit of eve is not full. An execution that waits elsewhere takes of its room.
+    ids = await desk.start(2, "shop.refund", customer="eve")
+    ids += await desk.start(1, customer="eve")
+    assert await desk.statuses(ids) == ["queued", "cancelled", "cancelled"]
+    assert await desk.reasons(ids[1:]) == ["refused: the limit shop.each is full"] * 2
+    batch = await desk.request(3, customer="dan")
+    await desk.admit(batch)
+    assert await desk.statuses(batch) == ["queued", "cancelled", "cancelled"]
+    await desk.run(running[:1])
+    assert await desk.statuses([ids[0], batch[0]]) == ["scheduled", "queued"]
+    await desk.sound()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_no_more_wait_behind_another_gate_than_may(desk: Desk, order: Sequence[int]) -> None:
+    await open_in_order(
+        desk,
+        order,
+        Limit(1, ref="shop.whole", scope="shop"),
+        Limit(1, ref="shop.each", scope="shop", by="customer", max_waiting=2),
+    )
+    await desk.start(1, customer="ada")
+    ids = await desk.start(4, customer="ada")
+    assert await desk.statuses(ids) == ["queued", "queued", "cancelled", "cancelled"]
+    others = await desk.start(5, customer="bob")  # one of them would start but for the other limit
+    assert await desk.statuses(others) == ["queued"] * 3 + ["cancelled"] * 2
+    await desk.sound()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_the_oldest_gives_way_behind_another_gate(desk: Desk, order: Sequence[int]) -> None:
+    await open_in_order(
+        desk,
+        order,
+        Limit(1, ref="shop.whole", scope="shop"),
+        Limit(1, ref="shop.each", scope="shop", by="customer", when_full="cancel_running"),
+    )
+    await desk.start(1, customer="bob")
+    ids = await desk.start(3, customer="ada")
+    await desk.timers()
+    assert await desk.statuses(ids) == ["cancelled", "cancelled", "queued"]
     await desk.sound()
