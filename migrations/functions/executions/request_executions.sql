@@ -29,6 +29,11 @@ begin
     if p_options is not null and exists (select from unnest(p_options) o where o like '%"budget"%') then
         perform create_budgets(p_ids, p_options, p_parents);
     end if;
+    if p_origins is not null and exists (select from unnest(p_origins) o where o like '%"started_by"%')
+        and exists (select from budget_tree)
+    then
+        perform join_budgets(p_ids, p_origins, p_parents);
+    end if;
     if p_options is not null and exists (select from unnest(p_options) o where o like '%"max_de%') then
         perform start_chains(p_ids, p_options, p_parents);
     end if;
