@@ -255,7 +255,7 @@ def check_bound(name: str, bound: Any) -> int:
 
 
 def _execution_of(caller: str | None) -> UUID | None:
-    """Return the execution whose token an API caller has; None for any other caller."""
+    """Return the execution of which an API caller has the token; None for any other caller."""
     if caller is None or not caller.startswith(EXECUTION_CALLER):
         return None
     try:

@@ -8,7 +8,6 @@ language plpgsql
 as $$
 declare
     v_now timestamptz := clock_timestamp();
-    v_messages message[];
     v_calls breaker_call[] := array(
         select (e.id, k.limit_id, k.group_value, e.attempt, w.since)::breaker_call
         from execution e join outside_wait w on w.execution_id = e.id and w.attempt = e.attempt
@@ -21,8 +20,7 @@ begin
         return '{}';
     end if;
     perform note_calls(v_calls);
-    v_messages := raise_opened_breakers(v_calls, v_now) || promote(array(
+    return raise_opened_breakers(v_calls, v_now) || promote(array(
         select distinct (c.limit_id, c.group_value)::limit_key from unnest(v_calls) c
         join execution e on e.id = c.execution_id and e.status = 'completed'));
-    return v_messages || wakes_set(array(select distinct (c.limit_id, c.group_value)::limit_key from unnest(v_calls) c));
 end $$;

@@ -22,7 +22,15 @@ begin
             where p_key = any (e.keys) and e.attempt > 0 and e.status in ('requested', 'waiting')
                 and not exists (select from slot s where s.execution_id = e.id and s.limit_id = p_key.limit_id)
             union
-            select true, w.ready_at, w.execution_id from waiters_of(p_key) w
+            select true, w.ready_at, w.execution_id from lane l join waiter w on w.lane = l.id
+            where l.gate_limit = p_key.limit_id and l.gate_group = p_key.group_value
+            union
+            -- Those that wait at the gate of another limit. They are found by the limits that share a namespace with this one.
+            select true, w.ready_at, w.execution_id from (
+                select distinct unnest(n.limits) as id from namespace n
+                where n.limits && array[p_key.limit_id] and cardinality(n.limits) > 1) s
+            join lane l on l.gate_limit = s.id and cardinality(l.keys) > 1 and p_key = any (l.keys)
+            join waiter w on w.lane = l.id
         ) o
         join execution e on e.id = o.execution_id
         where e.status <> 'canceling'

@@ -12,6 +12,7 @@ declare
     r record;
     v_free integer;
     v_waiting integer;
+    v_others integer;
     v_excess integer;
     v_gives_way boolean := false;
     v_messages message[] := '{}';
@@ -44,18 +45,25 @@ begin
                     where w.execution_id = any (v_ids) and k.limit_id = m.limit_id and k.group_value = m.group_value) x
                 where x.needs <= m.free) else m.free end
             from unnest(key_room(array[(r.limit_id, r.group_value)::limit_key])) m);
+        -- Lanes at the gate of another limit are found by the limits that share a namespace with this one. The counts stop as soon as
+        -- they decide.
+        select count(*), count(*) filter (where x.execution_id <> all (v_ids)) into v_waiting, v_others from (
+            select w.execution_id from lane l join waiter w on w.lane = l.id
+            where l.gate_limit = r.limit_id and l.gate_group = r.group_value
+            union all
+            select w.execution_id from (
+                select distinct unnest(n.limits) as id from namespace n where n.limits && array[r.limit_id] and cardinality(n.limits) > 1) o
+            join lane l on l.gate_limit = o.id and cardinality(l.keys) > 1 and (r.limit_id, r.group_value)::limit_key = any (l.keys)
+                and (l.gate_limit, l.gate_group) <> (r.limit_id, r.group_value)
+            join waiter w on w.lane = l.id
+            limit coalesce(r.max_waiting, 0)::bigint + v_free + cardinality(v_ids)) x;
         if r.when_full = 'cancel_new' then
-            select count(*) into v_waiting from (
-                select from waiters_of((r.limit_id, r.group_value)) w where w.execution_id <> all (v_ids) limit v_free) x;
-            v_messages := v_messages || (end_executions(v_ids[v_free - v_waiting + 1:], array['queued'], 'cancelled',
+            v_messages := v_messages || (end_executions(v_ids[greatest(v_free - v_others, 0) + 1:], array['queued'], 'cancelled',
                 format('refused: the limit %s is full', r.ref), null)).messages;
             continue;
         end if;
         if r.max_waiting is not null then
-            -- The count stops as soon as the excess is known.
-            select count(*) - r.max_waiting - v_free into v_excess
-            from (select from waiters_of((r.limit_id, r.group_value))
-                  limit r.max_waiting::bigint + v_free + cardinality(v_ids)) x;
+            v_excess := v_waiting - r.max_waiting - v_free;
             if v_excess > 0 then
                 v_messages := v_messages || (end_executions(v_ids[cardinality(v_ids) - v_excess + 1:], array['queued'],
                     'cancelled', format('refused: %s already wait for the limit %s', r.max_waiting, r.ref), null)).messages;

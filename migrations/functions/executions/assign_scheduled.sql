@@ -29,7 +29,9 @@ begin
         join namespace n on n.id = e.namespace_id and n.queue = p_queue and n.hold is distinct from 'held'
         join payload p on p.execution_id = e.id and p.options #>> '{recovery,on_worker_loss}' is distinct from 'fail'
         where not exists (select from workflow w where w.execution_id = e.parent and w.stop_status is not null)
-            and case when e.timed and e.attempt = 0 then not has_expired(e.id) else true end
+            and case when e.timed and e.attempt = 0 then not exists (
+                select from timer t where t.execution_id = e.id and t.kind = 'expires' and t.due_at <= clock_timestamp())
+                else true end
         group by e.definition_id order by max(e.priority) desc, min(d.place)
     loop
         with taken as materialized (

@@ -43,7 +43,9 @@ begin
                 and n.queue = p_queue and e.definition_id = any (p_definitions)
                 and n.hold is distinct from 'held'
                 and case when e.keys is null then true else not is_blocked(e.id, e.keys) end
-                and case when e.timed and e.attempt = 0 then not has_expired(e.id) else true end
+                and case when e.timed and e.attempt = 0 then not exists (
+                    select from timer t where t.execution_id = e.id and t.kind = 'expires' and t.due_at <= clock_timestamp())
+                    else true end
             returning e.id, e.attempt, e.failures, n.name, e.definition_id, e.parent, e.task, e.reason,
                 extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
         ), moves as (

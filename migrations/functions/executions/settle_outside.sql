@@ -17,6 +17,7 @@ declare
     v_settled timestamptz;
     v_moved uuid[];
     v_counts boolean := false;
+    v_messages message[] := '{}';
     v_outcome constant jsonb := case when p_error is null then jsonb_build_object('result', p_result::jsonb)
         else jsonb_build_object('error', p_error::jsonb, 'reason', p_reason, 'delay', p_delay) end;
 begin
@@ -55,6 +56,12 @@ begin
         perform lock_keys(keys_around(v_keys || (select c.keys from find_candidates(array[p_execution]) c)));
     end if;
     update outside_wait set outcome = v_outcome, settled_at = clock_timestamp(), due_at = null where execution_id = p_execution;
+    if p_error is not null then
+        update attempt set outcome = 'failed', error = p_error::jsonb where execution_id = p_execution and attempt = p_attempt;
+        if v_counts then
+            v_messages := count_outside(array[p_execution]);
+        end if;
+    end if;
     if p_delay is not null then
         update execution set status = 'requested', since = null, reason = p_reason,
             failures = least(failures::bigint + 1, 2147483647),
@@ -62,13 +69,10 @@ begin
             not_before = case when p_delay > 0
                          then clock_timestamp() + make_interval(secs => p_delay) end
         where id = p_execution;
-        update attempt set outcome = 'failed', error = p_error::jsonb where execution_id = p_execution and attempt = p_attempt;
-        if v_counts then
-            messages := count_outside(array[p_execution]);
-        end if;
-        messages := messages || settle_moves(null, array[p_execution], case when v_keys is not null then held_by(array[p_execution]) end);
+        messages := v_messages
+            || settle_moves(null, array[p_execution], case when v_keys is not null then held_by(array[p_execution]) end);
     elsif p_error is not null then
-        select x.messages, x.moved into messages, v_moved from end_executions(array[p_execution], array['waiting'],
+        select v_messages || x.messages, x.moved into messages, v_moved from end_executions(array[p_execution], array['waiting'],
             'failed', p_reason, p_error) x;
     else
         select x.messages, x.moved into messages, v_moved

@@ -173,7 +173,9 @@ def test_breaker_of_a_workflow_is_refused() -> None:
         problems(charge, notify, fulfil, limit),
         problems(charge, notify, limit, workflow={"shop.fulfil": None}),
     ):
-        assert "limit shop.door: a breaker counts the attempts of actions, and shop.fulfil is a workflow" in text
+        assert (
+            "limit shop.door: a breaker counts the attempts of actions, and shop.fulfil is a workflow" in text
+        )
     Definitions([charge, notify, Limit(ref="shop.door", scope=charge, breaker={"failures": 3})]).check()
 
 

@@ -191,6 +191,12 @@ async def test_a_wait_for_the_lock_of_a_key_blocks_no_other_wake_row(desk: Desk)
     assert await desk.scheduled(ids) == [0]
 
 
+FAIL_AND_RETRY = """
+select messages from finish_attempts($1, $2::uuid[], array[1]::smallint[], array['requested'], array[null]::text[],
+    array['{}'], array[0]::float8[], null, null, '{}'::uuid[], '{}'::uuid[])
+"""
+
+
 def hints(rows: Sequence[Row]) -> int:
     """Return the number of hints for executors among the messages of an answer: a timer or wake row is due soon."""
     return sum(message["queue"] == "timers.set" for message in rows[0][0])
@@ -208,26 +214,32 @@ async def test_next_start_of_a_rate_is_announced_once(desk: Desk) -> None:
     assert [is_due for _, _, is_due in await wakes(desk)] == [False]
 
 
-async def test_opening_of_a_breaker_is_announced(desk: Desk) -> None:
+async def test_probe_of_a_breaker_is_announced_once(desk: Desk) -> None:
     await desk.open(
         Limit(ref="shop.bank", scope="shop", breaker={"failures": 2, "of": 4, "within": "1h", "probe": "1s"})
     )
-    ids = await desk.start(3)
+    ids = await desk.start(2)
     await desk.claim(ids)
-    assert [hints(await desk.finish([id], "failed")) for id in ids[:2]] == [0, 1]
+    # Without an execution that waits, executors have nothing to do then.
+    assert [hints(await desk.finish([id], "failed")) for id in ids] == [0, 0]
+    assert [hints(await schedule(desk, [id])) for id in await desk.request(2)] == [1, 0]
 
 
-async def test_breaker_opened_from_outside_is_announced(desk: Desk) -> None:
+@pytest.mark.parametrize("way", ["attempt", "outside"])
+async def test_probe_with_a_retry_is_announced(desk: Desk, way: str) -> None:
     await desk.open(
         Limit(ref="shop.bank", scope="shop", breaker={"failures": 1, "of": 4, "within": "1h", "probe": "1s"})
     )
     ids = await desk.start(1)
     await desk.claim(ids)
-    await desk.finish(ids, "waiting", asked='{"outside": {"timeout": 3600}}')
-    rows = await desk.session.fetch(
-        "select messages from settle_outside($1, 1, null, '{}', 'it is down', null, 'ada')", ids[0]
-    )
-    assert hints(rows) > 0
+    if way == "attempt":
+        [row] = await desk.session.fetch(FAIL_AND_RETRY, desk.worker, ids)
+    else:
+        await desk.finish(ids, "waiting", asked='{"outside": {"timeout": 3600}}')
+        [row] = await desk.session.fetch(
+            "select messages from settle_outside($1, 1, null, '{}', 'it is down', 0, 'ada')", ids[0]
+        )
+    assert hints([row]) == 1
 
 
 @pytest.mark.parametrize("is_claimed", [True, False])
