@@ -297,3 +297,17 @@ async def test_the_oldest_gives_way_behind_another_gate(desk: Desk, order: Seque
     await desk.timers()
     assert await desk.statuses(ids) == ["cancelled", "cancelled", "queued"]
     await desk.sound()
+
+
+async def test_start_waits_behind_lanes_to_regroup(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop"))
+    [running] = await desk.start(1, customer="ada")
+    await desk.claim([running])
+    old = await desk.start(3, customer="ada")
+    await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))
+    ids = [*old, *await desk.start(3, customer="ada")]
+    await desk.finish([running])
+    assert await desk.scheduled(ids[3:]) == []
+    await desk.tidy()
+    assert await drained(desk, ids) == list(range(6))
+    await desk.sound()
