@@ -111,7 +111,9 @@ async def settle_outside(desk: Desk, ids: Sequence[UUID], outcome: str) -> None:
             )
             await desk.session.fetch("select * from expire_outside(10)")
         elif outcome == "out of all its time":
-            await desk.session.fetch("select * from stop_executions(array[$1::uuid], 'timeout', 'its time')", id)
+            await desk.session.fetch(
+                "select * from stop_executions(array[$1::uuid], 'timeout', 'its time')", id
+            )
         else:
             await desk.session.fetch(
                 SETTLE_OUTSIDE,
@@ -177,6 +179,39 @@ async def test_breaker_counts_completion_outside(desk: Desk, while_waiting: str)
     await wait_outside(desk, ids[2:3])
     await settle_outside(desk, ids[2:3], "completed")
     assert (await open_state(desk)).state == "releasing"
+    assert await desk.scheduled(ids) == [3]
+    await desk.sound()
+
+
+KEEP = Limit(100, ref="shop.kept", scope="shop", while_waiting="keep")
+
+
+async def test_kept_slots_of_waits_are_no_running_calls(desk: Desk) -> None:
+    counting = {"failures": 2, "of": 4, "within": "1h", "probe": "1h", "counts_running": True}
+    await desk.open(Limit(ref="shop.bank", scope="shop", breaker=counting), KEEP)
+    ids = await desk.start(5)
+    assert await desk.scheduled(ids) == [0, 1]
+    await desk.run(ids[:2], "waiting")
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [2, 3]
+    await desk.sound()
+
+
+async def test_probe_that_keeps_its_slots_keeps_the_interval(desk: Desk) -> None:
+    await desk.open(BANK, KEEP)
+    ids = await desk.start(5)
+    await desk.claim(ids[:2])
+    await desk.finish(ids[:2], "failed")
+    await desk.tidy()
+    await desk.session.fetch("update breaker set probe_at = clock_timestamp() returning 1")
+    await desk.session.fetch("update wake set at = clock_timestamp() returning 1")
+    await desk.tidy()
+    await desk.run([ids[2]], "waiting")
+    await desk.tidy()
+    assert await desk.scheduled(ids) == []
+    await desk.session.fetch("update attempt set at = at - interval '2 hours' returning 1")
+    await desk.session.fetch("update wake set at = clock_timestamp() returning 1")
+    await desk.tidy()
     assert await desk.scheduled(ids) == [3]
     await desk.sound()
 

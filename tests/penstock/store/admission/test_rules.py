@@ -299,6 +299,50 @@ async def test_the_oldest_gives_way_behind_another_gate(desk: Desk, order: Seque
     await desk.sound()
 
 
+GO_ON = {
+    "resume": ('{"prompt": "?"}', "select * from resume_asking($1, '1', 'answered')"),
+    "wake": (
+        '{"awaits": {"children": [], "signals": []}}',
+        "select * from wake_functions(array[$1::uuid], 'its time')",
+    ),
+}
+"""The ways in which an attempt waits and another one goes on: an inquiry, and a durable function."""
+
+
+@pytest.mark.parametrize("way", GO_ON)
+async def test_kept_slot_is_there_for_the_next_attempt(desk: Desk, way: str) -> None:
+    asked, go_on = GO_ON[way]
+    await desk.open(
+        Limit(1, ref="shop.one", scope="shop", while_waiting="keep"), Limit(5, ref="shop.five", scope="shop")
+    )
+    ids = await desk.start(2)
+    await desk.claim(ids[:1])
+    await desk.finish(ids[:1], "waiting", asked=asked)
+    await desk.tidy()
+    assert await desk.statuses(ids) == ["waiting", "queued"]
+    await desk.session.fetch(go_on, ids[0])
+    assert await desk.statuses(ids) == ["scheduled", "queued"]
+    await desk.sound()
+    await desk.run(ids[:1])
+    assert await desk.statuses(ids) == ["completed", "scheduled"]
+    await desk.sound()
+
+
+@pytest.mark.parametrize("way", GO_ON)
+async def test_kept_slot_of_another_limit_is_given_back(desk: Desk, way: str) -> None:
+    asked, go_on = GO_ON[way]
+    await desk.open(Limit(1, ref="shop.one", scope="shop", while_waiting="keep"))
+    ids = await desk.start(2)
+    await desk.claim(ids[:1])
+    await desk.finish(ids[:1], "waiting", asked=asked)
+    await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer", while_waiting="keep"))
+    await desk.tidy()
+    await desk.session.fetch(go_on, ids[0])
+    await desk.tidy()
+    assert sorted(await desk.statuses(ids)) == ["queued", "scheduled"]
+    await desk.sound()
+
+
 async def test_start_waits_behind_lanes_to_regroup(desk: Desk) -> None:
     await desk.open(Limit(1, ref="shop.one", scope="shop"))
     [running] = await desk.start(1, customer="ada")
