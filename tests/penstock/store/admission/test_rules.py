@@ -355,3 +355,11 @@ async def test_start_waits_behind_lanes_to_regroup(desk: Desk) -> None:
     await desk.tidy()
     assert await drained(desk, ids) == list(range(6))
     await desk.sound()
+
+
+@pytest.mark.parametrize("by", [["customer"], ["customer", "region"]])
+async def test_equal_numbers_are_one_key(desk: Desk, by: list[str]) -> None:
+    await desk.open(Limit(1, ref="shop.each", scope="shop", by=by))
+    ids = [(await desk.start(1, customer=n, region=2.50))[0] for n in (7, 7.0, 70, "7", 7e0, 0.7)]
+    assert await desk.scheduled(ids) == [0, 2, 3, 5]
+    await desk.sound()
