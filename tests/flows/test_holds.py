@@ -172,21 +172,21 @@ async def released(house: Installation) -> int:
 
 
 async def held(house: Installation, *holds: tuple[str, str]) -> None:
-    """Hold these, and start ten executions. No executor runs, so only the test releases."""
+    """Hold these, and start ten executions of two actions. No executor runs, so only the test releases."""
     await house.apply(note, wait, one, flow)
     for kind, name in holds:
         await house.client.holds.hold(kind, name, by="ada")
     for n in range(10):
-        id = await house.client.start("holding.note", {"n": n})
+        id = await house.client.start(("holding.note", "holding.wait")[n % 2], {"n": n})
         await house.rows("select * from schedule_executions(array[$1::uuid])", id)
     await house.until(HELD, 10)
 
 
 async def test_executions_under_two_releases_keep_both_rates(house: Installation) -> None:
-    await held(house, ("pack", "holding"), ("action", "holding.note"))
-    await house.client.holds.release("action", "holding.note", rate="1/hour")
+    await held(house, ("pack", "holding"), ("action", "holding.wait"))
+    await house.client.holds.release("action", "holding.wait", rate="3/hour")
     assert await released(house) == 0, "the other hold still covers them"
-    await house.client.holds.release("pack", "holding", rate="3/hour")
+    await house.client.holds.release("pack", "holding", rate="1/hour")
     assert [await released(house) for _ in range(3)] == [1, 0, 0]
     await hour_passes(house)
     assert [await released(house) for _ in range(3)] == [1, 0, 0]

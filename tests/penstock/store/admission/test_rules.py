@@ -331,11 +331,12 @@ async def test_kept_slot_is_there_for_the_next_attempt(desk: Desk, way: str) -> 
 @pytest.mark.parametrize("way", GO_ON)
 async def test_kept_slot_of_another_limit_is_given_back(desk: Desk, way: str) -> None:
     asked, go_on = GO_ON[way]
-    await desk.open(Limit(1, ref="shop.one", scope="shop", while_waiting="keep"))
+    five = Limit(5, ref="shop.five", scope="shop", while_waiting="keep")
+    await desk.open(Limit(1, ref="shop.one", scope="shop"), five)
     ids = await desk.start(2)
     await desk.claim(ids[:1])
     await desk.finish(ids[:1], "waiting", asked=asked)
-    await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer", while_waiting="keep"))
+    await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))
     await desk.tidy()
     await desk.session.fetch(go_on, ids[0])
     await desk.tidy()
