@@ -148,13 +148,58 @@ async def test_release_at_a_rate_lets_go_a_few_at_a_time(house: Installation) ->
     assert BEGUN == [0]
     [hold] = await house.client.holds.all()
     assert (hold.rate_count, hold.rate_seconds, hold.held) == (1, 3600.0, 5)
-    await house.rows("update hold set releasing_since = releasing_since - interval '2 hours' returning 1")
-    await house.until(HELD, 3)
-    await house.rows("update hold set releasing_since = releasing_since - interval '1 day' returning 1")
+    for held in reversed(range(5)):
+        await hour_passes(house)
+        await house.until(HELD, held)
     await house.quiet()
     assert BEGUN[:3] == [0, 1, 2]
     assert sorted(BEGUN) == [0, 1, 2, 3, 4, 9]
     await house.until("select where not exists (select from hold)")
+
+
+async def hour_passes(house: Installation, hours: int = 1) -> None:
+    """Set the releases back."""
+    await house.rows(
+        "update hold set releasing_since = releasing_since - make_interval(hours => $1) returning 1", hours
+    )
+
+
+async def released(house: Installation) -> int:
+    """Let an executor release once, and return how many executions it released."""
+    [[count]] = await house.rows("select released from release_held(100)")
+    await house.rows("select end_holds()")
+    return int(count)
+
+
+async def held(house: Installation, *holds: tuple[str, str]) -> None:
+    """Hold these, and start ten executions of two actions. No executor runs, so only the test releases."""
+    await house.apply(note, wait, one, flow)
+    for kind, name in holds:
+        await house.client.holds.hold(kind, name, by="ada")
+    for n in range(10):
+        id = await house.client.start(("holding.note", "holding.wait")[n % 2], {"n": n})
+        await house.rows("select * from schedule_executions(array[$1::uuid])", id)
+    await house.until(HELD, 10)
+
+
+async def test_executions_under_two_releases_keep_both_rates(house: Installation) -> None:
+    await held(house, ("pack", "holding"), ("action", "holding.wait"))
+    await house.client.holds.release("action", "holding.wait", rate="3/hour")
+    assert await released(house) == 0, "the other hold still covers them"
+    await house.client.holds.release("pack", "holding", rate="1/hour")
+    assert [await released(house) for _ in range(3)] == [1, 0, 0]
+    await hour_passes(house)
+    assert [await released(house) for _ in range(3)] == [1, 0, 0]
+    assert len(await house.client.holds.all()) == 2
+
+
+async def test_release_makes_up_for_little_after_an_outage(house: Installation) -> None:
+    await held(house, ("pack", "holding"))
+    await house.client.holds.release("pack", "holding", rate="1/s")
+    assert await released(house) == 1
+    await hour_passes(house)
+    assert await released(house) == 3
+    assert await released(house) < 3
 
 
 async def test_schedule_of_a_held_action_catches_up_after_the_release(house: Installation) -> None:

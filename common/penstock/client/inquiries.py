@@ -12,6 +12,7 @@ import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotAllowed, NotFound
 from penstock.language.schemas import Schema, mask
+from penstock.language.terms.ids import EXECUTION_CALLER
 from penstock.store.executions import inquiries
 from penstock.store.executions.inquiries import Inquiry
 from penstock.store.session.committed_once import committed_once
@@ -97,7 +98,7 @@ async def _answer(tx: Transaction, inquiry: Inquiry, asked_at: datetime, respons
         raise NotAllowed(
             f"only {inquiry.assignee} may answer this", hint=f"Answer as {inquiry.assignee} (--by)."
         )
-    if by == f"execution:{inquiry.execution_id}":
+    if by == f"{EXECUTION_CALLER}{inquiry.execution_id}":
         raise InvalidInput("an execution may not answer its own inquiry")
     encoded = Schema(orjson.loads(inquiry.schema) if inquiry.schema else None).check(
         response, what="response", cap=tx.settings.payload_cap

@@ -20,7 +20,7 @@ from penstock.language.terms.budgets import WhenSpent, check_budget
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER
 from penstock.language.terms.durations import positive_seconds
 from penstock.language.terms.durations import seconds as duration
-from penstock.language.terms.ids import new_id
+from penstock.language.terms.ids import EXECUTION_CALLER, new_id
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.outside_names import check_name, check_tenant
 from penstock.language.terms.run_labels import check_labels
@@ -254,11 +254,22 @@ def check_bound(name: str, bound: Any) -> int:
     return bound
 
 
+def _execution_of(caller: str | None) -> UUID | None:
+    """Return the execution of which an API caller has the token; None for any other caller."""
+    if caller is None or not caller.startswith(EXECUTION_CALLER):
+        return None
+    try:
+        return UUID(caller.removeprefix(EXECUTION_CALLER))
+    except ValueError:
+        return None
+
+
 def _origin(request: Request) -> str | None:
     traced = tracing.current()
     origin: dict[str, Any] = {"by": request.by} if request.by else {}
-    if request.started_by is not None:
-        origin["started_by"] = str(request.started_by)
+    starter = request.started_by or _execution_of(request.by)
+    if starter is not None:
+        origin["started_by"] = str(starter)
     if traced:
         origin["trace"] = traced
     return orjson.dumps(origin).decode() if origin else None

@@ -11,6 +11,7 @@ import binascii
 import hmac
 from uuid import UUID
 
+from penstock.language.terms.ids import EXECUTION_CALLER
 from penstock.operate.access import PREFIX, PUBLISH, READ, START, Caller
 from penstock.store.access import signing_key
 from penstock.store.session.database import Session
@@ -57,4 +58,4 @@ async def find_execution_caller(session: Session, secret: str) -> Caller | None:
     if not hmac.compare_digest(signature, await signing_key.expected(session, execution, attempt, "token")):
         return None
     tenant = await signing_key.tenant_of_running(session, execution, attempt)
-    return None if tenant is None else Caller(f"execution:{execution}", SCOPES, frozenset((tenant,)))
+    return None if tenant is None else Caller(f"{EXECUTION_CALLER}{execution}", SCOPES, frozenset((tenant,)))

@@ -9,6 +9,7 @@ as $$
 declare
     v_ids uuid[] := case when p_born_at is null then array(select c.id from unnest(p_candidates) c) end;
     v_messages message[] := '{}';
+    v_gives_way boolean := false;
     r record;
 begin
     for r in
@@ -74,6 +75,10 @@ begin
         where c.attempt = 0 group by k.limit_id, k.group_value, l.max order by k.limit_id, k.group_value
     loop
         perform give_way((r.limit_id, r.group_value)::limit_key, r.max);
+        v_gives_way := true;
     end loop;
+    if v_gives_way then
+        v_messages := v_messages || timers_set((select min(due_at) from timer where kind = 'yield' and due_at <= clock_timestamp()));
+    end if;
     return v_messages;
 end $$;

@@ -1,16 +1,24 @@
--- Return the values of the parameters at `p_paths` as text that is equal for equal values only. A missing parameter counts as
--- null. A text of more than 64 bytes is cut, and gets a hash of the whole.
+-- Return the values of the parameters at `p_paths` as text that is the same for equal values. A missing parameter counts as
+-- null, and 7.0 is 7. A text of more than 64 bytes is cut, and gets a hash of the whole.
 create or replace function group_of(p_paths text[], p_params jsonb) returns text
 language plpgsql stable
 as $$
 declare
+    v_value jsonb;
     v_group text;
 begin
     if cardinality(p_paths) = 1 then
-        v_group := jsonb_build_array(p_params #> string_to_array(p_paths[1], '.'))::text;
+        v_value := p_params #> string_to_array(p_paths[1], '.');
+        if jsonb_typeof(v_value) = 'number' then
+            v_value := to_jsonb(trim_scale((v_value #>> '{}')::numeric));
+        end if;
+        v_group := jsonb_build_array(v_value)::text;
     else
-        v_group := (select jsonb_agg(p_params #> string_to_array(b.path, '.') order by b.n)::text
-                    from unnest(p_paths) with ordinality as b (path, n));
+        v_group := (
+            select jsonb_agg(case when jsonb_typeof(x.value) = 'number'
+                then to_jsonb(trim_scale((x.value #>> '{}')::numeric)) else x.value end order by x.n)::text
+            from (select p_params #> string_to_array(b.path, '.') as value, b.n
+                  from unnest(p_paths) with ordinality as b (path, n)) x);
     end if;
     return case when octet_length(v_group) <= 64 then v_group else left(v_group, 16) || '~' || md5(v_group) end;
 end $$;

@@ -3,7 +3,7 @@
 -- handed back, and not one with refused parameters. The attempts of one transaction count in the order of their executions. If
 -- the completed ones came last, they could push all failed ones out of the last attempts. The breaker opens at its threshold.
 -- Of an open one, only what was admitted since it opened counts: a failed probe waits for another time, and a completed one
--- begins the release. While it releases, the number of calls doubles once as many have completed. It is closed when no execution
+-- begins the release. A probe that was deferred or cancelled, or waits, has called the service as well: the next one waits, too. While it releases, the number of calls doubles once as many have completed. It is closed when no execution
 -- waits there any more. Where running calls count, a wake row lets others start once a failure is too old to count. The caller
 -- holds the locks of the keys, so no other transaction counts meanwhile.
 -- planner: lookups
@@ -24,12 +24,15 @@ begin
             make_interval(secs => (x.breaker ->> 'probe')::float8) as probe,
             coalesce((x.breaker ->> 'counts_running')::boolean, false) as counts_running,
             coalesce(array_agg(x.call) filter (where x.failed), '{}') as failed,
-            coalesce(array_agg(x.call) filter (where not x.failed), '{}') as completed
+            coalesce(array_agg(x.call) filter (where not x.failed), '{}') as completed,
+            coalesce(array_agg(x.call) filter (where x.failed is null and x.undecided), '{}') as undecided
         from (
             select c.limit_id, c.group_value, l.breaker,
                 (c.execution_id, c.limit_id, c.group_value, e.attempt, c.admitted_at)::breaker_call as call,
                 case when t.outcome in ('failed', 'timeout') and coalesce(t.error ->> 'type', '') <> 'InvalidInput' then true
-                    when t.outcome is null and e.status = 'completed' then false end as failed
+                    when e.status = 'completed' and (t.outcome is null or t.outcome = 'waiting' and exists (
+                        select from outside_wait w where w.execution_id = e.id and w.attempt = e.attempt)) then false end as failed,
+                coalesce(t.outcome in ('deferred', 'waiting', 'cancelled'), false) as undecided
             from unnest(p_calls) c
             join concurrency_limit l on l.id = c.limit_id and l.breaker is not null
             join execution e on e.id = c.execution_id and e.attempt >= c.attempt
@@ -46,6 +49,11 @@ begin
             elsif exists (select from unnest(r.completed) c where c.admitted_at >= v_breaker.opened_at) then
                 update breaker set releasing_since = clock_timestamp(), allowed = 2
                 where limit_id = r.limit_id and group_value = r.group_value;
+            elsif exists (select from unnest(r.undecided) c where c.admitted_at >= v_breaker.opened_at) then
+                -- The service was called, and its answer is not known: the next call waits as after a failed probe.
+                update breaker set probe_at = clock_timestamp() + r.probe
+                where limit_id = r.limit_id and group_value = r.group_value returning probe_at into v_breaker.probe_at;
+                insert into wake (limit_id, group_value, at) values (r.limit_id, r.group_value, v_breaker.probe_at);
             end if;
             continue;
         end if;

@@ -46,7 +46,8 @@ begin
                 and w.at > clock_timestamp() and w.at <= x.at));
     end if;
     if exists (select from unnest(v_rooms) m where m.allowed = 'Infinity') then
-        v_messages := v_messages || note_spent_budgets(v_gates);
+        v_messages := v_messages || note_spent_budgets(v_gates)
+            || timers_set((select min(due_at) from timer where kind = 'spent' and due_at <= clock_timestamp()));
     end if;
     return v_messages;
 end $$;

@@ -17,6 +17,7 @@ declare
     v_calls breaker_call[];
     v_messages message[] := '{}';
     v_now timestamptz;
+    v_new limit_key[];
 begin
     -- Without a slot to free, no keys around these are locked. A caller that refuses new executions (refuse) holds these
     -- already.
@@ -51,12 +52,20 @@ begin
         perform leave_line(v_waiting, false);
     end if;
     if p_line <> '{}' then
-        perform join_line(find_lanes(set_costs(p_line)));
+        v_new := join_line(find_lanes(set_costs(p_line)));
     end if;
     if v_calls is not null then
         v_now := clock_timestamp();
         perform note_calls(v_calls);
         v_messages := raise_opened_breakers(v_calls, v_now);
     end if;
-    return v_messages || promote(v_keys || v_joined);
+    v_messages := v_messages || promote(v_keys || v_joined);
+    if v_new is not null then
+        -- Executors that know of no lane here look by themselves after 10 s: after the next start of a rate, or a probe.
+        v_messages := v_messages || timers_set((
+            select min(w.at) from unnest(v_new) k
+            join concurrency_limit l on l.id = k.limit_id and (l.rate_count is not null or l.breaker is not null)
+            join wake w on w.limit_id = k.limit_id and w.group_value = k.group_value));
+    end if;
+    return v_messages;
 end $$;

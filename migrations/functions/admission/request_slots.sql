@@ -53,10 +53,21 @@ begin
         v_messages := v_messages || admit(v_asking, v_rooms);
     end if;
     if v_waiting is not null then
-        v_new := join_line(find_lanes(v_waiting));
+        v_waiting := find_lanes(v_waiting);
+        v_new := join_line(v_waiting);
         if v_new is not null then
+            -- Executions that wait for their regrouping may need the same keys: what comes now waits behind them.
+            update lane l set gate_kind = 'regroup', gate_limit = null, gate_group = null
+            where l.id = any (array(select c.lane from unnest(v_waiting) c)) and l.gate_kind = 'limit' and exists (
+                select from lane o where o.gate_kind = 'regroup' and o.namespace_id = l.namespace_id
+                    and (o.rank, o.ready_at, o.execution_id) < (l.rank, l.ready_at, l.execution_id));
             -- The new lanes were never tried. Each older lane was, and its gate is closed.
             v_messages := v_messages || promote(v_new);
+            -- Executors that know of no lane here look by themselves after 10 s: after the next start of a rate, or a probe.
+            v_messages := v_messages || timers_set((
+                select min(w.at) from unnest(v_new) k
+                join concurrency_limit l on l.id = k.limit_id and (l.rate_count is not null or l.breaker is not null)
+                join wake w on w.limit_id = k.limit_id and w.group_value = k.group_value));
         end if;
         v_messages := v_messages || refuse(v_waiting);
     end if;

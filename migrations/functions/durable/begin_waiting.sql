@@ -1,6 +1,6 @@
 -- Begin the waits of executions that have just become waiting: write their inquiries, or suspend those that are durable
 -- functions (`awaits` in `p_asked`), or wait for something outside (`outside`). A durable function with a requested
--- end is woken at once.
+-- end is woken at once. Under a breaker, an attempt that keeps its slots lets the next execution start.
 create or replace function begin_waiting(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
 as $$
@@ -23,6 +23,16 @@ begin
     from unnest(p_ids, p_asked) as a (id, asked) where a.asked ? 'outside';
     if v_ids is not null then
         v_messages := v_messages || wait_outside(v_ids, v_asked);
+    end if;
+    -- An attempt that waits is no call under way for a breaker, and where it keeps its slots, no release promotes the next execution.
+    insert into wake (limit_id, group_value, at)
+    select distinct k.limit_id, k.group_value, clock_timestamp() + d.later
+    from execution e cross join unnest(e.keys) k
+    join concurrency_limit l on l.id = k.limit_id and l.breaker is not null
+    cross join lateral (values (interval '0'), (make_interval(secs => (l.breaker ->> 'probe')::float8))) d (later)
+    where e.id = any (p_ids) and e.status = 'waiting' and keeps_slots(e.keys);
+    if found then
+        v_messages := v_messages || timers_set(clock_timestamp());
     end if;
     return v_messages || wake_functions(array(
         select id from execution where id = any (p_ids) and ends_as is not null order by id), 'its end is requested');

@@ -8,6 +8,8 @@ as $$
 declare
     v_again uuid[];
     v_limited uuid[];
+    v_started uuid[];
+    v_messages message[] := '{}';
 begin
     if p_ids = '{}' then
         return '{}';
@@ -35,5 +37,12 @@ begin
         delete from timer t using gone g where t.execution_id = g.execution_id and t.kind = 'wake' and g.until is not null
     )
     select array_agg(id order by id), array_agg(id) filter (where keys is not null) into v_again, v_limited from moved;
-    return settle_moves(null, v_again, held_by(v_limited));
+    if v_limited is not null then
+        select s.messages, s.started into v_messages, v_started from start_kept(v_limited) s;
+        if v_started <> '{}' then
+            v_again := nullif(array(select unnest(v_again) except select unnest(v_started)), '{}');
+            v_limited := nullif(array(select unnest(v_limited) except select unnest(v_started)), '{}');
+        end if;
+    end if;
+    return v_messages || settle_moves(null, v_again, held_by(v_limited));
 end $$;

@@ -5,6 +5,7 @@ language plpgsql
 as $$
 declare
     r record;
+    v_messages message[];
 begin
     insert into timer (due_at, kind, execution_id)
     select clock_timestamp() + make_interval(secs => (options ->> 'expires')::double precision), 'expires', execution_id
@@ -18,6 +19,11 @@ begin
     into r from (
         select e.*, t.trace from enforcement e left join event_trace t using (event_id)
         where e.execution_id = any (p_ids) order by e.execution_id) m;
-    return request_executions(r.ids, r.namespaces, r.definitions, r.params, r.options, r.origins, r.priorities,
+    v_messages := request_executions(r.ids, r.namespaces, r.definitions, r.params, r.options, r.origins, r.priorities,
         null, null, null, null, true);
+    if exists (select from unnest(r.options) o where o like '%"expires"%') then
+        update execution set timed = true
+        where id = any (array(select d.id from unnest(r.ids, r.options) as d (id, options) where d.options::jsonb ? 'expires'));
+    end if;
+    return v_messages;
 end $$;

@@ -2,7 +2,7 @@
 -- of that worker and the history that its own claim would have. The caller stages those that are not `assigned`. Higher priorities
 -- come first, and then the order of `p_ids`, of which the first 100 are considered. A permit is valid as in place_alike.
 -- Nothing is assigned where other work waits in the order of its route. What is held is not assigned, and neither is a task that may
--- run at most once: it would fail with its worker without having begun. A task of a workflow that is asked to stop is not assigned either.
+-- run at most once: it would fail with its worker without having begun. An execution that has expired is not assigned. A task of a workflow that is asked to stop is not assigned either.
 -- The function has the owner's rights, since the triggers of moves accept `penstock.moves` from the owner only.
 -- planner: lookups_planned_once
 create or replace function assign_scheduled(p_queue text, p_ids uuid[], out messages message[], out assigned uuid[])
@@ -29,6 +29,9 @@ begin
         join namespace n on n.id = e.namespace_id and n.queue = p_queue and n.hold is distinct from 'held'
         join payload p on p.execution_id = e.id and p.options #>> '{recovery,on_worker_loss}' is distinct from 'fail'
         where not exists (select from workflow w where w.execution_id = e.parent and w.stop_status is not null)
+            and case when e.timed and e.attempt = 0 then not exists (
+                select from timer t where t.execution_id = e.id and t.kind = 'expires' and t.due_at <= clock_timestamp())
+                else true end
         group by e.definition_id order by max(e.priority) desc, min(d.place)
     loop
         with taken as materialized (

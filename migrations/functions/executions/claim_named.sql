@@ -1,4 +1,5 @@
--- Claim at most `p_take` of the executions `p_ids`: scheduled -> running. Held ones, and those that a breaker blocks, are left out.
+-- Claim at most `p_take` of the executions `p_ids`: scheduled -> running. Held ones, those that a breaker blocks, and those that have
+-- expired, are left out.
 -- The attempt is counted now, so that a crash uses it up (I1). Only executions on this queue, of definitions that the worker knows (`p_definitions`), are
 -- claimed. For definitions in `p_limited`, the task executors have less room than the worker has slots, and only that many
 -- are claimed. `unknown` are definitions that the worker has neither looked up nor marked as lacking: it looks them up, and
@@ -42,6 +43,9 @@ begin
                 and n.queue = p_queue and e.definition_id = any (p_definitions)
                 and n.hold is distinct from 'held'
                 and case when e.keys is null then true else not is_blocked(e.id, e.keys) end
+                and case when e.timed and e.attempt = 0 then not exists (
+                    select from timer t where t.execution_id = e.id and t.kind = 'expires' and t.due_at <= clock_timestamp())
+                    else true end
             returning e.id, e.attempt, e.failures, n.name, e.definition_id, e.parent, e.task, e.reason,
                 extract(epoch from clock_timestamp() - e.ready_at)::float8 as waited
         ), moves as (

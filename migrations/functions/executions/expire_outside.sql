@@ -22,6 +22,8 @@ begin
     update outside_wait set due_at = null where execution_id = any (expired);
     select t.messages, t.told into messages, v_told
     from tell_functions(expired, 'timeout', 'nothing outside completed it in time') t;
+    messages := messages || count_timeouts(array(select unnest(expired) except select unnest(v_told)),
+        'nothing outside completed it in time');
     messages := messages || (end_executions(array(select unnest(expired) except select unnest(v_told)), array['waiting'],
         'timeout', 'nothing outside completed it in time', null)).messages;
 end $$;

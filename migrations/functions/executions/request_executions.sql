@@ -29,6 +29,17 @@ begin
     if p_options is not null and exists (select from unnest(p_options) o where o like '%"budget"%') then
         perform create_budgets(p_ids, p_options, p_parents);
     end if;
+    if p_origins is not null and exists (select from unnest(p_origins) o where o like '%"started_by"%')
+        and exists (select from budget_tree)
+    then
+        -- What an attempt starts shares the budgets of its tree, unless it has budgets of its own.
+        insert into budget_tree (root, owner)
+        select d.id, o.owner from unnest(p_ids, p_origins, p_parents) d (id, origin, parent)
+        join execution e on e.id = (case when d.origin like '%"started_by"%' then d.origin::jsonb ->> 'started_by' end)::uuid
+        cross join lateral budget_owner(e.parent, e.id) o (owner)
+        where d.parent is null and o.owner is not null
+        on conflict do nothing;
+    end if;
     if p_options is not null and exists (select from unnest(p_options) o where o like '%"max_de%') then
         perform start_chains(p_ids, p_options, p_parents);
     end if;

@@ -9,6 +9,7 @@ as $$
 declare
     v_attempt integer;
     v_keys limit_key[];
+    v_started uuid[] := '{}';
 begin
     messages := '{}';
     moved := '{}';
@@ -23,5 +24,10 @@ begin
         'answers', coalesce(c.carry -> 'answers', '[]') || jsonb_build_array(p_response)))
     from (select error -> 'carry' -> 'resume' as carry from attempt where execution_id = p_execution and attempt = v_attempt) c
     where execution_id = p_execution and attempt = v_attempt;
-    messages := settle_moves(null, moved, case when v_keys is not null then held_by(moved) end);
+    if v_keys is not null then
+        select s.messages, s.started into messages, v_started from start_kept(moved) s;
+    end if;
+    if v_started = '{}' then
+        messages := settle_moves(null, moved, case when v_keys is not null then held_by(moved) end);
+    end if;
 end $$;

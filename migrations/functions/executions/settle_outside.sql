@@ -16,6 +16,8 @@ declare
     v_kept jsonb;
     v_settled timestamptz;
     v_moved uuid[];
+    v_counts boolean := false;
+    v_messages message[] := '{}';
     v_outcome constant jsonb := case when p_error is null then jsonb_build_object('result', p_result::jsonb)
         else jsonb_build_object('error', p_error::jsonb, 'reason', p_reason, 'delay', p_delay) end;
 begin
@@ -44,7 +46,22 @@ begin
             select from outside_wait w where w.execution_id = p_execution and w.attempt = p_attempt and w.settled_at is null) then
         return;
     end if;
+    if exists (select from unnest(v_keys) k join concurrency_limit l on l.id = k.limit_id and l.breaker is not null
+               where not exists (select from slot s where s.limit_id = k.limit_id and s.group_value = k.group_value
+                                 and s.execution_id = p_execution)) then
+        -- The outcome counts for a breaker before the retry stands in line. All keys are locked now, in their order: also those
+        -- that the retry needs, if its limits have changed.
+        v_counts := true;
+        perform lock_placement();
+        perform lock_keys(keys_around(v_keys || (select c.keys from find_candidates(array[p_execution]) c)));
+    end if;
     update outside_wait set outcome = v_outcome, settled_at = clock_timestamp(), due_at = null where execution_id = p_execution;
+    if p_error is not null then
+        update attempt set outcome = 'failed', error = p_error::jsonb where execution_id = p_execution and attempt = p_attempt;
+        if v_counts then
+            v_messages := count_outside(array[p_execution]);
+        end if;
+    end if;
     if p_delay is not null then
         update execution set status = 'requested', since = null, reason = p_reason,
             failures = least(failures::bigint + 1, 2147483647),
@@ -52,15 +69,17 @@ begin
             not_before = case when p_delay > 0
                          then clock_timestamp() + make_interval(secs => p_delay) end
         where id = p_execution;
-        update attempt set outcome = 'failed', error = p_error::jsonb where execution_id = p_execution and attempt = p_attempt;
-        messages := settle_moves(null, array[p_execution], case when v_keys is not null then held_by(array[p_execution]) end);
+        messages := v_messages
+            || settle_moves(null, array[p_execution], case when v_keys is not null then held_by(array[p_execution]) end);
     elsif p_error is not null then
-        update attempt set outcome = 'failed', error = p_error::jsonb where execution_id = p_execution and attempt = p_attempt;
-        select x.messages, x.moved into messages, v_moved from end_executions(array[p_execution], array['waiting'],
+        select v_messages || x.messages, x.moved into messages, v_moved from end_executions(array[p_execution], array['waiting'],
             'failed', p_reason, p_error) x;
     else
         select x.messages, x.moved into messages, v_moved
         from complete_waits(array[p_execution], array[p_result], array['completed by ' || p_by]) x;
+        if v_counts then
+            messages := messages || count_outside(array[p_execution]);
+        end if;
     end if;
     answer := 'settled';
 end $$;

@@ -25,6 +25,9 @@ begin
     )
     select v_told || coalesce(array_agg(id), '{}') into canceling from changed;
     select v_messages || s.messages, s.stopping into v_messages, stopping from stop_workflows(p_ids, p_status, p_reason) s;
+    if p_status = 'timeout' then
+        v_messages := v_messages || count_timeouts(array(select unnest(p_ids) except select unnest(v_told)), p_reason);
+    end if;
     select e.messages, e.moved into messages, moved
     from end_executions(array(select unnest(p_ids) except select unnest(v_told)), array['requested', 'queued', 'scheduled', 'waiting'], p_status, p_reason, null) e;
     messages := v_messages || messages;

@@ -7,10 +7,8 @@ as $$
 begin
     select c.messages, c.canceling into messages, canceling
     from cancel_executions(array(
-        select distinct e.id
-        from waiting_fire w
-        join schedule s on s.ref = w.schedule
-        join execution e on e.id = s.last_execution
-        where w.replaces and e.finished_at is null and e.status <> 'canceling' order by e.id),
+        select e.id
+        from open_runs(array(select distinct w.schedule from startable_fires() w where w.replaces)) o
+        join execution e on e.id = o.execution_id and e.status <> 'canceling' order by e.id),
         'replaced by a newer fire of its schedule') c;
 end $$;

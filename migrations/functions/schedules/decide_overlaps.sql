@@ -1,5 +1,4 @@
--- Return the status of each fire by its overlap policy, for fires that should start while the previous run of their schedule
--- is open. `n` is the number of the fire in the arrays, from 1. The caller holds the locks of the schedules' rows, so no
+-- Return the status of each fire by its overlap policy, for fires that should start while a run of their schedule is open. `n` is the number of the fire in the arrays, from 1. The caller holds the locks of the schedules' rows, so no
 -- other transaction starts a fire meanwhile.
 -- planner: lookups
 create or replace function decide_overlaps(
@@ -14,7 +13,7 @@ as $$
         select g.n, g.kind, g.overlap, row_number() over (partition by g.schedule order by g.due_at) as place,
             count(*) over (partition by g.schedule) as size,
             (select count(*) from waiting_fire w where w.schedule = g.schedule) as waiting,
-            exists (select from execution e where e.id = s.last_execution and e.finished_at is null) as running
+            g.schedule in (select o.schedule from open_runs(p_schedules) o) as running
         from given g join schedule s on s.ref = g.schedule
         where g.overlap <> 'allow' and g.status = 'created'
             and not exists (

@@ -1,4 +1,4 @@
--- Start the first waiting fire of each schedule after the end of its last run: queued -> created, with its execution. Return
+-- Start the first waiting fire of each schedule after the end of its runs: queued -> created, with its execution. Return
 -- the number of started fires.
 -- planner: lookups
 create or replace function start_waiting_fires(p_limit integer, out messages message[], out started integer)
@@ -12,9 +12,9 @@ begin
     started := 0;
     select array_agg(x.ref) into v_refs from (
         select s.ref
-        from (select distinct schedule from waiting_fire) w
+        from (select distinct schedule from startable_fires()) w
         join schedule s on s.ref = w.schedule
-        where not exists (select from execution e where e.id = s.last_execution and e.finished_at is null)
+        where s.ref not in (select o.schedule from open_runs(array(select distinct schedule from waiting_fire)) o)
         order by s.ref limit p_limit for update of s skip locked
     ) x;
     if v_refs is null then
@@ -24,9 +24,8 @@ begin
     -- A later statement, after the lock: the replica that held the schedule's row before may have started a run.
     with head as materialized (
         select distinct on (w.schedule) w.*
-        from waiting_fire w join schedule s on s.ref = w.schedule
-        where w.schedule = any (v_refs)
-            and not exists (select from execution e where e.id = s.last_execution and e.finished_at is null)
+        from startable_fires() w
+        where w.schedule = any (v_refs) and w.schedule not in (select o.schedule from open_runs(v_refs) o)
         order by w.schedule, w.due_at
     ), gone as (
         delete from waiting_fire w using head h where w.schedule = h.schedule and w.due_at = h.due_at

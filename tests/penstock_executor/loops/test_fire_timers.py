@@ -249,6 +249,36 @@ async def test_an_execution_of_a_rule_expires_only_before_it_has_begun(house: By
         assert await house.stands(row[0]) == ("running" if begun else "timeout")
 
 
+@pytest.mark.parametrize("ref", ["clock.plain", "clock.start"])
+@pytest.mark.parametrize("start", ["alone", "delayed", "own transaction"])
+async def test_start_that_has_expired_on_arrival_never_begins(house: ByHand, ref: str, start: str) -> None:
+    past = datetime.now(UTC) - timedelta(hours=1)
+    if start == "own transaction":
+        id = await house.requested(ref, expires_at=past)
+    else:
+        id = await house.client.start(ref, expires_at=past, delay=3600 if start == "delayed" else None)
+    row = await house.client.get(id)
+    assert (row.status, row.reason) == ("timeout", "it had not begun when it expired")
+    assert await house.rows("select from slot") == []
+
+
+@pytest.mark.parametrize("by", ["start", "rule"])
+async def test_expired_execution_is_not_claimed(house: ByHand, by: str) -> None:
+    if by == "start":
+        id = await house.scheduled("clock.plain", expires_at=datetime.now(UTC) + timedelta(minutes=1))
+    else:
+        event = await house.client.publish("clock.placed", {})
+        async with house.session.transaction() as tx:
+            await event_created.handle(Batch([event]), tx)
+        [[id]] = await house.rows("select execution_id from enforcement where event_id = $1", event)
+    await house.pass_time()
+    with pytest.raises(AssertionError):
+        await house.claim(id)
+    assert await house.stands(id) == "scheduled"
+    await house.look()
+    assert await house.stands(id) == "timeout"
+
+
 async def test_an_inquiry_that_is_not_answered_in_time_ends(house: ByHand) -> None:
     id = await house.running("clock.ask")
     await house.finish(id, "waiting")

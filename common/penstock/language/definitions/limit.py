@@ -96,8 +96,8 @@ class Limit(Declaration):
     """The number of starts within a time: `"100/min"`."""
     when_full: Literal["enqueue", "cancel_new", "cancel_running"] = "enqueue"
     """The reaction to a full limit. enqueue: the execution waits, first come, first served. cancel_new: it is refused.
-    cancel_running: the oldest executions, running or waiting, are cancelled. A refused execution is cancelled, with
-    the reason. A retry is never refused."""
+    cancel_running: the oldest executions, running or waiting, are cancelled, until `max` remain. A refused execution is
+    cancelled, with the reason. A retry is never refused."""
     max_waiting: Annotated[int, Field(ge=0, le=INTEGER)] | None = None
     """The number of executions that may wait (for each combination of `by`). Further ones are refused. None: no bound.
     """
@@ -212,6 +212,11 @@ class Limit(Declaration):
             raise Wrong(
                 "when_full: cancel_running counts executions, and not their cost",
                 "Use enqueue or cancel_new under a limit with a cost.",
+            )
+        if self.when_full == "cancel_running" and self.max is None and self.rate is not None:
+            raise Wrong(
+                "when_full: cancel_running needs max",
+                "A cancelled execution gives its slot back, and no start of the rate. Give max, or use enqueue or cancel_new.",
             )
         if self.max is None and self.rate is None:
             raise Wrong("limits nothing", "Give max, such as Limit(5), or rate, such as rate='100/min'.")

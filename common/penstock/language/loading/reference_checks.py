@@ -215,7 +215,13 @@ def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Pro
 
 def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
     """Yield a problem for each parameter that an action never has. With such a `by`, all executions would be counted as one
-    group, and with such a cost, all would be refused."""
+    group, and with such a cost, all would be refused. A breaker of a workflow would count nothing: it counts attempts."""
+    if limit.breaker is not None and str(limit.scope) in targets.workflows:
+        yield Problem(
+            ("scope",),
+            f"a breaker counts the attempts of actions, and {limit.scope} is a workflow",
+            "Give the breaker to the action that calls the service, or the limit the scope of its pack.",
+        )
     covered = targets.runnable.get(str(limit.scope))
     available = names_of(covered.schema) if covered else None
     for field in ("by", "fair"):

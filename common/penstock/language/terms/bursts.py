@@ -46,9 +46,16 @@ def read_debounce(body: Mapping[str, Any]) -> Debounce | None:
 
 
 def key_of(paths: Sequence[str], namespace: Mapping[str, Any]) -> str:
-    """Return the key of an event: a digest of the values at the paths, of which each may be missing."""
-    values = [[] if (value := value_at(namespace, path)) is MISSING else [value] for path in paths]
+    """Return the key of an event: a digest of the values at the paths, of which each may be missing. 7.0 is 7."""
+    values = [
+        [] if (value := value_at(namespace, path)) is MISSING else [_plain_number(value)] for path in paths
+    ]
     return hashlib.sha256(orjson.dumps(values, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+
+
+def _plain_number(value: Any) -> Any:
+    """Return a float that is a whole number as an int, and any other value as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 MISSING = object()

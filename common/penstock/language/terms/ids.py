@@ -7,6 +7,8 @@ import time
 from datetime import UTC, datetime
 from uuid import UUID
 
+EXECUTION_CALLER = "execution:"
+"""The beginning of the name of a caller that has the token of an execution. The id of the execution follows."""
 _state = (0, 0)
 _ahead = 0  # milliseconds
 

@@ -184,6 +184,8 @@ def test_wrong_limits_are_refused() -> None:
     refused(lambda: Limit(1, ref="shop.db"), "a ref and no scope")
     refused(lambda: Limit(1, scope="shop"), "a scope and no ref")
     refused(lambda: Limit(1, ref="shop.db", scope="Not This"), "scope: covers nothing")
+    refused(lambda: Limit(rate="1/min", when_full="cancel_running"), "cancel_running needs max", "cancel_new")
+    refused(lambda: Limit(5, per="1m", when_full="cancel_running"), "cancel_running needs max")
     refused(lambda: Limit(1, wen_full="x"), "wen_full: unknown option", "when_full")  # type: ignore[call-arg]
 
 

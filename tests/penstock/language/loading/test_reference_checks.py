@@ -166,6 +166,19 @@ def test_names_that_may_be_there_are_let_through() -> None:
     Definitions([placed, charge, notify, daily, Rule("r", trigger=placed, action=notify, when=when)]).check()
 
 
+def test_breaker_of_a_workflow_is_refused() -> None:
+    fulfil = from_yaml("workflow: shop.fulfil\ntasks:\n  pay: {action: shop.charge, input: {customer: a}}\n")
+    limit = Limit(ref="shop.door", scope="shop.fulfil", breaker={"failures": 3})
+    for text in (
+        problems(charge, notify, fulfil, limit),
+        problems(charge, notify, limit, workflow={"shop.fulfil": None}),
+    ):
+        assert (
+            "limit shop.door: a breaker counts the attempts of actions, and shop.fulfil is a workflow" in text
+        )
+    Definitions([charge, notify, Limit(ref="shop.door", scope=charge, breaker={"failures": 3})]).check()
+
+
 def test_the_paths_of_an_actions_limit_are_parameters_that_it_has() -> None:
     limit = Limit(1, ref="shop.each", scope=charge, by="custmer")
     said = problems(charge, notify, limit)

@@ -17,6 +17,8 @@ UNDER_WAY = ("scheduled", "running", "canceling")
 MAX_LOSSES = 3
 COUNTS_AS_FAILURE = {"failed": True, "timeout": True, "retried": True, "completed": False}
 """Of the ends of an attempt that count: whether each is a failure. All others count as neither."""
+CALLS_WITHOUT_ANSWER = ("deferred", "cancelled")
+"""The ends of an attempt that count as neither, although the service was called: after such a probe the next one waits."""
 NEXT_STATUS = {"retried": "queued", "deferred": "queued", "refused": "failed"}
 """Of the ends that are not a status: the status that follows."""
 
@@ -223,7 +225,10 @@ class Model:
             call.status = NEXT_STATUS.get(outcome, outcome)
             if call.status == "queued":
                 call.ready = self.tick
-        self._count([(self.calls[number], COUNTS_AS_FAILURE.get(outcome)) for number, outcome in outcomes])
+        unanswered = [self.calls[n] for n, outcome in outcomes if outcome in CALLS_WITHOUT_ANSWER]
+        self._count(
+            [(self.calls[number], COUNTS_AS_FAILURE.get(outcome)) for number, outcome in outcomes], unanswered
+        )
         for customer, breaker in self.breakers.items():
             refused = sum(o == "refused" and self.calls[n].customer == customer for n, o in outcomes)
             failed = sum(is_failure for _, is_failure in breaker.attempts)
@@ -231,7 +236,7 @@ class Model:
                 breaker.state == "closed" and refused > 0 and failed + refused >= self.options.failures
             )
 
-    def _count(self, ends: Sequence[tuple[Call, bool | None]]) -> None:
+    def _count(self, ends: Sequence[tuple[Call, bool | None]], unanswered: Sequence[Call] = ()) -> None:
         """Count attempts that ended in one transaction, in the order of their executions."""
         for customer in sorted({call.customer for call, _ in ends}):
             breaker = self.breakers[customer]
@@ -240,7 +245,13 @@ class Model:
                 key=lambda end: end[0].number,
             )
             if breaker.state == "open":
-                self._answer_probe(customer, [end for end in counted if end[0].admitted >= breaker.opened])
+                probes = [end for end in counted if end[0].admitted >= breaker.opened]
+                self._answer_probe(customer, probes)
+                if not probes and any(
+                    call.customer == customer and call.admitted >= breaker.opened for call in unanswered
+                ):
+                    breaker.probe_at = self.clock + self.options.probe
+                    self.rules["a probe ends without an answer"] += 1
                 self.rules["a call from before the opening fails while it is open"] += any(
                     failed and call.admitted < breaker.opened for call, failed in counted
                 )

@@ -153,19 +153,19 @@ class Desk:
         status: str = "completed",
         delay: float = 0,
         session: Session | Transaction | None = None,
+        asked: str = '{"prompt": "?"}',
     ) -> list[Row]:
-        """End attempts as the worker does."""
+        """End attempts as the worker does. `asked` is the question of those that wait."""
         ids = sorted(ids)
         rows = await self.session.fetch("select id, attempt from execution where id = any($1::uuid[])", ids)
         attempts = {row["id"]: row["attempt"] for row in rows}
-        asked = '{"prompt": "?"}' if status == "waiting" else None
         return await (session or self.session).fetch(
             FINISH,
             self.worker,
             ids,
             [attempts[id] for id in ids],
             [status] * len(ids),
-            [asked] * len(ids),
+            [asked if status == "waiting" else None] * len(ids),
             [delay] * len(ids),
         )
 

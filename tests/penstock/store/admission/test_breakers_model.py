@@ -65,6 +65,7 @@ RULES = {
     "a call from before the opening fails while it is open",
     "a failure is too old to count",
     "a probe completes",
+    "a probe ends without an answer",
     "a probe fails",
     "a probe starts beside calls from before the opening",
     "closes, as none waits",

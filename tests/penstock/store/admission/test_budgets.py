@@ -179,3 +179,44 @@ async def test_rerun_shares_the_budget(desk: Desk) -> None:
     assert await desk.statuses([new]) == ["cancelled"]
     assert await figures(desk, new) == (55, 0, 45)
     await desk.sound()
+
+
+STARTED = """
+select messages from submit_executions(array[$1]::uuid[], array[$2]::integer[], array[$3]::integer[], array[$4]::text[],
+    null, array[$5]::text[], array[0]::smallint[], null, null, null, null, null, true)
+"""
+
+
+async def started_by(desk: Desk, starter: UUID, ref: str, **params: Any) -> UUID:
+    """Start an execution as an attempt of `starter` does."""
+    id = new_id()
+    origin = orjson.dumps({"started_by": str(starter)}).decode()
+    place = desk._spaces[ref], desk._definitions[ref]
+    await desk.session.fetch(STARTED, id, *place, orjson.dumps(params).decode(), origin)
+    return id
+
+
+async def test_start_within_a_tree_takes_of_its_budget(desk: Desk) -> None:
+    await desk.open(TOKENS)
+    top = await root(desk, 100)
+    [child] = await children(desk, top, 10)
+    ids = [await started_by(desk, starter, "shop.charge", tokens=40) for starter in (top, child)]
+    assert await desk.statuses(ids) == ["scheduled", "scheduled"]
+    assert await figures(desk, ids[0]) == (0, 90, 10)
+    # An execution between, which no limit covers, belongs to the tree, and so do its children and what it starts.
+    between = await started_by(desk, top, "mail.send")
+    further = [*await children(desk, between, 5), await started_by(desk, between, "shop.refund", tokens=5)]
+    assert await desk.statuses(further) == ["scheduled", "scheduled"]
+    assert await figures(desk, top) == (0, 100, 0)
+    last = await started_by(desk, further[1], "shop.charge", tokens=1)
+    assert await desk.statuses([last]) == ["queued"]
+    await desk.sound()
+
+
+async def test_start_within_a_tree_without_budget_is_free(desk: Desk) -> None:
+    await desk.open(TOKENS)
+    await root(desk, 100)
+    [top] = await desk.start(1, "mail.send")
+    id = await started_by(desk, top, "shop.charge", tokens=10**6)
+    assert await desk.statuses([id]) == ["scheduled"]
+    assert await desk.slots() == {}

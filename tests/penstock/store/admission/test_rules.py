@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
+
 from penstock import Limit
 from tests.penstock.store.admission.desk import Desk, drained, later
 
@@ -226,4 +230,137 @@ async def test_an_inquiry_keeps_its_slot_if_the_limit_is_so_declared(desk: Desk)
     assert await desk.statuses(ids) == ["waiting", "queued"]
     await desk.session.fetch("select * from answer_inquiry($1, '1', 'somebody')", ids[0])
     assert await desk.statuses(ids) == ["completed", "scheduled"]
+    await desk.sound()
+
+
+ORDERS = [(0, 1), (1, 0)]
+"""The orders in which two limits are stored: the first of them is the gate of a new lane."""
+
+
+async def open_in_order(desk: Desk, order: Sequence[int], whole: Limit, each: Limit) -> None:
+    """Apply two limits, one after another."""
+    await desk.open()
+    for limit in [(whole, each)[n] for n in order]:
+        await desk.apply(limit)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_full_limit_refuses_behind_another_gate(desk: Desk, order: Sequence[int]) -> None:
+    await open_in_order(
+        desk,
+        order,
+        Limit(2, ref="shop.whole", scope="shop"),
+        Limit(1, ref="shop.each", scope="shop", by="customer", when_full="cancel_new"),
+    )
+    running = [*await desk.start(1, customer="ada"), *await desk.start(1, customer="bob")]
+    assert await desk.statuses(running) == ["scheduled", "scheduled"]
+    assert await desk.statuses(await desk.start(3, customer="ada")) == ["cancelled"] * 3
+    # The limit of eve is not full. An execution that waits elsewhere takes of its room.
+    ids = await desk.start(2, "shop.refund", customer="eve")
+    ids += await desk.start(1, customer="eve")
+    assert await desk.statuses(ids) == ["queued", "cancelled", "cancelled"]
+    assert await desk.reasons(ids[1:]) == ["refused: the limit shop.each is full"] * 2
+    batch = await desk.request(3, customer="dan")
+    await desk.admit(batch)
+    assert await desk.statuses(batch) == ["queued", "cancelled", "cancelled"]
+    await desk.run(running[:1])
+    assert await desk.statuses([ids[0], batch[0]]) == ["scheduled", "queued"]
+    await desk.sound()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_no_more_wait_behind_another_gate_than_may(desk: Desk, order: Sequence[int]) -> None:
+    await open_in_order(
+        desk,
+        order,
+        Limit(1, ref="shop.whole", scope="shop"),
+        Limit(1, ref="shop.each", scope="shop", by="customer", max_waiting=2),
+    )
+    await desk.start(1, customer="ada")
+    ids = await desk.start(4, customer="ada")
+    assert await desk.statuses(ids) == ["queued", "queued", "cancelled", "cancelled"]
+    others = await desk.start(5, customer="bob")  # one of them would start but for the other limit
+    assert await desk.statuses(others) == ["queued"] * 3 + ["cancelled"] * 2
+    await desk.sound()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+async def test_the_oldest_gives_way_behind_another_gate(desk: Desk, order: Sequence[int]) -> None:
+    await open_in_order(
+        desk,
+        order,
+        Limit(1, ref="shop.whole", scope="shop"),
+        Limit(1, ref="shop.each", scope="shop", by="customer", when_full="cancel_running"),
+    )
+    await desk.start(1, customer="bob")
+    ids = await desk.start(3, customer="ada")
+    await desk.timers()
+    assert await desk.statuses(ids) == ["cancelled", "cancelled", "queued"]
+    await desk.sound()
+
+
+GO_ON = {
+    "resume": ('{"prompt": "?"}', "select * from resume_asking($1, '1', 'answered')"),
+    "wake": (
+        '{"awaits": {"children": [], "signals": []}}',
+        "select * from wake_functions(array[$1::uuid], 'its time')",
+    ),
+}
+"""The ways in which an attempt waits and another one goes on: an inquiry, and a durable function."""
+
+
+@pytest.mark.parametrize("way", GO_ON)
+async def test_kept_slot_is_there_for_the_next_attempt(desk: Desk, way: str) -> None:
+    asked, go_on = GO_ON[way]
+    await desk.open(
+        Limit(1, ref="shop.one", scope="shop", while_waiting="keep"), Limit(5, ref="shop.five", scope="shop")
+    )
+    ids = await desk.start(2)
+    await desk.claim(ids[:1])
+    await desk.finish(ids[:1], "waiting", asked=asked)
+    await desk.tidy()
+    assert await desk.statuses(ids) == ["waiting", "queued"]
+    await desk.session.fetch(go_on, ids[0])
+    assert await desk.statuses(ids) == ["scheduled", "queued"]
+    await desk.sound()
+    await desk.run(ids[:1])
+    assert await desk.statuses(ids) == ["completed", "scheduled"]
+    await desk.sound()
+
+
+@pytest.mark.parametrize("way", GO_ON)
+async def test_kept_slot_of_another_limit_is_given_back(desk: Desk, way: str) -> None:
+    asked, go_on = GO_ON[way]
+    five = Limit(5, ref="shop.five", scope="shop", while_waiting="keep")
+    await desk.open(Limit(1, ref="shop.one", scope="shop"), five)
+    ids = await desk.start(2)
+    await desk.claim(ids[:1])
+    await desk.finish(ids[:1], "waiting", asked=asked)
+    await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))
+    await desk.tidy()
+    await desk.session.fetch(go_on, ids[0])
+    await desk.tidy()
+    assert sorted(await desk.statuses(ids)) == ["queued", "scheduled"]
+    await desk.sound()
+
+
+async def test_start_waits_behind_lanes_to_regroup(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop"))
+    [running] = await desk.start(1, customer="ada")
+    await desk.claim([running])
+    old = await desk.start(3, customer="ada")
+    await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))
+    ids = [*old, *await desk.start(3, customer="ada")]
+    await desk.finish([running])
+    assert await desk.scheduled(ids[3:]) == []
+    await desk.tidy()
+    assert await drained(desk, ids) == list(range(6))
+    await desk.sound()
+
+
+@pytest.mark.parametrize("by", [["customer"], ["customer", "region"]])
+async def test_equal_numbers_are_one_key(desk: Desk, by: list[str]) -> None:
+    await desk.open(Limit(1, ref="shop.each", scope="shop", by=by))
+    ids = [(await desk.start(1, customer=n, region=2.50))[0] for n in (7, 7.0, 70, "7", 7e0, 0.7)]
+    assert await desk.scheduled(ids) == [0, 2, 3, 5]
     await desk.sound()

@@ -4,11 +4,13 @@ once for every reason not to."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from uuid import UUID
 
 import pytest
 
 from penstock import Limit
+from penstock.store.session.database import Row
 from tests.penstock.store.admission.desk import Desk, blocked
 
 EACH = Limit(1, ref="shop.each", scope="shop", by="customer")
@@ -187,3 +189,65 @@ async def test_a_wait_for_the_lock_of_a_key_blocks_no_other_wake_row(desk: Desk)
         await tx.fetch("select * from wake_keys(100)")
     assert not (await second)[0]["woken"], "the first one was there before"
     assert await desk.scheduled(ids) == [0]
+
+
+FAIL_AND_RETRY = """
+select messages from finish_attempts($1, $2::uuid[], array[1]::smallint[], array['requested'], array[null]::text[],
+    array['{}'], array[0]::float8[], null, null, '{}'::uuid[], '{}'::uuid[])
+"""
+
+
+def hints(rows: Sequence[Row]) -> int:
+    """Return the number of hints for executors among the messages of an answer: a timer or wake row is due soon."""
+    return sum(message["queue"] == "timers.set" for message in rows[0][0])
+
+
+async def schedule(desk: Desk, ids: Sequence[UUID]) -> list[Row]:
+    """Handle `execution.requested`, and return the answer."""
+    return await desk.session.fetch("select schedule_executions($1::uuid[])", sorted(ids))
+
+
+async def test_next_start_of_a_rate_is_announced_once(desk: Desk) -> None:
+    await desk.open(Limit(rate="1/s", ref="shop.rated", scope="shop"))
+    ids = await desk.request(3)
+    assert [hints(await schedule(desk, [id])) for id in ids] == [0, 1, 0]
+    assert [is_due for _, _, is_due in await wakes(desk)] == [False]
+
+
+async def test_probe_of_a_breaker_is_announced_once(desk: Desk) -> None:
+    await desk.open(
+        Limit(ref="shop.bank", scope="shop", breaker={"failures": 2, "of": 4, "within": "1h", "probe": "1s"})
+    )
+    ids = await desk.start(2)
+    await desk.claim(ids)
+    # Without an execution that waits, executors have nothing to do then.
+    assert [hints(await desk.finish([id], "failed")) for id in ids] == [0, 0]
+    assert [hints(await schedule(desk, [id])) for id in await desk.request(2)] == [1, 0]
+
+
+@pytest.mark.parametrize("way", ["attempt", "outside"])
+async def test_probe_with_a_retry_is_announced(desk: Desk, way: str) -> None:
+    await desk.open(
+        Limit(ref="shop.bank", scope="shop", breaker={"failures": 1, "of": 4, "within": "1h", "probe": "1s"})
+    )
+    ids = await desk.start(1)
+    await desk.claim(ids)
+    if way == "attempt":
+        [row] = await desk.session.fetch(FAIL_AND_RETRY, desk.worker, ids)
+    else:
+        await desk.finish(ids, "waiting", asked='{"outside": {"timeout": 3600}}')
+        [row] = await desk.session.fetch(
+            "select messages from settle_outside($1, 1, null, '{}', 'it is down', 0, 'ada')", ids[0]
+        )
+    assert hints([row]) == 1
+
+
+@pytest.mark.parametrize("is_claimed", [True, False])
+async def test_execution_that_gives_way_is_announced(desk: Desk, is_claimed: bool) -> None:
+    await desk.open(Limit(1, ref="shop.one", scope="shop", when_full="cancel_running"))
+    ids = await desk.request(2)
+    assert hints(await schedule(desk, ids[:1])) == 0
+    if is_claimed:
+        await desk.claim(ids[:1])
+        await desk.finish(ids[:1], "waiting")
+    assert hints(await schedule(desk, ids[1:])) > 0

@@ -158,3 +158,49 @@ async def test_of_several_fires_at_once_the_policy_holds_too(house: House, overl
     assert (statuses[0], statuses[-1]) == (first, last)
     assert sorted(statuses) == sorted(["created", *[others] * (len(statuses) - 1)])
     assert await open_runs(house) == 1
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queue", "replace"])
+async def test_overlap_counts_each_open_run(house: House, overlap: Overlap) -> None:
+    await scheduled(house, "allow")
+    for _ in range(3):
+        await fire_again(house)
+    await scheduled(house, overlap)
+    ids = [row["execution_id"] for row in await house.fires(REF)]
+    await house.rows("select * from cancel_executions(array[$1::uuid], 'asked')", ids[-1])
+    status = "skipped" if overlap == "skip" else "queued"
+    assert await fire_again(house) == [status, "created", "created", "created"]
+    await house.change(lambda tx: statements.start_waiting(tx, 10))
+    assert await open_runs(house) == 2
+    if overlap == "replace":
+        await start_waiting(house)
+        assert await open_runs(house) == 1
+        assert [row["status"] for row in await house.fires(REF)][-1] == "created"
+
+
+@pytest.mark.parametrize("overlap", ["queue", "replace"])
+async def test_pause_keeps_fires_waiting(house: House, overlap: Overlap) -> None:
+    await scheduled(house, overlap)
+    for _ in range(2):
+        await fire_again(house)
+    await house.client.schedules.pause(REF, 3600)
+    await start_waiting(house)
+    assert await open_runs(house) == 1, "the run is not replaced while the schedule is paused"
+    await house.end()
+    await start_waiting(house)
+    assert await open_runs(house) == 0
+    await house.client.schedules.enable(REF)
+    await start_waiting(house)
+    assert await open_runs(house) == 1
+    assert [row["status"] for row in await house.fires(REF)] == ["created", "created"]
+
+
+async def test_run_by_hand_waits_for_no_pause(house: House) -> None:
+    await scheduled(house, "queue")
+    await fire_again(house)
+    await house.client.schedules.pause(REF, 3600)
+    await house.client.schedules.run(REF)
+    assert [row["status"] for row in await house.fires(REF)] == ["created", "queued"]
+    await house.end()
+    await start_waiting(house)
+    assert [row["status"] for row in await house.fires(REF)] == ["created", "created"]

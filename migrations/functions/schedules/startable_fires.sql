@@ -1,0 +1,9 @@
+-- Return the waiting fires that may start once the runs before them have ended. While a schedule is paused, only those that a user has
+-- asked for may (by hand, or by a backfill). All that wait for a due instant start after the pause.
+create or replace function startable_fires() returns setof waiting_fire
+language sql stable
+as $$
+    select w.* from waiting_fire w join schedule s on s.ref = w.schedule
+    where s.since <= clock_timestamp() or exists (
+        select from fire f where f.schedule = w.schedule and f.due_at = w.due_at and f.kind in ('manual', 'backfill'))
+$$;
