@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from penstock.errors import ExecutionFailed
+from penstock.errors import ExecutionFailed, InvalidInput
 from penstock.language.workflows import from_yaml
-from penstock.operate import webhooks
+from penstock.operate import encryption, webhooks
 from penstock.operate.executions import described
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
@@ -51,8 +51,8 @@ async def begin(house: Installation, *definitions: Any) -> None:
 async def path_of(house: Installation, count: int = 1) -> str:
     """Return the path of the newest callback, once so many were passed on."""
     await house.until("select 1 from event having count(*) >= $1", count)
-    [row] = await house.rows("select payload ->> 'address' as address from event order by id desc limit 1")
-    return str(urlsplit(row["address"]).path)
+    [row] = await house.rows("select payload::text as payload from event order by id desc limit 1")
+    return str(urlsplit(json.loads(row["payload"])["address"]).path)
 
 
 async def is_waiting(house: Installation, count: int = 1) -> None:
@@ -83,6 +83,21 @@ async def test_callback_completes_once(house: Installation) -> None:
             assert await house.client.result(id, timeout=20) == {"n": 7}
             assert [attempt.outcome for attempt in await house.client.attempts(id)] == ["completed"]
     await house.sound()
+
+
+async def test_encrypted_tenant_waits_outside(make_house: Any) -> None:
+    async with make_house(secrets_key=KEY) as house:
+        await encryption.encrypt(house.session, "acme", by="ada")
+        await begin(house)
+        async with api(house) as caller:
+            answered = await house.client.start("outside.waits", {"id": "gh:run:1"}, tenant="acme")
+            await is_waiting(house)
+            assert (await caller.post(await path_of(house), json={"result": {"n": 7}})).status_code == 200
+            assert await house.client.result(answered, timeout=20) == {"n": 7}
+            for n, limit in enumerate(({"timeout": 0.3}, {"heartbeat": 0.3, "timeout": 60})):
+                await house.client.start("outside.waits", limit, tenant="acme")
+                await house.until("select 1 from execution where status = 'timeout' having count(*) = $1", n + 1)
+        await house.sound()
 
 
 async def test_forged_and_malformed_reports_change_nothing(house: Installation) -> None:
