@@ -121,6 +121,8 @@ async def test_forged_and_malformed_reports_change_nothing(house: Installation) 
         for body in bodies:
             assert (await caller.post(path, json=body)).status_code == 422, body
         assert (await caller.post(path, content=b"not json")).status_code == 422
+        large = await caller.post(path, content=b'{"result": 123456789012345678901234567890}')
+        assert (large.status_code, "64-bit" in large.text) == (422, True)
     assert await house.statuses() == {"waiting": 1}
 
 

@@ -17,6 +17,7 @@ from penstock.errors import AddressRefused, DefinitionError, InvalidInput, Resul
 from penstock.language.definitions.http_request import HttpRequest, HttpTls
 from penstock.language.definitions.program_actions import HttpOptions
 from penstock.language.expressions import render
+from penstock.run.results import refuse_large_integers
 from penstock.run.task_executors import Outcome, Run
 from penstock_worker.executors.http import http_answers
 from penstock_worker.executors.http.http_request import Request, built, namespace_of, with_query
@@ -301,8 +302,8 @@ def _decoded(response: Response, request: HttpRequest) -> Any:
     is_json = media == "application/json" or media.endswith("+json")
     if kind == "json" or (kind == "auto" and is_json):
         try:
-            return orjson.loads(content)
-        except ValueError as error:
+            return _parsed(content)
+        except orjson.JSONDecodeError as error:
             raise ResultNotStorable(
                 f"the response is no JSON, but {media or 'of no type'}: {error}",
                 hint="Set answer: text, if that is what the server sends.",
@@ -311,10 +312,16 @@ def _decoded(response: Response, request: HttpRequest) -> Any:
         return content.decode(_charset(options), "replace").replace("\0", "�")
     if kind == "auto" and not media:
         try:
-            return orjson.loads(content)
-        except ValueError:
+            return _parsed(content)
+        except orjson.JSONDecodeError:
             return content.decode("utf-8", "replace").replace("\0", "�")
     return base64.b64encode(content).decode()
+
+
+def _parsed(content: bytes) -> Any:
+    document = orjson.loads(content)
+    refuse_large_integers(content, "the response")
+    return document
 
 
 def _is_text(media: str) -> bool:
