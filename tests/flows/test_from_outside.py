@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import httpx
 import pytest
@@ -248,6 +249,92 @@ async def test_webhook_completes_by_id(make_house: Any) -> None:
             await is_waiting(house)
             assert await send(4) == 202
             assert (await house.client.get(other_tenant)).status == "waiting"
+        await house.sound()
+
+
+async def test_repeated_call_settles_no_other_wait(make_house: Any) -> None:
+    async with make_house(secrets_key=KEY) as house:
+        await begin(house)
+        await webhooks.put(
+            house.session,
+            "builds",
+            trigger="outside.called",
+            signature="github",
+            secret=SECRET,
+            completes="{{ body.id }}",
+            fails="not body.ok",
+            by="test",
+        )
+        async with api(house) as caller:
+
+            async def send(**body: Any) -> httpx.Response:
+                raw = json.dumps(body).encode()
+                signature = hmac.new(SECRET.encode(), raw, hashlib.sha256).hexdigest()
+                headers = {"x-hub-signature-256": f"sha256={signature}", "content-type": "application/json"}
+                return await caller.post("/hooks/builds", content=raw, headers=headers)
+
+            async def waits(id: UUID, attempt: int) -> None:
+                await house.until(
+                    "select 1 from execution where id = $1 and status = 'waiting' and attempt = $2", id, attempt
+                )
+
+            retried = await house.client.start("outside.waits_for_order", {"order": 1})
+            await waits(retried, 1)
+            failed = await send(id="order:1", ok=False)
+            again = await send(id="order:1", ok=False)  # before the next attempt, or while it waits
+            assert failed.json() == again.json()
+            await waits(retried, 2)
+            assert (await send(id="order:1", ok=False)).json() == failed.json()
+            assert (await send(id="order:1", ok=True)).status_code == 202
+            assert await house.client.result(retried, timeout=20) == {"id": "order:1", "ok": True}
+            assert (await send(id="order:1", ok=True)).status_code == 202
+            second = await house.client.start("outside.waits_for_order", {"order": 1})
+            await waits(second, 1)
+            assert not await house.rows("select 1 from early_outcome")
+            assert (await house.client.get(second)).status == "waiting"
+            broken = await send(id="order:1")  # `fails` is in error
+            assert broken.status_code == 422
+            assert await house.rows("select 1 from event where payload = '{\"id\": \"order:1\"}'") == []
+            await house.client.cancel(second)
+        await house.sound()
+
+
+async def test_concurrent_copies_of_a_call_settle_once(make_house: Any) -> None:
+    async with make_house(secrets_key=KEY) as house:
+        await begin(house)
+        await webhooks.put(
+            house.session,
+            "builds",
+            trigger="outside.called",
+            signature="secret",
+            secret=SECRET,
+            key_header="x-call",
+            completes="{{ body.id }}",
+            by="test",
+        )
+        async with api(house) as caller:
+            headers = {"x-webhook-secret": SECRET, "x-call": "c-1"}
+            calls = (caller.post("/hooks/builds", json={"id": "order:1"}, headers=headers) for _ in range(8))
+            answers = await asyncio.gather(*calls)
+            assert {answer.status_code for answer in answers} == {202}
+            assert len({answer.json()["id"] for answer in answers}) == 1
+            await house.client.start("outside.waits_for_order", {"order": 1})
+            await house.until("select 1 from execution where status = 'completed'")
+            await house.client.start("outside.waits_for_order", {"order": 1})
+            await is_waiting(house)
+            del headers["x-call"]
+            keyless = await caller.post("/hooks/builds", json={"id": "order:1"}, headers=headers)
+            assert (keyless.status_code, "no key" in keyless.text) == (422, True)
+        with pytest.raises(InvalidInput, match="completes is without a key"):
+            await webhooks.put(
+                house.session,
+                "builds",
+                trigger="outside.called",
+                signature="secret",
+                secret=SECRET,
+                completes="{{ body.id }}",
+                by="test",
+            )
         await house.sound()
 
 

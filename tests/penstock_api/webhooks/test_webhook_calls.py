@@ -108,6 +108,7 @@ async def test_a_call_that_cannot_be_an_event_is_refused_and_recorded(
 
         assert await send(b"{not json") == 422
         assert await send(b'{"id": "no number"}') == 422
+        assert await send(b'{"id": 123456789012345678901234567890}') == 422
         assert await send(b'{"id": 1, "pad": "' + b"x" * 400_000 + b'"}') == 413
         assert await send(b'{"id": 1}') == 202
         form = {**given, "payload": {"id": "{{ body.id | int }}"}}
