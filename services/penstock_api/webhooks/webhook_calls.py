@@ -4,6 +4,7 @@ durably stored."""
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
@@ -18,7 +19,7 @@ from penstock.operate.outside import Report
 from penstock.run.json_integers import parsed
 from penstock.store.access.webhooks import Webhook
 from penstock.store.session.database import Transaction
-from penstock_api.backend import Backend, Here
+from penstock_api.backend import Here
 from penstock_api.models.events import Published
 from penstock_api.requests.problems import ANSWERS
 from penstock_api.routes.router import operation_id
@@ -48,7 +49,7 @@ async def call(
     if webhook.signature == "github" and isinstance(body, dict) and list(body) == [GITHUB_FIELD]:
         body = _json(str(body[GITHUB_FIELD]).encode())
     payload = body
-    names = {"body": body, "headers": headers, "query": dict(request.query_params)}
+    names = {"body": body, "headers": headers, "query": _fields(request.query_params.multi_items())}
     if webhook.payload is not None:
         payload = compile_template(orjson.loads(webhook.payload))(names)
     key = webhook_signatures.key_of(webhook, headers, raw, body)
@@ -56,9 +57,7 @@ async def call(
     publishing = backend.client.publishing
     report = _report(webhook, names, payload)
     if report is None:
-        id = await publishing.publish(
-            webhook.trigger, payload, key=key, tenant=webhook.tenant, source=source
-        )
+        id = await publishing.publish(webhook.trigger, payload, key=key, tenant=webhook.tenant, source=source)
         return Published(id=id)
     if key is None:
         raise InvalidInput(
@@ -91,12 +90,20 @@ def _read(raw: bytes, kind: str) -> Any:
     """Return the parsed body: JSON, or the fields of a form."""
     if kind.partition(";")[0].strip().lower() == FORM:
         try:
-            return dict(
+            return _fields(
                 parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FORM_FIELDS)
             )
         except ValueError:
             raise InvalidInput(f"a form has at most {FORM_FIELDS:,} fields", hint="Send JSON.") from None
     return _json(raw)
+
+
+def _fields(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the fields of a form or a query. The value of a repeated field is the list of its values."""
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    return {name: texts[0] if len(texts) == 1 else texts for name, texts in values.items()}
 
 
 def _json(raw: bytes) -> Any:
