@@ -171,7 +171,22 @@ rule = Rule(
     params={"value": {"inner": "{{ payload.value }}"}},
 )
 broken = Rule("hidden.broken", trigger=came, action=fails, params={"value": "{{ payload.value | int }}"})
-ALL = (echo, after, fails, defers, asks, asks_twice, large, waits_outside, paid, steps, whole, came, rule, broken)
+ALL = (
+    echo,
+    after,
+    fails,
+    defers,
+    asks,
+    asks_twice,
+    large,
+    waits_outside,
+    paid,
+    steps,
+    whole,
+    came,
+    rule,
+    broken,
+)
 
 REACHED = {
     *("payload", "result", "attempt", "log_line", "inquiry", "step", "workflow_variable", "workflow_item"),

@@ -221,7 +221,9 @@ def _of_window(rule: Rule, window: Window, targets: _ReferenceTargets) -> Iterat
     available = {**({"event": None, "payload": None} if is_open else last), "events": None, "parts": named}
     yield from _undefined(("params",), names_used(rule.params), available | {"secrets": None})
     yield from _undefined(("labels",), names_used(rule.labels), available)
-    payloads = {("parts", part.name, "payload"): part.trigger for part in window.parts if part.name}
+    payloads: dict[tuple[str, ...], str] = {
+        ("parts", part.name, "payload"): part.trigger for part in window.parts if part.name
+    }
     if not is_open:
         trigger = window.parts[-1 if window.pattern == "sequence" else 0].trigger
         payloads |= {("payload",): trigger, ("event", "payload"): trigger}

@@ -250,10 +250,13 @@ def test_an_action_that_is_missing_in_many_tasks_is_one_line() -> None:
 
 @pytest.mark.parametrize("field", ["by", "fair"])
 def test_secret_parameter_groups_no_executions(field: str) -> None:
+    def limit(path: str, scope: Any = charge) -> Limit:
+        paths: dict[str, Any] = {field: path}
+        return Limit(1, ref="shop.each", scope=scope, **paths)
+
     for scope in (charge, pack):
-        limit = Limit(1, ref="shop.each", scope=scope, **{field: "card"})
-        assert f"{field}: `card` is a secret of shop.charge" in problems(charge, notify, limit)
-    Definitions([charge, notify, Limit(1, ref="shop.each", scope=charge, **{field: "customer"})]).check()
+        assert f"{field}: `card` is a secret of shop.charge" in problems(charge, notify, limit("card", scope))
+    Definitions([charge, notify, limit("customer")]).check()
 
 
 def test_secret_parameter_groups_no_breaker() -> None:

@@ -300,7 +300,9 @@ ODD = [
     Odd("nul-in-json", http("200 OK", J, b'"a\\u0000b"'), ("ResultNotStorable", False)),
     Odd("nan", http("200 OK", J, b"NaN"), ("ResultNotStorable", False)),
     Odd("integer-of-100-bits", http("200 OK", J, b"[%d]" % 2**100), ("ResultNotStorable", False)),
-    Odd("integer-of-100-bits-without-type", http("200 OK", "", b"[%d]" % 2**100), ("ResultNotStorable", False)),
+    Odd(
+        "integer-of-100-bits-without-type", http("200 OK", "", b"[%d]" % 2**100), ("ResultNotStorable", False)
+    ),
     Odd("binary", http("200 OK", "Content-Type: image/png\r\n", b"\x89P"), "iVA="),
     Odd("empty", http("200 OK", J), None),
     Odd("no-content", b"HTTP/1.1 204 No Content\r\n\r\n", None),
