@@ -97,7 +97,9 @@ async def test_encrypted_tenant_waits_outside(make_house: Any) -> None:
             assert await house.client.result(answered, timeout=20) == {"n": 7}
             for n, limit in enumerate(({"timeout": 0.3}, {"heartbeat": 0.3, "timeout": 60})):
                 await house.client.start("outside.waits", limit, tenant="acme")
-                await house.until("select 1 from execution where status = 'timeout' having count(*) = $1", n + 1)
+                await house.until(
+                    "select 1 from execution where status = 'timeout' having count(*) = $1", n + 1
+                )
         await house.sound()
 
 
@@ -168,6 +170,28 @@ async def test_late_outcomes_are_refused(house: Installation) -> None:
         await house.until("select 1 from execution where status = 'timeout' having count(*) = 2")
     assert await house.statuses() == {"cancelled": 1, "timeout": 2}
     await house.sound()
+
+
+async def test_outcome_after_the_archive_is_same_or_refused(make_house: Any) -> None:
+    async with make_house(archive_after=0.5) as house:
+        await begin(house)
+        async with api(house) as caller:
+            paths = []
+            for n, outcome in enumerate(
+                ({"result": {"n": 7}}, {"error": {"type": "Build", "message": "broke"}})
+            ):
+                await house.client.start("outside.waits")
+                await is_waiting(house)
+                paths.append(await path_of(house, n + 1))
+                assert (await caller.post(paths[n], json=outcome)).json() == {"effect": "settled"}
+                await house.until("select 1 from archive having count(*) = $1", n + 1)
+            assert (await caller.post(paths[0], json={"result": {"n": 7}})).json() == {"effect": "same"}
+            error = {"type": "Build", "message": "broke"}
+            assert (await caller.post(paths[1], json={"error": error})).json() == {"effect": "same"}
+            for path, other in zip(paths, ({"result": 8}, {"result": {"n": 7}}), strict=True):
+                assert (await caller.post(path, json=other)).status_code == 409
+                assert (await caller.post(path, json={"error": "no"})).status_code == 409
+        await house.sound()
 
 
 async def test_outcome_before_the_wait_is_kept(house: Installation) -> None:
@@ -275,7 +299,9 @@ async def test_repeated_call_settles_no_other_wait(make_house: Any) -> None:
 
             async def waits(id: UUID, attempt: int) -> None:
                 await house.until(
-                    "select 1 from execution where id = $1 and status = 'waiting' and attempt = $2", id, attempt
+                    "select 1 from execution where id = $1 and status = 'waiting' and attempt = $2",
+                    id,
+                    attempt,
                 )
 
             retried = await house.client.start("outside.waits_for_order", {"order": 1})
@@ -294,7 +320,7 @@ async def test_repeated_call_settles_no_other_wait(make_house: Any) -> None:
             assert (await house.client.get(second)).status == "waiting"
             broken = await send(id="order:1")  # `fails` is in error
             assert broken.status_code == 422
-            assert await house.rows("select 1 from event where payload = '{\"id\": \"order:1\"}'") == []
+            assert await house.rows('select 1 from event where payload = \'{"id": "order:1"}\'') == []
             await house.client.cancel(second)
         await house.sound()
 

@@ -84,19 +84,40 @@ async def report(tx: Transaction, cap: int, execution: UUID, attempt: int, outco
     runs, or `same` if it was settled with this outcome before. Raises Conflict if it is over, NotFound, InvalidInput."""
     rows = await outside_waits.attempts(tx, [execution])
     if not rows:
-        raise NotFound(
-            f"no execution {execution}", hint="Ended executions are deleted when their retention is over."
-        )
+        return await _report_archived(tx, cap, execution, attempt, outcome)
     answer = await outside_waits.settle(
         tx, execution, attempt, _outcome(rows[0], outcome, cap), "its callback"
     )
     if answer == "over":
-        status = rows[0].status if rows[0].attempt == attempt else f"at attempt {rows[0].attempt}"
-        raise Conflict(
-            f"execution {execution} does not wait for this any more: it is {status}",
-            hint="An outcome counts once, and only before the execution ends. Nothing was changed.",
+        raise _over(
+            execution, rows[0].status if rows[0].attempt == attempt else f"at attempt {rows[0].attempt}"
         )
     return answer
+
+
+def _over(execution: UUID, status: str) -> Conflict:
+    return Conflict(
+        f"execution {execution} does not wait for this any more: it is {status}",
+        hint="An outcome counts once, and only before the execution ends. Nothing was changed.",
+    )
+
+
+async def _report_archived(tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report) -> str:
+    """Return `same` for the outcome with which an archived execution ended. Raises Conflict, NotFound, InvalidInput."""
+    end = await outside_waits.archived(tx, execution)
+    if end is None:
+        raise NotFound(
+            f"no execution {execution}", hint="Ended executions are deleted when their retention is over."
+        )
+    ending = _outcome(None, outcome, cap)
+    stored, sent = (end.result, ending.result) if ending.error is None else (end.error, ending.error)
+    if end.attempt != attempt or end.status != ending.status or _value(stored) != _value(sent):
+        raise _over(execution, end.status)
+    return "same"
+
+
+def _value(text: str | None) -> Any:
+    return None if text is None else orjson.loads(text)
 
 
 async def progress(session: Session, execution: UUID, attempt: int, outcome: Report) -> None:

@@ -66,6 +66,24 @@ async def attempts(session: Session | Transaction, ids: list[UUID]) -> list[Wait
     return rows_as(WaitingAttempt, await session.fetch(ATTEMPTS, ids))
 
 
+@dataclass(frozen=True, slots=True)
+class ArchivedEnd:
+    """The end of an execution in the archive, after its last attempt. `result` and `error` are JSON."""
+
+    status: str
+    attempt: int
+    result: str | None
+    error: str | None
+
+
+ARCHIVED = "select status, attempt, result::text as result, error::text as error from archive where id = $1"
+
+
+async def archived(tx: Transaction, id: UUID) -> ArchivedEnd | None:
+    """Return the end of an execution that was archived."""
+    return first_as(ArchivedEnd, await tx.fetch(ARCHIVED, id))
+
+
 LOCK_NAME = "select lock_outside_name($1, $2)"
 NAMED = """
 select execution_id from outside_wait where tenant = $1 and name = $2 and settled_at is null
