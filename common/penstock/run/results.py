@@ -54,10 +54,10 @@ def check(encoded: bytes, limit: int = RESULT_LIMIT) -> bytes:
     return _within(encoded, limit)
 
 
-def refuse_large_integers(encoded: bytes, what: str) -> None:
+def refuse_large_integers(encoded: bytes, label: str) -> None:
     """Raise ResultNotStorable for JSON with an integer of more than 64 bits, which would be read as another number."""
     if json_integers.has_too_large_integer(encoded):
-        raise ResultNotStorable(f"{what} is not JSON: {json_integers.TOO_LARGE}", hint=json_integers.HINT)
+        raise ResultNotStorable(f"{label} is not JSON: {json_integers.TOO_LARGE}", hint=json_integers.HINT)
 
 
 def _within(encoded: bytes, limit: int) -> bytes:

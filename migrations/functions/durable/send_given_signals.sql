@@ -1,5 +1,5 @@
--- Send the signals for which suspended functions wait and whose result an operator has given, by the name of the signal. The
--- nth given result is the nth signal of its name, and is sent after the signals before it. The caller has locked the
+-- Send the signals for which suspended functions wait, if an operator has given a result by the name of the signal. The nth
+-- given result is the nth signal of its name, and is sent after the signals before it. The caller has locked the
 -- executions, and wakes them.
 -- planner: lookups
 create or replace function send_given_signals(p_ids uuid[]) returns void

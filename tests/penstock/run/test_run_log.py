@@ -41,9 +41,9 @@ def test_a_line_that_never_ends_is_broken() -> None:
 
 
 @given(st.integers(0, 40), st.integers(1, 40), st.integers(1, LINE_LIMIT))
-def test_no_break_of_a_line_cuts_a_secret(before: int, length: int, step: int) -> None:
+def test_no_break_of_a_line_cuts_a_secret(overlap: int, length: int, step: int) -> None:
     secret = "0123456789" * length
-    text = "x" * (LINE_LIMIT - before) + secret + "y" * LINE_LIMIT + secret + "z" * 3 * LINE_LIMIT
+    text = "x" * (LINE_LIMIT - overlap) + secret + "y" * LINE_LIMIT + secret + "z" * 3 * LINE_LIMIT
     lines: Lines = []
 
     def keep(stream: str, line: str) -> None:

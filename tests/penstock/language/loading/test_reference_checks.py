@@ -281,7 +281,7 @@ def test_secret_of_a_payload_becomes_no_label(label: str, path: str) -> None:
     params = {"customer": "{{ payload.customer }}"}
     rule = Rule("shop.on_paid", trigger=paid, action=charge, params=params, labels={"of": label})
     assert f"labels: `{path}` is a secret of shop.paid" in problems(charge, notify, paid, rule)
-    shown = Rule(
+    plain = Rule(
         "shop.on_paid", trigger=paid, action=charge, params=params, labels={"of": "{{ payload.customer }}"}
     )
-    Definitions([charge, notify, paid, shown]).check()
+    Definitions([charge, notify, paid, plain]).check()
