@@ -36,6 +36,12 @@ async def waits_for_order(order: int) -> Later:
 
 
 @action(pack="outside")
+async def waits_with(password: str) -> Later:
+    await current().publish("outside.called", {"address": await current().callback()})
+    return later("with a secret")
+
+
+@action(pack="outside")
 async def is_slow(seconds: float) -> Later:
     import asyncio
 
@@ -44,4 +50,4 @@ async def is_slow(seconds: float) -> Later:
     return later("slow")
 
 
-ALL = [called, waits, waits_in_process, waits_twice, waits_for_order, is_slow]
+ALL = [called, waits, waits_in_process, waits_twice, waits_for_order, waits_with, is_slow]

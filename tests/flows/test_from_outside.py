@@ -18,8 +18,9 @@ import pytest
 
 from penstock.errors import ExecutionFailed, InvalidInput
 from penstock.language.workflows import from_yaml
-from penstock.operate import encryption, webhooks
+from penstock.operate import encryption, secrets, webhooks
 from penstock.operate.executions import described
+from penstock.operate.outside import Report, report_by_id
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows import inside, outside
@@ -170,6 +171,41 @@ async def test_late_outcomes_are_refused(house: Installation) -> None:
         await house.until("select 1 from execution where status = 'timeout' having count(*) = 2")
     assert await house.statuses() == {"cancelled": 1, "timeout": 2}
     await house.sound()
+
+
+async def test_outcome_from_outside_shows_no_secret(make_house: Any) -> None:
+    password = "pass of the shop"
+    async with make_house(secrets_key=KEY) as house:
+        await secrets.put(house.session, "public", "shop", password, by="ada")
+        await begin(house)
+        async with api(house) as caller:
+            for n, outcome in enumerate(
+                (
+                    {"result": {"env": [password], password: 1}},
+                    {"error": f"no {password}"},
+                    {"result": password},
+                )
+            ):
+                id = await house.client.start("outside.waits_with", {}, secrets={"password": "shop"})
+                await is_waiting(house)
+                path = await path_of(house, n + 1)
+                assert (await caller.post(path, json={"progress": 0.5, "text": password})).status_code == 200
+                if n == 2:
+                    async with house.session.transaction() as tx:
+                        report = Report.of(outcome)
+                        await report_by_id(tx, 4096, "public", "with a secret", report, "test")
+                    house.client.publish_staged(tx)
+                else:
+                    assert (await caller.post(path, json=outcome)).json() == {"effect": "settled"}
+                    assert (await caller.post(path, json=outcome)).json() == {"effect": "same"}
+                await house.until("select 1 from execution where id = $1 and finished_at is not null", id)
+                shown = await house.client.get(id)
+                assert "***" in f"{shown.result} {shown.error}"
+        for table in ("result", "attempt", "outside_wait", "execution", "history", "event"):
+            assert not await house.rows(
+                f"select 1 from {table} t where t::text like '%' || $1 || '%'", password
+            )
+        await house.sound()
 
 
 async def test_outcome_after_the_archive_is_same_or_refused(make_house: Any) -> None:
