@@ -64,6 +64,7 @@ async def test_signal_is_given_before_it_is_awaited(house: Installation) -> None
     id = await house.client.start("dur.told", {"count": 0})
     await house.until("select 1 from suspended where execution_id = $1", id)
     await house.client.command(id, "set_result", task="go", value="early", by="ada")
+    await house.until("select 1 from suspended where execution_id = $1", id)  # the command woke it
     await house.client.command(id, "skip", task="sleep", by="ada")
     assert await house.client.result(id, timeout=20) == ["early"]
     await house.sound()
