@@ -1,6 +1,6 @@
 -- Write a result for a step of a durable function, so that the step is skipped. A step that is over keeps its result. A
 -- step with an ended child is over, since the function may have read the child's result, and so is a signal that was sent.
--- A signal for which the function waits is sent with the result. A step that has begun may be given
+-- A signal is sent with the result when the woken function waits for it again. A step that has begun may be given
 -- a result; its running child is returned in `open_child`, and the caller has to cancel it. `known`: the execution is a
 -- durable function that has not ended. `given`: the step was not over, and has the result now. A result that the step's
 -- attempt records later does not count.
@@ -35,7 +35,6 @@ begin
         values (p_execution, p_kind, p_name, p_result::jsonb, p_by, p_reason, clock_timestamp());
         select id into open_child from execution
         where parent = p_execution and task = p_name and item = p_ordinal and finished_at is null;
-        perform send_given_signals(array[p_execution]);
         messages := wake_functions(array[p_execution], 'a step of it was given its result');
     end if;
 end $$;
