@@ -30,6 +30,17 @@ async def waits_twice() -> Later:
     return later(f"build-{current().attempt}")
 
 
+@action(pack="outside", retry=RetryPolicy(max_attempts=2, initial_delay=0.0))
+async def waits_for_order(order: int) -> Later:
+    return later(f"order:{order}")
+
+
+@action(pack="outside")
+async def waits_with(password: str) -> Later:
+    await current().publish("outside.called", {"address": await current().callback()})
+    return later("with a secret")
+
+
 @action(pack="outside")
 async def is_slow(seconds: float) -> Later:
     import asyncio
@@ -39,4 +50,4 @@ async def is_slow(seconds: float) -> Later:
     return later("slow")
 
 
-ALL = [called, waits, waits_in_process, waits_twice, is_slow]
+ALL = [called, waits, waits_in_process, waits_twice, waits_for_order, waits_with, is_slow]

@@ -11,14 +11,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import UUID
 
 import httpx
 import pytest
 
-from penstock.errors import ExecutionFailed
+from penstock.errors import ExecutionFailed, InvalidInput
 from penstock.language.workflows import from_yaml
-from penstock.operate import webhooks
+from penstock.operate import encryption, secrets, webhooks
 from penstock.operate.executions import described
+from penstock.operate.outside import Report, report_by_id
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows import inside, outside
@@ -51,8 +53,8 @@ async def begin(house: Installation, *definitions: Any) -> None:
 async def path_of(house: Installation, count: int = 1) -> str:
     """Return the path of the newest callback, once so many were passed on."""
     await house.until("select 1 from event having count(*) >= $1", count)
-    [row] = await house.rows("select payload ->> 'address' as address from event order by id desc limit 1")
-    return str(urlsplit(row["address"]).path)
+    [row] = await house.rows("select payload::text as payload from event order by id desc limit 1")
+    return str(urlsplit(json.loads(row["payload"])["address"]).path)
 
 
 async def is_waiting(house: Installation, count: int = 1) -> None:
@@ -85,6 +87,23 @@ async def test_callback_completes_once(house: Installation) -> None:
     await house.sound()
 
 
+async def test_encrypted_tenant_waits_outside(make_house: Any) -> None:
+    async with make_house(secrets_key=KEY) as house:
+        await encryption.encrypt(house.session, "acme", by="ada")
+        await begin(house)
+        async with api(house) as caller:
+            answered = await house.client.start("outside.waits", {"id": "gh:run:1"}, tenant="acme")
+            await is_waiting(house)
+            assert (await caller.post(await path_of(house), json={"result": {"n": 7}})).status_code == 200
+            assert await house.client.result(answered, timeout=20) == {"n": 7}
+            for n, limit in enumerate(({"timeout": 0.3}, {"heartbeat": 0.3, "timeout": 60})):
+                await house.client.start("outside.waits", limit, tenant="acme")
+                await house.until(
+                    "select 1 from execution where status = 'timeout' having count(*) = $1", n + 1
+                )
+        await house.sound()
+
+
 async def test_forged_and_malformed_reports_change_nothing(house: Installation) -> None:
     await begin(house)
     async with api(house) as caller:
@@ -106,6 +125,8 @@ async def test_forged_and_malformed_reports_change_nothing(house: Installation) 
         for body in bodies:
             assert (await caller.post(path, json=body)).status_code == 422, body
         assert (await caller.post(path, content=b"not json")).status_code == 422
+        large = await caller.post(path, content=b'{"result": 123456789012345678901234567890}')
+        assert (large.status_code, "64-bit" in large.text) == (422, True)
     assert await house.statuses() == {"waiting": 1}
 
 
@@ -150,6 +171,63 @@ async def test_late_outcomes_are_refused(house: Installation) -> None:
         await house.until("select 1 from execution where status = 'timeout' having count(*) = 2")
     assert await house.statuses() == {"cancelled": 1, "timeout": 2}
     await house.sound()
+
+
+async def test_outcome_from_outside_shows_no_secret(make_house: Any) -> None:
+    password = "pass of the shop"
+    async with make_house(secrets_key=KEY) as house:
+        await secrets.put(house.session, "public", "shop", password, by="ada")
+        await begin(house)
+        async with api(house) as caller:
+            for n, outcome in enumerate(
+                (
+                    {"result": {"env": [password], password: 1}},
+                    {"error": f"no {password}"},
+                    {"result": password},
+                )
+            ):
+                id = await house.client.start("outside.waits_with", {}, secrets={"password": "shop"})
+                await is_waiting(house)
+                path = await path_of(house, n + 1)
+                assert (await caller.post(path, json={"progress": 0.5, "text": password})).status_code == 200
+                if n == 2:
+                    async with house.session.transaction() as tx:
+                        report = Report.of(outcome)
+                        await report_by_id(tx, 4096, "public", "with a secret", report, "test")
+                    house.client.publish_staged(tx)
+                else:
+                    assert (await caller.post(path, json=outcome)).json() == {"effect": "settled"}
+                    assert (await caller.post(path, json=outcome)).json() == {"effect": "same"}
+                await house.until("select 1 from execution where id = $1 and finished_at is not null", id)
+                shown = await house.client.get(id)
+                assert "***" in f"{shown.result} {shown.error}"
+        for table in ("result", "attempt", "outside_wait", "execution", "history", "event"):
+            assert not await house.rows(
+                f"select 1 from {table} t where t::text like '%' || $1 || '%'", password
+            )
+        await house.sound()
+
+
+async def test_outcome_after_the_archive_is_same_or_refused(make_house: Any) -> None:
+    async with make_house(archive_after=0.5) as house:
+        await begin(house)
+        async with api(house) as caller:
+            paths = []
+            for n, outcome in enumerate(
+                ({"result": {"n": 7}}, {"error": {"type": "Build", "message": "broke"}})
+            ):
+                await house.client.start("outside.waits")
+                await is_waiting(house)
+                paths.append(await path_of(house, n + 1))
+                assert (await caller.post(paths[n], json=outcome)).json() == {"effect": "settled"}
+                await house.until("select 1 from archive having count(*) = $1", n + 1)
+            assert (await caller.post(paths[0], json={"result": {"n": 7}})).json() == {"effect": "same"}
+            error = {"type": "Build", "message": "broke"}
+            assert (await caller.post(paths[1], json={"error": error})).json() == {"effect": "same"}
+            for path, other in zip(paths, ({"result": 8}, {"result": {"n": 7}}), strict=True):
+                assert (await caller.post(path, json=other)).status_code == 409
+                assert (await caller.post(path, json={"error": "no"})).status_code == 409
+        await house.sound()
 
 
 async def test_outcome_before_the_wait_is_kept(house: Installation) -> None:
@@ -231,6 +309,94 @@ async def test_webhook_completes_by_id(make_house: Any) -> None:
             await is_waiting(house)
             assert await send(4) == 202
             assert (await house.client.get(other_tenant)).status == "waiting"
+        await house.sound()
+
+
+async def test_repeated_call_settles_no_other_wait(make_house: Any) -> None:
+    async with make_house(secrets_key=KEY) as house:
+        await begin(house)
+        await webhooks.put(
+            house.session,
+            "builds",
+            trigger="outside.called",
+            signature="github",
+            secret=SECRET,
+            completes="{{ body.id }}",
+            fails="not body.ok",
+            by="test",
+        )
+        async with api(house) as caller:
+
+            async def send(**body: Any) -> httpx.Response:
+                raw = json.dumps(body).encode()
+                signature = hmac.new(SECRET.encode(), raw, hashlib.sha256).hexdigest()
+                headers = {"x-hub-signature-256": f"sha256={signature}", "content-type": "application/json"}
+                return await caller.post("/hooks/builds", content=raw, headers=headers)
+
+            async def waits(id: UUID, attempt: int) -> None:
+                await house.until(
+                    "select 1 from execution where id = $1 and status = 'waiting' and attempt = $2",
+                    id,
+                    attempt,
+                )
+
+            retried = await house.client.start("outside.waits_for_order", {"order": 1})
+            await waits(retried, 1)
+            failed = await send(id="order:1", ok=False)
+            again = await send(id="order:1", ok=False)  # before the next attempt, or while it waits
+            assert failed.json() == again.json()
+            await waits(retried, 2)
+            assert (await send(id="order:1", ok=False)).json() == failed.json()
+            assert (await send(id="order:1", ok=True)).status_code == 202
+            assert await house.client.result(retried, timeout=20) == {"id": "order:1", "ok": True}
+            assert (await send(id="order:1", ok=True)).status_code == 202
+            second = await house.client.start("outside.waits_for_order", {"order": 1})
+            await waits(second, 1)
+            assert not await house.rows("select 1 from early_outcome")
+            assert (await house.client.get(second)).status == "waiting"
+            broken = await send(id="order:1")  # `fails` is in error
+            assert broken.status_code == 422
+            assert await house.rows('select 1 from event where payload = \'{"id": "order:1"}\'') == []
+            await house.client.cancel(second)
+        await house.sound()
+
+
+async def test_concurrent_copies_of_a_call_settle_once(make_house: Any) -> None:
+    async with make_house(secrets_key=KEY) as house:
+        await begin(house)
+        await webhooks.put(
+            house.session,
+            "builds",
+            trigger="outside.called",
+            signature="secret",
+            secret=SECRET,
+            key_header="x-call",
+            completes="{{ body.id }}",
+            by="test",
+        )
+        async with api(house) as caller:
+            headers = {"x-webhook-secret": SECRET, "x-call": "c-1"}
+            calls = (caller.post("/hooks/builds", json={"id": "order:1"}, headers=headers) for _ in range(8))
+            answers = await asyncio.gather(*calls)
+            assert {answer.status_code for answer in answers} == {202}
+            assert len({answer.json()["id"] for answer in answers}) == 1
+            await house.client.start("outside.waits_for_order", {"order": 1})
+            await house.until("select 1 from execution where status = 'completed'")
+            await house.client.start("outside.waits_for_order", {"order": 1})
+            await is_waiting(house)
+            del headers["x-call"]
+            keyless = await caller.post("/hooks/builds", json={"id": "order:1"}, headers=headers)
+            assert (keyless.status_code, "no key" in keyless.text) == (422, True)
+        with pytest.raises(InvalidInput, match="completes is without a key"):
+            await webhooks.put(
+                house.session,
+                "builds",
+                trigger="outside.called",
+                signature="secret",
+                secret=SECRET,
+                completes="{{ body.id }}",
+                by="test",
+            )
         await house.sound()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -54,6 +55,16 @@ async def through_children(ctx: DurableContext, password: str) -> None:
     await ctx.map(use, [{"password": password, "note": "map"}])
 
 
+@action(pack="safe")
+async def waits_with(ctx: DurableContext, password: str, id: str) -> str:
+    try:
+        await ctx.wait_for("safe.called", when="event.payload.user == user", user=f"{password}!")
+    except InvalidInput as error:
+        await ctx.wait_for("safe.called", when="event.payload.user == id", id=UUID(id))
+        return str(error)
+    return "waited"
+
+
 called = Trigger("safe.called")
 rule = Rule(
     "safe.on_call",
@@ -75,7 +86,7 @@ tasks:
   passed: {action: safe.use, input: {password: "{{ parameters.password }}", note: "{{ parameters.note }}"}, needs: [own]}
 output: {password: "{{ parameters.password }}", own: "{{ tasks.own.result.said }}"}
 """)
-ALL = (use, break_, in_steps, through_children, called, rule, flow)
+ALL = (use, break_, in_steps, through_children, waits_with, called, rule, flow)
 
 
 @pytest.fixture
@@ -192,6 +203,15 @@ async def test_a_secret_of_a_durable_function_stays_a_reference(house: Installat
         {"password": f"user:{PASSWORD}", "note": "run"},
         {"password": PASSWORD, "note": "map"},
     ] == SEEN
+    assert not is_in(await told(house))
+
+
+async def test_wait_for_an_event_keeps_no_secret(house: Installation) -> None:
+    user = "0190d5e0-0000-7000-8000-000000000000"
+    id = await house.client.start("safe.waits_with", {"id": user}, secrets={"password": "password"})
+    await house.until("select 1 from event_wait")
+    await house.client.publish("safe.called", {"user": user, "note": "n"})
+    assert "a secret of the store would be stored" in await house.client.result(id, timeout=20)
     assert not is_in(await told(house))
 
 

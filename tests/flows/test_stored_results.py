@@ -81,6 +81,20 @@ tasks:
   rows: {action: large.rows, input: {count: 8000}}
   first: {action: noop, needs: [rows], input: {first: "{{ tasks.rows.result[0] }}"}}
 """)
+COUNTED = from_yaml("""
+workflow: large.counted
+parameters: {count: {type: integer, required: true}}
+tasks:
+  rows: {action: large.rows, input: {count: "{{ parameters.count }}"}}
+  many: {action: noop, needs: [rows], when: "{{ tasks.rows.result | length > 5 }}"}
+output: {many: "{{ tasks.many.status }}"}
+""")
+PUBLISHED = from_yaml("""
+workflow: large.published
+tasks:
+  rows: {action: large.rows, input: {count: 8000}, publish: {n: "{{ result | length }}"}}
+output: {n: "{{ vars.n }}"}
+""")
 ALL = (
     rows,
     rows_of_process,
@@ -92,6 +106,8 @@ ALL = (
     in_children,
     PASSED,
     LOOKED_INTO,
+    COUNTED,
+    PUBLISHED,
 )
 
 
@@ -134,8 +150,14 @@ async def test_a_workflow_passes_on_a_result_it_cannot_hold(house: Installation)
     numbers = list(range(8000))
     result = await house.client.run("large.passed", timeout=60)
     assert result == {"rows": numbers, "total": 2 * sum(numbers)}
-    with pytest.raises(ExecutionFailed, match="in the result store, where no expression looks"):
-        await house.client.run("large.looked_into", timeout=60)
+    assert await house.client.run("large.counted", {"count": 10}, timeout=60) == {"many": "completed"}
+    for ref, params in (
+        ("large.looked_into", {}),
+        ("large.counted", {"count": 8000}),
+        ("large.published", {}),
+    ):
+        with pytest.raises(ExecutionFailed, match="in the result store, where no expression looks"):
+            await house.client.run(ref, params, timeout=60)
 
 
 async def test_a_durable_function_has_the_results_of_its_children(house: Installation) -> None:

@@ -23,13 +23,26 @@ import pytest
 from aio_pika.abc import AbstractIncomingMessage
 from pydantic import SecretStr
 
-from penstock import AskInquiry, Defer, DurableContext, Limit, Rule, Schedule, Trigger, action, trigger
+from penstock import (
+    AskInquiry,
+    Defer,
+    DurableContext,
+    Later,
+    Limit,
+    Rule,
+    Schedule,
+    Trigger,
+    action,
+    later,
+    trigger,
+)
 from penstock.client.client import Client
 from penstock.client.inquiries import listed
 from penstock.errors import ConfigurationError, Conflict, DefinitionError, ExecutionFailed, InvalidInput
 from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
-from penstock.operate import encryption, secrets
+from penstock.operate import encryption, outside, secrets
+from penstock.operate.outside import Report
 from penstock.run.context import current
 from penstock.store.events.event_list import EventFilter
 from penstock.store.events.event_list import page as events_page
@@ -105,6 +118,11 @@ async def large(value: str) -> list[str]:
     return [value] * 1000
 
 
+@action(pack="hidden", retry={"max_attempts": 2, "initial_delay": 0.05})
+async def waits_outside(value: str) -> Later:
+    return later(f"outside-{current().attempt}", timeout=600, heartbeat=500)
+
+
 paid = Trigger("hidden.paid")
 
 
@@ -153,12 +171,27 @@ rule = Rule(
     params={"value": {"inner": "{{ payload.value }}"}},
 )
 broken = Rule("hidden.broken", trigger=came, action=fails, params={"value": "{{ payload.value | int }}"})
-ALL = (echo, after, fails, defers, asks, asks_twice, large, paid, steps, whole, came, rule, broken)
+ALL = (
+    echo,
+    after,
+    fails,
+    defers,
+    asks,
+    asks_twice,
+    large,
+    waits_outside,
+    paid,
+    steps,
+    whole,
+    came,
+    rule,
+    broken,
+)
 
 REACHED = {
     *("payload", "result", "attempt", "log_line", "inquiry", "step", "workflow_variable", "workflow_item"),
     *("workflow_kept", "workflow_command", "event", "enforcement", "execution", "history", "workflow_task"),
-    "dead_letter",
+    *("dead_letter", "early_outcome", "outside_wait"),
 }
 """Tables in which the tenant in clear leaves its marker. More tables are searched: all of them."""
 EVERY_TABLE = """
@@ -208,6 +241,7 @@ async def flows(house: Installation, tenant: str, value: str) -> dict[str, UUID]
         "large": await start("large"),
         "asks": await start("asks"),
         "asks_twice": await start("asks_twice"),
+        "waits_outside": await start("waits_outside"),
         "steps": await start("steps"),
         "whole": await start("whole"),
     }
@@ -220,6 +254,7 @@ async def flows(house: Installation, tenant: str, value: str) -> dict[str, UUID]
     [asked] = [i for i in await listed(house.session, tenants=[tenant]) if i.execution_id == ids["asks"]]
     assert asked.prompt == f"Is it {value}?"
     await client.answer(ids["asks"], {"answered": value}, by="ada")
+    await reports(house, tenant, ids["waits_outside"], value)
     for nth in (1, 2):
         await waits(ids["asks_twice"], nth)
         await client.answer(ids["asks_twice"], f"{nth} {value}", by="ada")
@@ -268,6 +303,30 @@ async def flows(house: Installation, tenant: str, value: str) -> dict[str, UUID]
     await client.command(ids["again"], "set_result", task="question", value=value, by="ada")
     await done(ids["again"])
     return ids
+
+
+async def reports(house: Installation, tenant: str, id: UUID, value: str) -> None:
+    """Report a progress and a failure to the first attempt, and a result to the second. Keep one early outcome."""
+    for attempt, report in (
+        (1, Report("progress", 0.5, f"half of {value}")),
+        (1, Report("error", f"no {value}")),
+        (2, Report("progress", 0.5, f"half of {value}")),
+        (2, Report("result", {"reported": value})),
+    ):
+        await house.until(
+            "select 1 from outside_wait w join execution e on e.id = w.execution_id "
+            "where e.id = $1 and e.status = 'waiting' and w.attempt = $2 and w.due_at is not null",
+            id,
+            attempt,
+        )
+        if report.kind == "progress":
+            await outside.progress(house.session, id, attempt, report)
+        else:
+            async with house.session.transaction() as tx:
+                assert await outside.report(tx, CAP, id, attempt, report) == "settled"
+            house.client.publish_staged(tx)
+    async with house.session.transaction() as tx:
+        assert await outside.report_by_id(tx, CAP, tenant, "early", Report("result", value), "test") == []
 
 
 async def in_tables(database: str, marker: str) -> set[str]:
@@ -447,6 +506,7 @@ async def _as_expected(house: Installation, ids: dict[str, UUID], value: str) ->
     assert await result(ids["large"]) == [value] * 1000
     assert await result(ids["asks"]) == {"answered": value}
     assert await result(ids["asks_twice"]) == [f"1 {value}", f"2 {value}"]
+    assert await result(ids["waits_outside"]) == {"reported": value}
     got = {"got": {"inner": value}}
     assert await result(ids["steps"]) == [
         {"step": value}, got, [got, {"got": value}], {"order": value, "more": value}, {"told": value}

@@ -18,7 +18,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from penstock.engine.durable.records import Record
 from penstock.language.expressions import SecretName, SecretText
 from penstock.language.rules.secret_references import put_back
-from penstock.language.terms.redaction import concealed
+from penstock.language.terms.redaction import cleaned, concealed
 from penstock.run.task_executors import Outcome
 
 
@@ -60,17 +60,6 @@ def _without(outcome: Outcome, secrets: Sequence[str]) -> Outcome:
         result = orjson.dumps(cleaned(orjson.loads(result), secrets))
     carry, inquiry = cleaned(outcome.carry, secrets), cleaned(outcome.inquiry, secrets)
     return replace(outcome, result_json=result, carry=carry, inquiry=inquiry)
-
-
-def cleaned(value: Any, secrets: Sequence[str]) -> Any:
-    """Return a value with `secrets` masked in its texts and names."""
-    if isinstance(value, str):
-        return concealed(value, secrets)
-    if isinstance(value, Mapping):
-        return {concealed(name, secrets): cleaned(item, secrets) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [cleaned(item, secrets) for item in value]
-    return value
 
 
 def _without_forms(value: Any, forms: Sequence[str]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -24,6 +24,7 @@ from penstock.messaging.outbox import Publisher
 from penstock.store.definitions import catalog
 from penstock.store.events import events
 from penstock.store.events.events import NewEvent, StoredEvents
+from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction, retried
 from penstock.store.session.group_commit import GroupCommit
 from penstock.tracing.spans import PUBLISH
@@ -62,6 +63,39 @@ class Publishing:
             return await self._group.submit(
                 replace(event, max_depth=max_depth, max_descendants=max_descendants)
             )
+
+    async def publish_with(
+        self,
+        trigger: str,
+        payload: Any,
+        effect: Callable[[Transaction], Awaitable[object]],
+        *,
+        key: str,
+        tenant: str,
+        source: str,
+    ) -> UUID:
+        """Store an event together with the writes of `effect`, and return its id. A second event with its key stores
+        nothing and has no effect. The caller must have checked `source`. Raises NotFound, InvalidInput, Conflict."""
+        with tracing.producing(PUBLISH, trigger, tenant):
+            event = await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
+
+            async def write(tx: Transaction) -> UUID | Exception:
+                nonlocal event
+                try:
+                    stored = await events.store(tx, [event], matched=False)
+                except WrongClock:
+                    [event] = with_new_ids([event])
+                    raise
+                if stored.stored:
+                    await effect(tx)
+                [answer] = answers.of_events(stored, [event])
+                return answer
+
+            tx, answer = await committed_once(self._session, write)
+        self._publisher.publish(tx.staged)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def checked(
         self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str

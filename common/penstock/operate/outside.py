@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -15,8 +15,11 @@ from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import REQUESTED
 from penstock.language.policies.after_attempt import Ending, ending_of
 from penstock.language.policies.policies import RetryPolicy
+from penstock.language.terms.redaction import cleaned, concealed, hidden_forms
+from penstock.operate import secrets
 from penstock.operate.execution_tokens import packed, unpacked
 from penstock.run.outcomes import Outcome, TaskError
+from penstock.store.access import secrets as stored_secrets
 from penstock.store.access import signing_key
 from penstock.store.executions import outside_waits
 from penstock.store.executions.outside_waits import WaitingAttempt
@@ -84,23 +87,47 @@ async def report(tx: Transaction, cap: int, execution: UUID, attempt: int, outco
     runs, or `same` if it was settled with this outcome before. Raises Conflict if it is over, NotFound, InvalidInput."""
     rows = await outside_waits.attempts(tx, [execution])
     if not rows:
-        raise NotFound(
-            f"no execution {execution}", hint="Ended executions are deleted when their retention is over."
-        )
+        return await _report_archived(tx, cap, execution, attempt, outcome)
+    outcome = await _masked(tx, rows[0], outcome)
     answer = await outside_waits.settle(
         tx, execution, attempt, _outcome(rows[0], outcome, cap), "its callback"
     )
     if answer == "over":
-        status = rows[0].status if rows[0].attempt == attempt else f"at attempt {rows[0].attempt}"
-        raise Conflict(
-            f"execution {execution} does not wait for this any more: it is {status}",
-            hint="An outcome counts once, and only before the execution ends. Nothing was changed.",
+        raise _over(
+            execution, rows[0].status if rows[0].attempt == attempt else f"at attempt {rows[0].attempt}"
         )
     return answer
 
 
+def _over(execution: UUID, status: str) -> Conflict:
+    return Conflict(
+        f"execution {execution} does not wait for this any more: it is {status}",
+        hint="An outcome counts once, and only before the execution ends. Nothing was changed.",
+    )
+
+
+async def _report_archived(tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report) -> str:
+    """Return `same` for the outcome with which an archived execution ended. Raises Conflict, NotFound, InvalidInput."""
+    end = await outside_waits.archived(tx, execution)
+    if end is None:
+        raise NotFound(
+            f"no execution {execution}", hint="Ended executions are deleted when their retention is over."
+        )
+    ending = _outcome(None, outcome, cap)
+    stored, sent = (end.result, ending.result) if ending.error is None else (end.error, ending.error)
+    if end.attempt != attempt or end.status != ending.status or _value(stored) != _value(sent):
+        raise _over(execution, end.status)
+    return "same"
+
+
+def _value(text: str | None) -> Any:
+    return None if text is None else orjson.loads(text)
+
+
 async def progress(session: Session, execution: UUID, attempt: int, outcome: Report) -> None:
     """Note the progress or the heartbeat of work outside. Raises Conflict if the attempt does not wait."""
+    for row in await outside_waits.attempts(session, [execution]):
+        outcome = await _masked(session, row, outcome)
     value = float(outcome.value) if outcome.kind == "progress" else None
     if not await outside_waits.note_progress(session, execution, attempt, value, outcome.text):
         raise Conflict(
@@ -120,10 +147,22 @@ async def report_by_id(
         return []
     settled = []
     for row in await outside_waits.attempts(tx, waiting):
-        text = _outcome(row, outcome, cap)
+        text = _outcome(row, await _masked(tx, row, outcome), cap)
         if await outside_waits.settle(tx, row.execution_id, row.attempt, text, by) == "settled":
             settled.append(row.execution_id)
     return settled
+
+
+async def _masked(db: Session | Transaction, row: WaitingAttempt, outcome: Report) -> Report:
+    """Return a report without the secrets of the store that the attempt was given. A secret that was deleted since is not
+    masked. Raises ConfigurationError without a master key."""
+    if not row.secrets:
+        return outcome
+    sealed = await stored_secrets.find(db, row.tenant, row.secrets)
+    forms = hidden_forms([await secrets.opened(db.settings, secret) for secret in sealed])
+    return replace(
+        outcome, value=cleaned(outcome.value, forms), text=outcome.text and concealed(outcome.text, forms)
+    )
 
 
 def _outcome(row: WaitingAttempt | None, outcome: Report, cap: int) -> Ending:

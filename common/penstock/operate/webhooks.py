@@ -51,7 +51,7 @@ async def put(
     `header`: the header with a plain secret. `key_header`: the header that identifies repeated calls, if the
     signature scheme has none. `payload`: a template over `body`, `headers` and `query`; by default the body. `completes`: a
     template over the same names that gives the id of what executions wait for (`later`), or nothing; the payload is their
-    result. They fail instead if the condition `fails` holds. Raises
+    result. They fail instead if the condition `fails` holds. A call has this effect once, so each has a key. Raises
     InvalidInput, NotFound for an unknown trigger, ExpressionError, and ConfigurationError without a master key.
     """
     if not _NAME.fullmatch(name):
@@ -80,6 +80,11 @@ async def put(
         compile_template(payload)
     if completes is not None:
         compile_template(completes)
+        if signature == "secret" and key_header is None:
+            raise InvalidInput(
+                "completes is without a key, so a repeated call could complete another wait for the same id",
+                hint="Name the header that is equal for a repeated call: --key-header.",
+            )
     if fails is not None:
         if completes is None:
             raise InvalidInput(

@@ -153,7 +153,8 @@ class RunContext:
         with the same `key`, from any action, returns the same event. Pass a key in an action that may be retried.
 
         `transactional`: store the event with the completion of this execution, and not if the attempt fails, is
-        cancelled or loses its claim. Then return None.
+        cancelled or loses its claim. Then return None. An attempt that ends with a question or with `later` stores it
+        as the wait begins. A retry of a failed wait stores it again, unless it has a `key`.
 
         Raises NotFound for an unknown trigger. Raises InvalidInput for a payload that its schema refuses. Raises
         Conflict if the payload of the key differs; a transactional publish then fails the attempt. Raises ClaimLost

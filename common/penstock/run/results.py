@@ -12,6 +12,7 @@ import orjson
 from pydantic import BaseModel
 
 from penstock.errors import ResultNotStorable
+from penstock.run import json_integers
 
 RESULT_LIMIT = 1024 * 1024
 """The default maximum size of a result, in bytes of JSON."""
@@ -47,9 +48,16 @@ def check(encoded: bytes, limit: int = RESULT_LIMIT) -> bytes:
         decoded = orjson.loads(encoded)
     except orjson.JSONDecodeError as error:
         raise ResultNotStorable(f"the result is not JSON: {error}", hint=_HINT) from None
+    refuse_large_integers(encoded, "the result")
     if _EXTREME_NUMBER.search(encoded):
         encoded = orjson.dumps(decoded)
     return _within(encoded, limit)
+
+
+def refuse_large_integers(encoded: bytes, label: str) -> None:
+    """Raise ResultNotStorable for JSON with an integer of more than 64 bits, which would be read as another number."""
+    if json_integers.has_too_large_integer(encoded):
+        raise ResultNotStorable(f"{label} is not JSON: {json_integers.TOO_LARGE}", hint=json_integers.HINT)
 
 
 def _within(encoded: bytes, limit: int) -> bytes:

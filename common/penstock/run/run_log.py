@@ -18,12 +18,25 @@ Sink = Callable[[str, str], None]
 
 class RunLog:
     """The log behind `Run.log`, which takes (stream, line). Streams are `stdout`, `stderr`, `log` (the logging module)
-    and `penstock`. When `limit` bytes are used up, a marker line is written, and further lines are dropped."""
+    and `penstock`. When `limit` bytes are used up, a marker line is written, and further lines are dropped.
 
-    __slots__ = ("_left", "_limit", "_lock", "_partial", "_sink")
+    An unfinished line is broken at LINE_LIMIT. `conceal` masks the secrets in it before, since a mask of each part by
+    itself misses a secret at the break. A process that does not know the secrets has `pieces` instead: it passes on the
+    parts of an unfinished line, for the `write` of a log that masks."""
 
-    def __init__(self, sink: Sink, limit: int = LOG_LIMIT) -> None:
+    __slots__ = ("_conceal", "_left", "_limit", "_lock", "_partial", "_pieces", "_sink")
+
+    def __init__(
+        self,
+        sink: Sink,
+        limit: int = LOG_LIMIT,
+        *,
+        conceal: Callable[[str], str] | None = None,
+        pieces: Sink | None = None,
+    ) -> None:
         self._sink = sink
+        self._conceal = conceal
+        self._pieces = pieces or sink
         self._limit = self._left = limit
         self._partial: dict[str, str] = {}
         self._lock = threading.Lock()
@@ -53,8 +66,12 @@ class RunLog:
             *lines, tail = (self._partial.pop(stream, "") + piece).split("\n")
             for line in lines:
                 self._emit(stream, line)
-            while len(tail) > LINE_LIMIT:
-                self._emit(stream, tail[:LINE_LIMIT])
+            # As much as the longest secret stays behind the break, since the end of a secret may not have come yet.
+            longest = LINE_LIMIT if self._conceal is None else 2 * LINE_LIMIT
+            if len(tail) > longest and self._conceal is not None:
+                tail = self._conceal(tail)
+            while len(tail) > longest:
+                self._emit(stream, tail[:LINE_LIMIT], self._pieces)
                 tail = tail[LINE_LIMIT:]
             if tail and self._left >= 0:
                 self._partial[stream] = tail
@@ -73,7 +90,7 @@ class RunLog:
         with self._lock:  # wait for a thread that is writing a line
             self._left = -1
 
-    def _emit(self, stream: str, line: str) -> None:
+    def _emit(self, stream: str, line: str, sink: Sink | None = None) -> None:
         if self._left < 0:
             return
         # PostgreSQL stores neither NUL nor lone surrogates. ASCII, the ordinary case, is unchanged.
@@ -83,6 +100,6 @@ class RunLog:
             line = line.replace("\0", "\ufffd")
         self._left -= 1 + (len(line) if line.isascii() else len(line.encode()))
         if self._left >= 0:
-            self._sink(stream, line)
+            (sink or self._sink)(stream, line)
         else:
             self._sink(MARKER, f"the log is capped at {self._limit:,} bytes; the rest is left out")

@@ -1,5 +1,6 @@
 -- Write a result for a step of a durable function, so that the step is skipped. A step that is over keeps its result. A
--- step with an ended child is over, since the function may have read the child's result. A step that has begun may be given
+-- step with an ended child is over, since the function may have read the child's result, and so is a signal that was sent.
+-- A signal is sent with the result when the woken function waits for it again. A step that has begun may be given
 -- a result; its running child is returned in `open_child`, and the caller has to cancel it. `known`: the execution is a
 -- durable function that has not ended. `given`: the step was not over, and has the result now. A result that the step's
 -- attempt records later does not count.
@@ -20,7 +21,9 @@ begin
         return;
     end if;
     insert into step as s (execution_id, name, ordinal, place, kind, status, attempt, result)
-    values (p_execution, p_name, p_ordinal, 0, 'given', 'completed', 0, p_result::json)
+    select p_execution, p_name, p_ordinal, 0, 'given', 'completed', 0, p_result::json
+    where not exists (select from step g
+        where g.execution_id = p_execution and g.name = 'signal/' || p_name and g.ordinal = p_ordinal)
     on conflict (execution_id, name, ordinal) do update set status = 'completed', result = excluded.result, error = null,
         at = clock_timestamp()
     where s.status = 'started' and s.told is null

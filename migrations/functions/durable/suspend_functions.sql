@@ -13,6 +13,7 @@ begin
     insert into timer (due_at, kind, execution_id)
     select s.until, 'wake', s.execution_id from suspended s where s.execution_id = any (p_ids) and s.until is not null
     on conflict do nothing;
+    perform send_given_signals(p_ids);
     return wake_functions(array(
         select s.execution_id from suspended s where s.execution_id = any (p_ids) and (
             exists (select from execution e where e.id = s.execution_id and e.ends_as is not null)

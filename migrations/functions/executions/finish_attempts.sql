@@ -47,7 +47,8 @@ begin
     ), tried as (
         insert into attempt (execution_id, attempt, outcome, worker, error)
         select id, attempt, outcome, current_setting('application_name'),
-            coalesce(error, case when outcome in ('deferred', 'waiting') and result is not null and not result::jsonb ? 'awaits'
+            coalesce(error, case when outcome in ('deferred', 'waiting') and result is not null
+                                      and not result::jsonb ?| array['awaits', 'outside']
                                  then jsonb_build_object('carry', result) end)
         from changed where status <> 'completed' on conflict do nothing
     )

@@ -12,6 +12,7 @@ from pydantic import Field
 from penstock.errors import InvalidInput
 from penstock.operate import outside
 from penstock.operate.outside import Report
+from penstock.run.json_integers import parsed
 from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Transaction
 from penstock_api.backend import Here
@@ -43,7 +44,7 @@ async def report(
     async with backend.pool.session() as session:
         execution, attempt = await outside.attempt_of(session, signed)
         try:
-            outcome = Report.of(orjson.loads(raw))
+            outcome = Report.of(parsed(raw))
         except orjson.JSONDecodeError as error:
             raise InvalidInput(f"the body is not JSON: {error}", hint="Send JSON.") from None
         if outcome.kind in ("progress", "heartbeat"):

@@ -4,9 +4,9 @@ durably stored."""
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
-from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Path, Request
@@ -16,10 +16,10 @@ from penstock.language.expressions import compile_template, condition
 from penstock.language.terms.event_sources import of_webhook
 from penstock.operate import outside, signing_secrets, webhooks
 from penstock.operate.outside import Report
+from penstock.run.json_integers import parsed
 from penstock.store.access.webhooks import Webhook
-from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Transaction
-from penstock_api.backend import Backend, Here
+from penstock_api.backend import Here
 from penstock_api.models.events import Published
 from penstock_api.requests.problems import ANSWERS
 from penstock_api.routes.router import operation_id
@@ -49,44 +49,48 @@ async def call(
     if webhook.signature == "github" and isinstance(body, dict) and list(body) == [GITHUB_FIELD]:
         body = _json(str(body[GITHUB_FIELD]).encode())
     payload = body
-    names = {"body": body, "headers": headers, "query": dict(request.query_params)}
+    names = {"body": body, "headers": headers, "query": _fields(request.query_params.multi_items())}
     if webhook.payload is not None:
         payload = compile_template(orjson.loads(webhook.payload))(names)
-    id = await backend.client.publishing.publish(
-        webhook.trigger,
-        payload,
-        key=webhook_signatures.key_of(webhook, headers, raw, body),
-        tenant=webhook.tenant,
-        source=of_webhook(name),
+    key = webhook_signatures.key_of(webhook, headers, raw, body)
+    source = of_webhook(name)
+    publishing = backend.client.publishing
+    report = _report(webhook, names, payload)
+    if report is None:
+        id = await publishing.publish(webhook.trigger, payload, key=key, tenant=webhook.tenant, source=source)
+        return Published(id=id)
+    if key is None:
+        raise InvalidInput(
+            "the call has no key, so a repeated call could complete another wait for the same id",
+            hint="Send a header that is equal for a repeated call, and name it with --key-header.",
+        )
+    awaited, outcome = report
+
+    async def settle(tx: Transaction) -> None:
+        cap, by = tx.settings.payload_cap, f"webhook {webhook.name}"
+        await outside.report_by_id(tx, cap, webhook.tenant, awaited, outcome, by)
+
+    id = await publishing.publish_with(
+        webhook.trigger, payload, settle, key=key, tenant=webhook.tenant, source=source
     )
-    if webhook.completes is not None:
-        await _complete(backend, webhook, names, payload)
     return Published(id=id)
 
 
-async def _complete(backend: Backend, webhook: Webhook, names: dict[str, Any], payload: Any) -> None:
-    """Settle what waits for the id in a call. A call without an id settles nothing."""
-    assert webhook.completes is not None
-    awaited = compile_template(webhook.completes)(names)
+def _report(webhook: Webhook, names: dict[str, Any], payload: Any) -> tuple[str, Report] | None:
+    """Return the id that a call completes, and its outcome; None for a call without an id."""
+    awaited = None if webhook.completes is None else compile_template(webhook.completes)(names)
     if awaited is None or awaited == "":
-        return
+        return None
     fails = webhook.fails is not None and condition(webhook.fails)(names)
     outcome = Report("error", "the webhook reports a failure") if fails else Report("result", payload)
-    async with backend.pool.session() as session:
-
-        async def settle(tx: Transaction) -> list[UUID]:
-            cap, by = tx.settings.payload_cap, f"webhook {webhook.name}"
-            return await outside.report_by_id(tx, cap, webhook.tenant, str(awaited), outcome, by)
-
-        tx, _ = await committed_once(session, settle)
-    backend.client.publish_staged(tx)
+    return str(awaited), outcome
 
 
 def _read(raw: bytes, kind: str) -> Any:
     """Return the parsed body: JSON, or the fields of a form."""
     if kind.partition(";")[0].strip().lower() == FORM:
         try:
-            return dict(
+            return _fields(
                 parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FORM_FIELDS)
             )
         except ValueError:
@@ -94,8 +98,16 @@ def _read(raw: bytes, kind: str) -> Any:
     return _json(raw)
 
 
+def _fields(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the fields of a form or a query. The value of a repeated field is the list of its values."""
+    values: dict[str, list[str]] = {}
+    for name, value in pairs:
+        values.setdefault(name, []).append(value)
+    return {name: texts[0] if len(texts) == 1 else texts for name, texts in values.items()}
+
+
 def _json(raw: bytes) -> Any:
     try:
-        return orjson.loads(raw)
+        return parsed(raw)
     except orjson.JSONDecodeError as error:
         raise InvalidInput(f"the body is not JSON: {error}", hint="Send JSON, or a form.") from None

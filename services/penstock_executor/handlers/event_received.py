@@ -25,6 +25,7 @@ from penstock.language.terms.producers import check_producer
 from penstock.language.terms.system_triggers import HINT_PUBLISH, is_system
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import UNREADABLE, Delivery
+from penstock.run.json_integers import parsed
 from penstock.settings import Settings
 from penstock.store.definitions import catalog
 from penstock.store.events import events
@@ -116,7 +117,7 @@ def _payload(delivery: Delivery, triggers: Mapping[str, Schema], cap: int) -> by
             hint="Put large data in an object store and send a link, or raise PENSTOCK_PAYLOAD_CAP.",
         )
     try:
-        payload = orjson.loads(delivery.body)
+        payload = parsed(delivery.body)
     except orjson.JSONDecodeError as error:
         raise Undecodable(f"the body is not JSON: {error}") from None
     try:

@@ -98,7 +98,10 @@ class Runner:
             event=event,
             params=owned.params,
             action=version.action,
-            log=RunLog(lambda stream, line: self._backend.add_line(owned, stream, line)),
+            log=RunLog(
+                lambda stream, line: self._backend.add_line(owned, stream, line),
+                conceal=lambda text: self._backend.conceal_line(owned, text),
+            ),
             timeout=version.timeout,
             grace=self._settings.grace,
             carry=owned.carry,
@@ -231,7 +234,10 @@ class Runner:
             event=first.event,
             params={},
             action=first.version.action,
-            log=RunLog(self._line_writer(first, further)),
+            log=RunLog(
+                self._line_writer(first, further),
+                conceal=lambda text: self._backend.conceal_line(first, text),
+            ),
             timeout=first.version.timeout,
             grace=self._settings.grace,
             result_limit=self._backend.result_limit,

@@ -173,7 +173,10 @@ class DirectBackend:
         return AttemptRequests(owned, self._effects, self._watch)
 
     def add_line(self, owned: OwnedAttempt, stream: str, line: str) -> None:
-        self._sink(owned, stream, self._references.conceal_line(owned, line))
+        self._sink(owned, stream, self.conceal_line(owned, line))
+
+    def conceal_line(self, owned: OwnedAttempt, line: str) -> str:
+        return self._references.conceal_line(owned, line)
 
     def concealed(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
         return self._references.concealed(owned, outcome)

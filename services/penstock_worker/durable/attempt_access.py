@@ -8,6 +8,8 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from pydantic_core import to_jsonable_python
+
 from penstock.attempts.traced_attempt import TracedAttempt
 from penstock.engine.durable.records import (
     COMPLETED,
@@ -19,7 +21,7 @@ from penstock.engine.durable.records import (
     Key,
     Record,
 )
-from penstock.errors import ClaimLost
+from penstock.errors import ClaimLost, InvalidInput
 from penstock.run.task_executors import TaskReadyEvent
 from penstock.store.durable.steps import StepWrite, Unwritten
 from penstock.store.executions.executions import ExecutionEnd
@@ -97,7 +99,15 @@ class AttemptAccess:
         return started
 
     def _without_secrets(self, start: ChildStart) -> ChildStart:
-        if start.record.kind == WAIT_FOR:  # events are compared with the filter
+        if (
+            start.record.kind == WAIT_FOR
+        ):  # events are compared with the filter, so nothing in it can be masked
+            values = to_jsonable_python(start.parameters)
+            if self._passed_on(values) != values:
+                raise InvalidInput(
+                    "a secret of the store would be stored with the condition of the wait",
+                    hint="Compare another value, such as an id, or the hash of the secret.",
+                )
             return start
         return replace(start, parameters=self._passed_on(start.parameters))
 

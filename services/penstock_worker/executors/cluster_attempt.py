@@ -77,8 +77,8 @@ def sealed(run: Run) -> SealedJob:
 
 def unsealed(answer: Answer, run: Run) -> Outcome:
     """Return the outcome, and write the output to the log of the run."""
-    for stream, line in orjson.loads(answer.lines):
-        run.log(str(stream), str(line))
+    for stream, text in orjson.loads(answer.lines):
+        run.log.write(str(stream), str(text))
     return frames.outcome_of(answer.outcome[:1], answer.outcome[1:])
 
 
@@ -88,7 +88,11 @@ async def perform(
     """Run the job in a child process, with `environment` added to its own. When `stopped` returns, the child is ended:
     SIGTERM, the grace of the job, SIGKILL."""
     lines: list[tuple[str, str]] = []
-    log = RunLog(lambda stream, line: lines.append((stream, line)), job.log_limit)
+
+    def keep(stream: str, text: str) -> None:
+        lines.append((stream, text))
+
+    log = RunLog(lambda stream, line: keep(stream, f"{line}\n"), job.log_limit, pieces=keep)
     outcome = await _outcome(job, log, asyncio.ensure_future(stopped), environment)
     log.close()
     return Answer(frames.outcome_frame(outcome)[frames.HEADER :], orjson.dumps(lines))

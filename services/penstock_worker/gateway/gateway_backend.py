@@ -299,9 +299,12 @@ class GatewayBackend:
         return RefusedRequests()
 
     def add_line(self, owned: OwnedAttempt, stream: str, line: str) -> None:
-        line = concealed(concealed(line, owned.secrets), self._own)
+        line = self.conceal_line(owned, line)
         for start in range(0, max(1, len(line)), LINE_LIMIT):
             self.logs.add(owned, stream, line[start : start + LINE_LIMIT])
+
+    def conceal_line(self, owned: OwnedAttempt, line: str) -> str:
+        return concealed(concealed(line, owned.secrets), self._own)
 
     def concealed(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
         """Return an outcome without the token of this worker. The gateway masks the secrets of the store."""

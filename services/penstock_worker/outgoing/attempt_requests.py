@@ -7,9 +7,10 @@ from typing import Any
 from uuid import UUID
 
 from penstock.attempts.owned_attempt import OwnedAttempt
-from penstock.attempts.secret_masking import cleaned, passed_on
+from penstock.attempts.secret_masking import passed_on
 from penstock.errors import ClaimLost, InvalidInput
 from penstock.language.definitions.action import Action
+from penstock.language.terms.redaction import cleaned
 from penstock.run.outgoing import AwaitResult, Callback, LoopOutgoing, Publish, Request, Start
 from penstock.store.executions.result_watch import ResultWatch
 from penstock_worker.outgoing.writer import EffectWriter

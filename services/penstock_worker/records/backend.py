@@ -52,6 +52,9 @@ class Backend(Protocol):
     def add_line(self, owned: OwnedAttempt, stream: str, line: str) -> None:
         """Store a line of the attempt's log, without secrets. It may be called from any thread."""
 
+    def conceal_line(self, owned: OwnedAttempt, line: str) -> str:
+        """Return a text of the attempt's log without secrets. It may be called from any thread."""
+
     def concealed(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:
         """Return an outcome without secrets."""
 

@@ -40,6 +40,25 @@ def test_a_line_that_never_ends_is_broken() -> None:
     assert [len(line) for _, line in lines] == [LINE_LIMIT, 10]
 
 
+@given(st.booleans(), st.integers(0, 40), st.integers(5, 40), st.sampled_from((97, LINE_LIMIT)))
+def test_no_break_of_a_line_cuts_a_secret(in_child: bool, overlap: int, length: int, step: int) -> None:
+    secret = "0123456789" * length
+    text = "x" * (LINE_LIMIT - overlap) + secret + "y" * LINE_LIMIT + secret + "z" * 3 * LINE_LIMIT
+    lines: Lines = []
+
+    def keep(stream: str, line: str) -> None:
+        lines.append((stream, line.replace(secret, "***")))
+
+    log = RunLog(keep, conceal=lambda tail: tail.replace(secret, "***"))
+    child = RunLog(lambda stream, line: log.write(stream, f"{line}\n"), pieces=log.write)
+    for start in range(0, len(text), step):
+        (child if in_child else log).write("stdout", text[start : start + step])
+    child.close()
+    log.close()
+    assert "".join(line for _, line in lines) == text.replace(secret, "***")
+    assert max(len(line) for _, line in lines) < 3 * LINE_LIMIT
+
+
 def test_lines_over_the_limit_are_left_out_with_a_marker() -> None:
     log, lines = _log(10)
     for _ in range(5):

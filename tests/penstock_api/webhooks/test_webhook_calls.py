@@ -108,11 +108,24 @@ async def test_a_call_that_cannot_be_an_event_is_refused_and_recorded(
 
         assert await send(b"{not json") == 422
         assert await send(b'{"id": "no number"}') == 422
+        assert await send(b'{"id": 123456789012345678901234567890}') == 422
         assert await send(b'{"id": 1, "pad": "' + b"x" * 400_000 + b'"}') == 413
         assert await send(b'{"id": 1}') == 202
         form = {**given, "payload": {"id": "{{ body.id | int }}"}}
         assert (await call.put(f"{V1}/webhooks/odd", json={**form, "secret": None})).status_code == 200
         assert await send(b"id=7&name=x", **{"content-type": "application/x-www-form-urlencoded"}) == 202
+        repeated = {"id": "{{ (body.id | length) * 10 + (query.a | length) }}"}
+        assert (
+            await call.put(f"{V1}/webhooks/odd", json={**given, "payload": repeated, "secret": None})
+        ).status_code == 200
+        lists = await sender.post(
+            "/hooks/odd?a=1&a=2&a=3",
+            content=b"id=a%40x&id=b%40x&n=1",
+            headers={**headers, "content-type": "application/x-www-form-urlencoded"},
+        )
+        stored = "select payload::text as payload from event where id = $1"
+        [event] = await api.house.rows(stored, UUID(lists.json()["id"]))
+        assert json.loads(event["payload"]) == {"id": 23}
         fields = b"&".join(b"f%d=x" % n for n in range(1001))
         assert await send(fields, **{"content-type": "application/x-www-form-urlencoded"}) == 422
     await call.delete(f"{V1}/webhooks/odd")

@@ -15,6 +15,8 @@ from typing import Any
 
 from jinja2 import Undefined
 
+from penstock.language.terms.stored_references import KEY, is_reference
+
 MAX_SOURCE = 16_384
 """The maximum length of a template with expressions, in characters."""
 MAX_DEPTH = 64
@@ -38,6 +40,16 @@ class Refused(Exception):
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+
+
+def refuse_stored(value: Any) -> None:
+    """Raise Refused for a reference to a result in the result store. An expression passes it on, and cannot compute
+    with the result: it would compute with the reference."""
+    if type(value) is dict and len(value) == 2 and KEY in value and is_reference(value):
+        raise Refused(
+            "it is in the result store, where no expression looks",
+            "Pass it on whole: an action may look into it.",
+        )
 
 
 class _Meter(threading.local):
@@ -67,8 +79,9 @@ def spend(steps: int) -> None:
         raise _too_many_steps()
 
 
-def spend_on(*values: Any) -> None:
-    """Charge the full size of each value to the budget. Raises Refused, and MissingName for an undefined part."""
+def spend_on(*values: Any, passed_on: bool = False) -> None:
+    """Charge the full size of each value to the budget. Raises Refused, also for a part that is in the result store
+    unless the values are only `passed_on`, and MissingName for an undefined part."""
     budget = _meter.remaining_steps - len(values)
     stack = list(values)
     while stack and budget >= 0:
@@ -77,6 +90,8 @@ def spend_on(*values: Any) -> None:
         if kind in _PLAIN:
             continue
         if kind is dict or isinstance(value, Mapping):
+            if not passed_on:
+                refuse_stored(value)
             budget -= 2 * len(value)
             if budget >= 0:  # stop before the stack grows beyond the budget
                 stack.extend(value.keys())

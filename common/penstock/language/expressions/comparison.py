@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from penstock.errors import DefinitionError, ExpressionError
-from penstock.language.expressions.budget import Refused, budget
+from penstock.language.expressions.budget import Refused, budget, refuse_stored
 from penstock.language.expressions.operators import COMPARISONS, contains
 
 ABSENT: Final = object()
@@ -33,10 +33,14 @@ _IF_ABSENT = frozenset({"!=", "not in", "not contains", "not exists"})
 
 def look_up(path: str, data: Any) -> Any:
     """Return the value at `path` (`customer.orders.0.id`), or ABSENT. A key that itself contains dots wins over a
-    path."""
+    path. Raises ExpressionError for a path into a result in the result store."""
     if isinstance(data, Mapping) and path in data:
         return data[path]
     for name in path.split("."):
+        try:
+            refuse_stored(data)
+        except Refused as error:
+            raise ExpressionError(f"`{path}` cannot be read: {error}.", hint=error.hint) from None
         if isinstance(data, Mapping) and name in data:
             data = data[name]
         elif isinstance(data, (list, tuple)) and name.isdigit() and int(name) < len(data):

@@ -191,7 +191,7 @@ def _value(result: Any) -> Any:
 def _whole(result: Any) -> Any:
     """Return `result` after charging its size. Raises if a part of it is undefined, or if it is too large."""
     if type(result) not in _PLAIN:
-        spend_on(_value(result))
+        spend_on(_value(result), passed_on=True)
     return result
 
 

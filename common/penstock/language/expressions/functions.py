@@ -20,7 +20,7 @@ from jinja2 import filters as jinjas_filters
 from jinja2 import tests as jinjas_tests
 
 from penstock.language.expressions import conversions, text
-from penstock.language.expressions.budget import MAX_RANGE, Refused, fits, spend, spend_on
+from penstock.language.expressions.budget import MAX_RANGE, Refused, fits, refuse_stored, spend, spend_on
 from penstock.language.expressions.lookup import item
 from penstock.language.expressions.operators import COMPARISONS, contains
 
@@ -61,6 +61,7 @@ def _defined(values: Iterable[Any]) -> None:
     for value in values:
         if isinstance(value, Undefined):
             bool(value)  # raises, with an explanation
+        refuse_stored(value)
 
 
 def _pluck(value: Any, attribute: str) -> Any:

@@ -15,7 +15,7 @@ from jinja2 import Undefined
 from jinja2.runtime import LoopContext
 
 from penstock.language.expressions import text
-from penstock.language.expressions.budget import Refused, spend, spend_on
+from penstock.language.expressions.budget import Refused, refuse_stored, spend, spend_on
 from penstock.language.expressions.missing import Missing, readable
 
 _STR = (
@@ -66,6 +66,7 @@ ATTRIBUTES: tuple[tuple[type, frozenset[str]], ...] = (
 def member(value: Any, name: str) -> Any:
     """Return `value.name`: an item of a mapping, else an attribute listed above, else undefined."""
     if type(value) is dict or isinstance(value, Mapping):  # `type` is far quicker than `isinstance`
+        refuse_stored(value)
         if name in value:
             return readable(value[name])
         if name in MAPPING_METHODS:
@@ -88,6 +89,7 @@ def item(value: Any, key: Any) -> Any:
         return value
     key = as_key(key)
     if isinstance(value, Mapping):
+        refuse_stored(value)
         return readable(value[key]) if key in value else Missing(obj=value, name=key)
     if isinstance(value, (str, list, tuple)) and isinstance(key, int):
         return value[key] if -len(value) <= key < len(value) else Missing(obj=value, name=key)
@@ -98,6 +100,7 @@ def item(value: Any, key: Any) -> Any:
 
 def part(value: Any, start: Any, stop: Any, step: Any) -> Any:
     """Return `value[start:stop:step]`."""
+    refuse_stored(value)
     if not isinstance(value, (str, list, tuple)):
         raise Refused(f"a {type(value).__name__} cannot be sliced")
     spend(1 + (len(value) >> 6 if isinstance(value, str) else len(value)))

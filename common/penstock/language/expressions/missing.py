@@ -12,7 +12,6 @@ from jinja2.exceptions import UndefinedError
 from jinja2.utils import missing
 
 from penstock.language.expressions.budget import Refused
-from penstock.language.terms.stored_references import is_reference
 
 _SHOWN = 12
 _OTHER_LANGUAGES = {"null": "none", "nil": "none", "undefined": "none", "NULL": "none", "TRUE": "true"}
@@ -37,11 +36,6 @@ class MissingName(UndefinedError):
             if other := _OTHER_LANGUAGES.get(name):
                 return f"`{name}` is not defined", f"Write `{other}`."
             return f"`{name}` is not defined", _suggest(name, list(namespace), functions)
-        if is_reference(inside):
-            return (
-                "it is in the result store, where no expression looks",
-                "Pass it on whole: an action may look into it.",
-            )
         if str(name) not in source:
             return "a field that it reads does not exist", None
         if isinstance(inside, Mapping):

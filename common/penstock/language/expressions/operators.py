@@ -12,7 +12,7 @@ from typing import Any
 
 from jinja2 import Undefined
 
-from penstock.language.expressions.budget import MAX_BITS, Refused, fits, spend, spend_on
+from penstock.language.expressions.budget import MAX_BITS, Refused, fits, refuse_stored, spend, spend_on
 from penstock.language.expressions.lookup import as_key
 from penstock.language.expressions.text import concatenate
 
@@ -69,6 +69,7 @@ BINARY: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def contains(container: Any, value: Any) -> bool:
+    refuse_stored(container)
     if isinstance(container, Mapping):
         return as_key(value) in container
     if isinstance(container, str):
@@ -117,6 +118,7 @@ def text(*parts: Any) -> str:
 
 def each(values: Any, weight: int) -> Sequence[Any]:
     """Return the items of a `for` loop and charge them to the budget, `weight` steps an iteration."""
+    refuse_stored(values)
     if isinstance(values, (Mapping, Set)):
         values = list(values)
     elif not isinstance(values, (list, tuple, str)):

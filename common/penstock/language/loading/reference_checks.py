@@ -15,8 +15,9 @@ from penstock.language.expressions import NamesUsed, condition, names_used
 from penstock.language.rules.event_rules import EVENT
 from penstock.language.rules.parameter_checks import Names, misfits, names_of, unknown_names
 from penstock.language.schedules.reserved_context import RESERVED
+from penstock.language.schemas.secrets import has_secrets, is_secret_at
 from penstock.language.terms.costs import parameters_of
-from penstock.language.terms.options import Problem, UnknownRef, did_you_mean
+from penstock.language.terms.options import Problem, UnknownRef, did_you_mean, dotted
 from penstock.language.terms.sources import Location
 from penstock.language.terms.system_triggers import schemas
 
@@ -27,6 +28,7 @@ EXECUTION = ("id", "attempt", "tenant", "action", "root", "workflow", "task")
 """The fields of `execution` in the templates of an HTTP action."""
 RESPONSE = ("status", "headers", "links", "body")
 """The fields of `response` in those that read a response."""
+SHOWN = "Lists show it. Take a parameter that is no secret, such as an id."
 NAMED = 4
 """The number of further places that a line of the error names."""
 
@@ -174,6 +176,24 @@ def _of_rule(rule: Rule, targets: _ReferenceTargets) -> Iterator[Problem]:
             ("by",), NamesUsed(frozenset(tuple(path.split(".")) for path in rule.by)), available
         )
     yield from _undefined(("params",), names_used(rule.params), in_params | {"secrets": None})
+    yield from _undefined(("labels",), names_used(rule.labels), available)
+    yield from _shown_secrets(rule, {("payload",): trigger, ("event", "payload"): trigger}, targets)
+
+
+def _shown_secrets(
+    rule: Rule, payloads: Mapping[tuple[str, ...], str], targets: _ReferenceTargets
+) -> Iterator[Problem]:
+    """Yield a problem for each label that reads a secret of a payload. `payloads` are the triggers of the names under which
+    templates find a payload."""
+    for path in sorted(names_used(rule.labels).paths, key=str):
+        for name, trigger in payloads.items():
+            target = targets.triggers.get(trigger)
+            schema = target.schema if target else None
+            if not schema or path[: len(name)] != name:
+                continue
+            below = path[len(name) :]
+            if is_secret_at(below, schema) or (not below and has_secrets(schema)):
+                yield Problem(("labels",), f"labels: `{dotted(path)}` is a secret of {trigger}", SHOWN)
 
 
 def _names_of_event(trigger: str, targets: _ReferenceTargets) -> dict[str, Any]:
@@ -201,6 +221,13 @@ def _of_window(rule: Rule, window: Window, targets: _ReferenceTargets) -> Iterat
     available = {**({"event": None, "payload": None} if is_open else last), "events": None, "parts": named}
     yield from _undefined(("params",), names_used(rule.params), available | {"secrets": None})
     yield from _undefined(("labels",), names_used(rule.labels), available)
+    payloads: dict[tuple[str, ...], str] = {
+        ("parts", part.name, "payload"): part.trigger for part in window.parts if part.name
+    }
+    if not is_open:
+        trigger = window.parts[-1 if window.pattern == "sequence" else 0].trigger
+        payloads |= {("payload",): trigger, ("event", "payload"): trigger}
+    yield from _shown_secrets(rule, payloads, targets)
 
 
 def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Problem]:
@@ -215,13 +242,22 @@ def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Pro
 
 def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
     """Yield a problem for each parameter that an action never has. With such a `by`, all executions would be counted as one
-    group, and with such a cost, all would be refused. A breaker of a workflow would count nothing: it counts attempts."""
+    group, and with such a cost, all would be refused. A secret may not group, since lists show the groups. A breaker of a workflow
+    would count nothing: it counts attempts."""
     if limit.breaker is not None and str(limit.scope) in targets.workflows:
         yield Problem(
             ("scope",),
             f"a breaker counts the attempts of actions, and {limit.scope} is a workflow",
             "Give the breaker to the action that calls the service, or the limit the scope of its pack.",
         )
+    scope = str(limit.scope)
+    for field in ("by", "fair"):
+        for path in getattr(limit, field):
+            for ref, target in targets.runnable.items():
+                if (ref == scope or ref.startswith(f"{scope}.")) and is_secret_at(
+                    path.split("."), target.schema or {}
+                ):
+                    yield Problem((field,), f"{field}: `{path}` is a secret of {ref}", SHOWN)
     covered = targets.runnable.get(str(limit.scope))
     available = names_of(covered.schema) if covered else None
     for field in ("by", "fair"):

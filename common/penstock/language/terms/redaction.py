@@ -7,7 +7,8 @@ import html
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 from urllib.parse import quote, quote_plus
 
 MASK = "***"
@@ -35,6 +36,17 @@ def concealed(text: str, secrets: Sequence[str]) -> str:
         if value in text:
             text = text.replace(value, MASK)
     return text
+
+
+def cleaned(value: Any, secrets: Sequence[str]) -> Any:
+    """Return a value with `secrets` masked in its texts and names."""
+    if isinstance(value, str):
+        return concealed(value, secrets)
+    if isinstance(value, Mapping):
+        return {concealed(name, secrets): cleaned(item, secrets) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [cleaned(item, secrets) for item in value]
+    return value
 
 
 def _forms(value: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -44,7 +45,7 @@ async def find(session: Session | Transaction, execution: UUID) -> OutsideWait |
 @dataclass(frozen=True, slots=True)
 class WaitingAttempt:
     """An attempt that waits, or still runs, with what decides about a retry: its `failures`, and its `options` and
-    `definition` as JSON."""
+    `definition` as JSON. `secrets` are the names of the stored secrets that it was given."""
 
     execution_id: UUID
     status: str
@@ -52,18 +53,42 @@ class WaitingAttempt:
     failures: int
     definition: str
     options: str | None
+    tenant: str
+    secrets: list[str]
 
 
 ATTEMPTS = """
-select e.id as execution_id, e.status, e.attempt, e.failures, d.body::text as definition, p.options::text as options
-from execution e join definition d on d.id = e.definition_id left join payload p on p.execution_id = e.id
+select e.id as execution_id, e.status, e.attempt, e.failures, d.body::text as definition, p.options::text as options,
+    split_part(n.name, '::', 1) as tenant, array(
+        select named #>> '{}' from jsonb_path_query(p.params, '$."$secrets"[*][1][*].secret') as named
+        union select o.value from jsonb_each_text(d.body #> '{options,secrets}') o) as secrets
+from execution e join definition d on d.id = e.definition_id join namespace n on n.id = e.namespace_id
+left join payload p on p.execution_id = e.id
 where e.id = any ($1::uuid[]) order by e.id
 """
 
 
-async def attempts(session: Session | Transaction, ids: list[UUID]) -> list[WaitingAttempt]:
+async def attempts(session: Session | Transaction, ids: Sequence[UUID]) -> list[WaitingAttempt]:
     """Return the current attempts of executions."""
-    return rows_as(WaitingAttempt, await session.fetch(ATTEMPTS, ids))
+    return rows_as(WaitingAttempt, await session.fetch(ATTEMPTS, list(ids)))
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedEnd:
+    """The end of an execution in the archive, after its last attempt. `result` and `error` are JSON."""
+
+    status: str
+    attempt: int
+    result: str | None
+    error: str | None
+
+
+ARCHIVED = "select status, attempt, result::text as result, error::text as error from archive where id = $1"
+
+
+async def archived(tx: Transaction, id: UUID) -> ArchivedEnd | None:
+    """Return the end of an execution that was archived."""
+    return first_as(ArchivedEnd, await tx.fetch(ARCHIVED, id))
 
 
 LOCK_NAME = "select lock_outside_name($1, $2)"

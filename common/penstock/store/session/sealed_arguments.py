@@ -89,6 +89,7 @@ STATEMENTS: Mapping[str, tuple[Place, ...]] = {
         Place("error", 4, "execution", 1),
         Place("text", 5, "execution", 1),
     ),
+    "update outside_wait w set progress ": (Place("text", 4, "execution", 1),),
     "insert into early_outcome ": (
         Place("json", 3, "tenant", 1),
         Place("error", 4, "tenant", 1),
@@ -245,12 +246,12 @@ def _groups(key: DataKey, params: Any, paths: Sequence[str]) -> dict[str, Any]:
 
 def _ending(key: DataKey, text: str, status: str | None) -> str:
     """Return the sealed result of an attempt. If the execution goes on later, return the values that it carries over,
-    or its question."""
+    or its question. A wait for steps or for something outside has names and times alone, which the database reads."""
     if status == "requested":
         return _carry(key, orjson.loads(text))
     if status == "waiting":
         question = orjson.loads(text)
-        return text if "awaits" in question else _dumped(_question(key, question))
+        return text if question.keys() & {"awaits", "outside"} else _dumped(_question(key, question))
     return sealed_json(key, text)
 
 

@@ -17,6 +17,7 @@ from penstock.errors import AddressRefused, DefinitionError, InvalidInput, Resul
 from penstock.language.definitions.http_request import HttpRequest, HttpTls
 from penstock.language.definitions.program_actions import HttpOptions
 from penstock.language.expressions import render
+from penstock.run.results import refuse_large_integers
 from penstock.run.task_executors import Outcome, Run
 from penstock_worker.executors.http import http_answers
 from penstock_worker.executors.http.http_answers import shown
@@ -248,7 +249,7 @@ async def _read(answer: httpcore.Response, headers: httpx.Headers) -> bytes:
     if encoding in ("identity", ""):
         decompress = None
     elif encoding in _ENCODINGS:
-        decompress = zlib.decompressobj(_ENCODINGS[encoding])
+        decompress = _Decompression(encoding)
     else:
         raise ResultNotStorable(f"the response is encoded as {encoding}, which was not asked for")
     body = bytearray()
@@ -264,9 +265,35 @@ async def _read(answer: httpcore.Response, headers: httpx.Headers) -> bytes:
                 )
     except zlib.error as error:
         raise ResultNotStorable(f"the response is not {encoding}, as it says: {error}") from None
-    if decompress is not None and body and not decompress.eof:
+    if decompress is not None and decompress.is_open:
         raise httpcore.RemoteProtocolError(f"the {encoding} body ends too early")
     return bytes(body)
+
+
+class _Decompression:
+    """The decompression of one body. A gzip body may have several members, one after the other (RFC 1952, 2.2)."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._member = zlib.decompressobj(_ENCODINGS[encoding])
+        self.is_open = False
+        """A member has begun and not ended."""
+
+    def decompress(self, piece: bytes, limit: int) -> bytes:
+        """Return the decompressed bytes of the next piece, at most `limit`. Raises zlib.error."""
+        result = b""
+        while piece and len(result) < limit:
+            if self._member.eof:
+                piece = piece.lstrip(b"\0")  # the padding of files that were written in blocks
+                if not piece:
+                    break
+                if self._encoding == "deflate":
+                    raise zlib.error("bytes follow its end")
+                self._member = zlib.decompressobj(_ENCODINGS[self._encoding])
+            result += self._member.decompress(piece, limit - len(result))
+            piece = self._member.unused_data
+            self.is_open = not self._member.eof
+        return result
 
 
 def _decoded(response: Response, request: HttpRequest) -> Any:
@@ -279,8 +306,8 @@ def _decoded(response: Response, request: HttpRequest) -> Any:
     is_json = media == "application/json" or media.endswith("+json")
     if kind == "json" or (kind == "auto" and is_json):
         try:
-            return orjson.loads(content)
-        except ValueError as error:
+            return _parsed(content)
+        except orjson.JSONDecodeError as error:
             raise ResultNotStorable(
                 f"the response is no JSON, but {media or 'of no type'}: {error}",
                 hint="Set answer: text, if that is what the server sends.",
@@ -289,10 +316,16 @@ def _decoded(response: Response, request: HttpRequest) -> Any:
         return content.decode(_charset(options), "replace").replace("\0", "�")
     if kind == "auto" and not media:
         try:
-            return orjson.loads(content)
-        except ValueError:
+            return _parsed(content)
+        except orjson.JSONDecodeError:
             return content.decode("utf-8", "replace").replace("\0", "�")
     return base64.b64encode(content).decode()
+
+
+def _parsed(content: bytes) -> Any:
+    document = orjson.loads(content)
+    refuse_large_integers(content, "the response")
+    return document
 
 
 def _is_text(media: str) -> bool:

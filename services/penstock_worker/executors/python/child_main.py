@@ -15,7 +15,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -70,15 +69,20 @@ def main(fd: int, worker: int) -> None:
             continue
         job: frames.Job = pickle.loads(frame)
         outgoing = ChildOutgoing(channel, job.result_limit)
-        log = RunLog(partial(_send_line, outgoing), job.log_limit)
+        log = _log(outgoing, job.log_limit)
         outcome = _perform(job, log, outgoing)
         log.close()
         outgoing.close()
         outgoing.send_frame(frames.outcome_frame(outcome))
 
 
-def _send_line(outgoing: ChildOutgoing, stream: str, line: str, item: int | None = None) -> None:
-    outgoing.send_frame(frames.log_frame(stream, line, item))
+def _log(outgoing: ChildOutgoing, limit: int, item: int | None = None) -> RunLog:
+    """Return a log for the worker, which masks secrets. It gets the pieces of an unfinished line as they are."""
+
+    def send(stream: str, text: str) -> None:
+        outgoing.send_frame(frames.log_frame(stream, text, item))
+
+    return RunLog(lambda stream, line: send(stream, f"{line}\n"), limit, pieces=send)
 
 
 def _perform(job: frames.Job, log: RunLog, outgoing: ChildOutgoing) -> Outcome:
@@ -125,7 +129,7 @@ def _items(
             item.event,
             item.params,
             action,
-            RunLog(_line_sender(outgoing, place), item.log_limit),
+            _log(outgoing, item.log_limit, place),
             carry=item.carry,
             context=item.context,
             result_limit=job.result_limit,
@@ -134,10 +138,6 @@ def _items(
         )
         for place, (item, value) in enumerate(zip(items, inputs, strict=True))
     ]
-
-
-def _line_sender(outgoing: ChildOutgoing, place: int) -> Callable[[str, str], None]:
-    return lambda stream, line: _send_line(outgoing, stream, line, place)
 
 
 def _find(job: frames.Job) -> Callable[..., Any]:

@@ -149,15 +149,15 @@ class Child:
                 if kind != frames.LOG:
                     outcome = frames.outcome_of(kind, body)
                     return outcome if len(outcome.items or self._items) == len(self._items) else None
-                self._keep_line(*frames.line_of(body))
+                self._keep_text(*frames.text_of(body))
             except (ValueError, KeyError, TypeError, IndexError, PenstockError):
                 break
         return None
 
-    def _keep_line(self, stream: str, line: str, item: int | None) -> None:
+    def _keep_text(self, stream: str, text: str, item: int | None) -> None:
         log = self._log if item is None or self._log is None else self._items[item].log
         if log is not None:
-            log(stream, line)
+            log.write(stream, text)
 
     async def _answer(self, number: int, request: Request, item: int | None) -> None:
         """Carry out a request of the child's code, and send the answer."""

@@ -75,9 +75,10 @@ def job_frame(job: Job) -> bytes:
     return _framed(pickle.dumps(job, pickle.HIGHEST_PROTOCOL))
 
 
-def log_frame(stream: str, line: str, item: int | None = None) -> bytes:
-    """Return the frame of a line of the log: that of the item at this place in a batch, or else that of the job."""
-    return _framed(LOG + orjson.dumps([stream, line, item]))
+def log_frame(stream: str, text: str, item: int | None = None) -> bytes:
+    """Return the frame of a text of the log: that of the item at this place in a batch, or else that of the job. A text
+    without a newline is a piece of an unfinished line."""
+    return _framed(LOG + orjson.dumps([stream, text, item]))
 
 
 def outcome_frame(outcome: Outcome) -> bytes:
@@ -129,11 +130,11 @@ def answer_in(frame: bytes) -> tuple[int, dict[str, Any]] | None:
     return number, document
 
 
-def line_of(body: bytes) -> tuple[str, str, int | None]:
-    """Return the stream and the line of a frame, and the place of its item. Raises ValueError or TypeError for an invalid
+def text_of(body: bytes) -> tuple[str, str, int | None]:
+    """Return the stream and the text of a frame, and the place of its item. Raises ValueError or TypeError for an invalid
     frame."""
-    stream, line, item = orjson.loads(body)
-    return str(stream), str(line), None if item is None else int(item)
+    stream, text, item = orjson.loads(body)
+    return str(stream), str(text), None if item is None else int(item)
 
 
 def outcome_of(kind: bytes, body: bytes) -> Outcome:

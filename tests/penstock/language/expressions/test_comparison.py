@@ -72,6 +72,17 @@ def test_values_that_cannot_be_compared_are_an_error() -> None:
         holds("contains", "abc", 1)
 
 
+def test_stored_result_is_not_compared() -> None:
+    digest = "a" * 64
+    stored = {"$stored": f"2030-01-01/00000000-0000-7000-8000-000000000000-{digest}.json", "bytes": 300_000}
+    with pytest.raises(ExpressionError, match="in the result store"):
+        look_up("rows.total", {"rows": stored})
+    for operator in ("==", "!=", "in", "contains", "not contains"):
+        with pytest.raises(ExpressionError, match="in the result store"):
+            holds(operator, look_up("rows", {"rows": stored}), "bytes" if "contains" in operator else ["x"])
+    assert holds("exists", stored)
+
+
 def test_an_unknown_operator_is_refused_with_a_suggestion() -> None:
     with pytest.raises(DefinitionError) as refused:
         holds("contain", [1], 1)

@@ -53,6 +53,67 @@ def test_a_malformed_expression_is_refused_when_it_is_defined(
         assert hint in (caught.value.hint or "")
 
 
+STORED = {"$stored": f"2030-01-01/00000000-0000-7000-8000-000000000000-{'a' * 64}.json", "bytes": 300_000}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ r | length }}",
+        "{{ len(r) }}",
+        "{{ r[0] }}",
+        "{{ r[:2] }}",
+        "{{ r.total }}",
+        "{{ r.total | default(0) }}",
+        "{{ r.total is defined }}",
+        "{{ r['$stored'] }}",
+        "{{ r.items() }}",
+        "{{ 'x' in r }}",
+        "{{ r is contains('x') }}",
+        "{{ r == [] }}",
+        "{{ r == other }}",
+        "{{ r is mapping }}",
+        "{{ r | join(';') }}",
+        "{{ r | tojson }}",
+        "{{ r | first }}",
+        "{{ r | list }}",
+        "{{ r | combine({'a': 1}) }}",
+        "{{ r ~ '' }}",
+        "rows: {{ r }}",
+        "{% for x in r %}{{ x }}{% endfor %}",
+        "{{ all | map('length') }}",
+        "{{ all | map(attribute='total') }}",
+        "{{ all | join }}",
+        "{{ all | tojson }}",
+        "{{ all[0].total }}",
+        "{{ (all | first).total }}",
+        "{{ 3 in all }}",
+        "{{ all == [1] }}",
+        "of each: {{ all }}",
+    ],
+)
+def test_computing_with_a_stored_result_is_refused(source: str) -> None:
+    error = error_of(source, r=STORED, other=dict(STORED), all=[dict(STORED)])
+    assert "it is in the result store, where no expression looks" in error.message
+    assert "Pass it on whole" in (error.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("{{ r }}", STORED),
+        ("{{ [r, 1] }}", [STORED, 1]),
+        ("{{ {'of': all, 'n': all | length} }}", {"of": [STORED], "n": 1}),
+        ("{{ r if r else none }}", STORED),
+        ("{{ r | default([]) }}", STORED),
+        ("{{ r is defined }}", True),
+        ("{{ all | first }}", STORED),
+    ],
+)
+def test_stored_result_is_passed_on_whole(source: str, value: Any) -> None:
+    assert render(source, {"r": STORED, "all": [STORED]}) == value
+
+
 def test_a_missing_name_is_reported_with_the_known_ones() -> None:
     error = error_of("{{ parmeters.id }}", parameters={}, system={})
     assert error.message == "`{{ parmeters.id }}`: `parmeters` is not defined."

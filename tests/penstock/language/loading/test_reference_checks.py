@@ -259,3 +259,42 @@ def test_an_action_that_is_missing_in_many_tasks_is_one_line() -> None:
     assert "(and at 39 more places: <text>:4, <text>:5, " in said
     assert "there is no action `shop.chrage`. Did you mean 'shop.charge'?" in said
     assert said.endswith("2 problems were found; nothing was stored.")
+
+
+@pytest.mark.parametrize("field", ["by", "fair"])
+def test_secret_parameter_groups_no_executions(field: str) -> None:
+    def limit(path: str, scope: Any = charge) -> Limit:
+        paths: dict[str, Any] = {field: path}
+        return Limit(1, ref="shop.each", scope=scope, **paths)
+
+    for scope in (charge, pack):
+        assert f"{field}: `card` is a secret of shop.charge" in problems(charge, notify, limit("card", scope))
+    Definitions([charge, notify, limit("customer")]).check()
+
+
+def test_secret_parameter_groups_no_breaker() -> None:
+    breaking = charge.with_options(breaker={"failures": 2, "by": "card"})
+    assert "by: `card` is a secret of shop.charge" in problems(breaking, notify)
+
+
+@pytest.mark.parametrize(
+    ("label", "path"),
+    [
+        ("{{ payload.card }}", "payload.card"),
+        ("{{ event.payload.card }}", "event.payload.card"),
+        ("card {{ payload['card'] | lower }}", "payload.card"),
+        ("{{ payload.buyer.pin }}", "payload.buyer.pin"),
+        ("{{ payload | string }}", "payload"),
+    ],
+)
+def test_secret_of_a_payload_becomes_no_label(label: str, path: str) -> None:
+    secret = {"type": "string", "secret": True}
+    buyer = {"type": "object", "secret": True}
+    paid = Trigger("paid", schema={"card": secret, "buyer": buyer, "customer": "string"})
+    params = {"customer": "{{ payload.customer }}"}
+    rule = Rule("shop.on_paid", trigger=paid, action=charge, params=params, labels={"of": label})
+    assert f"labels: `{path}` is a secret of shop.paid" in problems(charge, notify, paid, rule)
+    plain = Rule(
+        "shop.on_paid", trigger=paid, action=charge, params=params, labels={"of": "{{ payload.customer }}"}
+    )
+    Definitions([charge, notify, paid, plain]).check()

@@ -249,6 +249,7 @@ def http(status: str, headers: str = "", body: bytes = b"", *, length: bool = Tr
 J = "Content-Type: application/json\r\n"
 CHUNKED = J + "Transfer-Encoding: chunked\r\n"
 GZIP = gzip.compress(b'{"a": 1}')
+TWO_MEMBERS = gzip.compress(b'{"a": 1') + gzip.compress(b"2}")
 BOMB = gzip.compress(b" " * (40 * 1024 * 1024))
 FAILED = ("HttpStatus", False)
 RETRIED = ("HttpStatus", True)
@@ -298,11 +299,42 @@ ODD = [
     Odd("nul-in-text", http("200 OK", "Content-Type: text/plain\r\n", b"a\0b"), "a�b"),
     Odd("nul-in-json", http("200 OK", J, b'"a\\u0000b"'), ("ResultNotStorable", False)),
     Odd("nan", http("200 OK", J, b"NaN"), ("ResultNotStorable", False)),
+    Odd("integer-of-100-bits", http("200 OK", J, b"[%d]" % 2**100), ("ResultNotStorable", False)),
+    Odd(
+        "integer-of-100-bits-without-type", http("200 OK", "", b"[%d]" % 2**100), ("ResultNotStorable", False)
+    ),
     Odd("binary", http("200 OK", "Content-Type: image/png\r\n", b"\x89P"), "iVA="),
     Odd("empty", http("200 OK", J), None),
     Odd("no-content", b"HTTP/1.1 204 No Content\r\n\r\n", None),
     Odd("gzip", http("200 OK", J + "Content-Encoding: gzip\r\n", GZIP), {"a": 1}),
     Odd("deflate", http("200 OK", J + "Content-Encoding: deflate\r\n", zlib.compress(b"1")), 1),
+    Odd("gzip-members", http("200 OK", J + "Content-Encoding: gzip\r\n", TWO_MEMBERS), {"a": 12}),
+    Odd(
+        "gzip-members-in-pieces",
+        http("200 OK", J + "Content-Encoding: gzip\r\n", TWO_MEMBERS + bytes(512)),
+        {"a": 12},
+        pieces=40,
+    ),
+    Odd(
+        "gzip-cut-member",
+        http("200 OK", J + "Content-Encoding: gzip\r\n", TWO_MEMBERS[:-6]),
+        ("HttpUnreachable", None),
+    ),
+    Odd(
+        "gzip-cut-header",
+        http("200 OK", J + "Content-Encoding: gzip\r\n", GZIP[:8]),
+        ("HttpUnreachable", None),
+    ),
+    Odd(
+        "gzip-and-more",
+        http("200 OK", J + "Content-Encoding: gzip\r\n", GZIP + b"more"),
+        ("ResultNotStorable", False),
+    ),
+    Odd(
+        "deflate-and-more",
+        http("200 OK", J + "Content-Encoding: deflate\r\n", zlib.compress(b"1") + b"more"),
+        ("ResultNotStorable", False),
+    ),
     Odd("gzip-cut", http("200 OK", J + "Content-Encoding: gzip\r\n", GZIP[:-6]), ("HttpUnreachable", None)),
     Odd(
         "gzip-that-is-none",
