@@ -77,10 +77,10 @@ async def test_count_starts_at_the_threshold(house: Installation) -> None:
     [verdict] = await event_rules.tried(house.session, open_event["event_id"])
     beginning = (
         "the event waits in a window of 1 event so far. The window needs 2 more events of shop.paid. "
-        "It closes at "
+        "It stays open until "
     )
     assert verdict["why"].startswith(beginning)
-    assert verdict["why"].endswith(" UTC or later")
+    assert verdict["why"].endswith(" UTC at least")
     assert verdict["verdict"] == "waiting"
     await house.sound()
 

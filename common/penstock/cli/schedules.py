@@ -73,7 +73,7 @@ def pause(
 
 @app.command()
 def delete(ref: Ref, json: Json = False) -> None:
-    """Delete a schedule. Its running executions continue, and its history is kept until its retention ends."""
+    """Delete a schedule. Its running executions continue, and ended ones stay in the lists."""
     _with_schedules(lambda schedules: schedules.delete(ref))
     if json:
         json_line({"ref": ref, "deleted": True})

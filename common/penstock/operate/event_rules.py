@@ -114,7 +114,7 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
     return (
         f"the event waits in a window of {_several(len(waiting))} so far. The window "
         f"{compiled.window.state(progress.filled, compiled.triggers)}. "
-        f"It closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC or later"
+        f"It stays open until {ends_at:%Y-%m-%d %H:%M:%S} UTC at least"
     )
 
 
@@ -129,7 +129,7 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
         closing = (
             ""
             if burst.due_at is None
-            else f". The burst closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC or later"
+            else f". The burst stays open until {burst.due_at:%Y-%m-%d %H:%M:%S} UTC at least"
         )
         why = f"the event waits in a burst of {_several(burst.events)} so far{closing}"
         return {"verdict": WAITING, "why": why}

@@ -21,7 +21,7 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="Only if the signature is `secret`: the header with the secret. Default: X-Webhook-Secret.",
+        description="The header that carries the secret, for the kind of signature called `secret`. Default: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
         default=None,
@@ -34,11 +34,11 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="A template for the callback id of a call, such as {{ body.id }}. It completes the executions that "
-        "wait for this id. Empty: calls complete no execution.",
+        description="A template that gives an id, such as {{ body.id }}. Each call then completes the executions that wait "
+        "for an outcome with this id. Empty: calls complete no execution.",
     )
     fails: str | None = Field(
         default=None,
-        description="A condition, such as body.status == 'error'. If it is true for a call, the waiting executions fail. "
+        description="A condition, such as body.status == 'error'. If it is true, the call fails these executions instead. "
         "Variables: `body`, `headers`, `query`.",
     )

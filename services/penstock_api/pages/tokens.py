@@ -33,7 +33,7 @@ SCOPES = Field(
     at='["scopes"]',
     kind="words",
     required=False,
-    says="In addition to the roles, for example start:shop.charge, publish or answer. A worker needs work.",
+    says="Scopes beside those of the roles, such as start:shop.charge. A token for a worker needs the scope named work.",
 )
 
 

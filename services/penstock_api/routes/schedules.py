@@ -77,7 +77,7 @@ async def update(ref: str, body: models.ChangeSchedule, schedules: OnSchedules) 
 
 @router.delete("/schedules/{ref}", status_code=204, dependencies=[DEFINE_ALL])
 async def delete(ref: str, schedules: OnSchedules) -> None:
-    """Delete a schedule. Its running executions continue, and its history is kept until its retention ends."""
+    """Delete a schedule. Its running executions continue, and ended ones stay in the lists."""
     await schedules.delete(ref)
 
 

@@ -113,7 +113,7 @@ async def test_why_says_it_in_a_sentence_and_in_json(house: Installation) -> Non
     assert said.code == 0
     assert "queued: Waits for a slot of the limit till.charge.all." in said.out
     assert "2 of 2 slots are in use." in said.out
-    assert "It is 1st in line." in said.out
+    assert "This execution is 1st in line." in said.out
     assert (await penstock("why", ids[2], "--json")).document["facts"]["limit"] == "till.charge.all"
     assert (await house.client.why(ids[2])).because == "limit"
     assert (await penstock("why", "00000000-0000-0000-0000-000000000000")).code == 1

@@ -24,10 +24,10 @@ async def test_why_names_the_window_and_burst_of_an_event(house: Installation) -
     window, burst = explained.out.splitlines()
     assert window.startswith(
         "till.alarm: the event waits in a window of 2 events so far. The window needs 1 more event of till.paid. "
-        "It closes at "
+        "It stays open until "
     )
     assert burst.startswith(
-        "till.book_large: the event waits in a burst of 2 events so far. The burst closes at "
+        "till.book_large: the event waits in a burst of 2 events so far. The burst stays open until "
     )
     document = (await penstock("why", first, "--json")).document
     assert [verdict["rule"] for verdict in document["rules"]] == ["till.alarm", "till.book_large"]

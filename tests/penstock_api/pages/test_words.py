@@ -39,7 +39,7 @@ async def test_waits_are_shown_as_durations(site: Site) -> None:
 async def test_local_access_has_a_name_and_no_account(site: Site) -> None:
     async with visitor(site) as client:
         account = (await client.get("/account")).text
-    assert "Local access (no sign-in)" in account
+    assert "Not signed in (local access)" in account
     assert "Local access: you do not have to sign in." in account
 
 

@@ -242,8 +242,8 @@ def _of_schedule(schedule: Schedule, targets: _ReferenceTargets) -> Iterator[Pro
 
 def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
     """Yield a problem for each parameter that an action never has. With such a `by`, all executions would be counted as one
-    group, and with such a cost, all would be refused. A secret may not group, since lists show the groups. A breaker of a workflow
-    would count nothing: it counts attempts."""
+    group, and with such a cost, all would be refused. A secret may not group, since lists show the groups. A breaker of a
+    workflow would count nothing: it counts attempts."""
     if limit.breaker is not None and str(limit.scope) in targets.workflows:
         yield Problem(
             ("scope",),

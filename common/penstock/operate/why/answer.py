@@ -105,7 +105,9 @@ class Why:
         if not self.facts.get("holders"):
             return self
         facts = {name: value for name, value in self.facts.items() if name != "holders"}
-        return replace(self, details=(f"It is {ordinal(facts['position'])} in line.",), facts=facts)
+        return replace(
+            self, details=(f"This execution is {ordinal(facts['position'])} in line.",), facts=facts
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,7 @@ async def _before(
     }
     whose = "".join(f" for {name}={_short(value)}" for name, value in (facts["group"] or {}).items())
     turns = "" if place.fair_group is None else ", and the groups of this limit take turns"
-    details = [f"It is {ordinal(position)} in line{turns}."]
+    details = [f"This execution is {ordinal(position)} in line{turns}."]
     if seconds is not None:
         details.append(f"At the current pace it starts in about {span(seconds)}.")
     if other_limits:
