@@ -1,6 +1,6 @@
 -- Start the executions among `p_ids` that kept their slots over a wait (`while_waiting: keep`): requested -> scheduled, in the slots
 -- that they hold. Return them in `started`. The caller has just moved them out of waiting, and settles the others, which join their
--- lanes: those under a rate, a cost or a breaker, since another attempt counts there anew, those under other limits by now, and those
+-- lanes: those under a cost or a breaker, since another attempt counts there anew, those under other limits by now, and those
 -- that are held or belong to a paused workflow.
 -- planner: lookups
 create or replace function start_kept(p_ids uuid[], out messages message[], out started uuid[])
@@ -22,7 +22,7 @@ begin
             and not exists (
                 select from unnest(e.keys) k join concurrency_limit l on l.id = k.limit_id
                 left join slot s on s.limit_id = k.limit_id and s.group_value = k.group_value and s.execution_id = e.id
-                where s.execution_id is null or l.rate_count is not null or l.cost is not null or l.breaker is not null)
+                where s.execution_id is null or l.cost is not null or l.breaker is not null)
         order by e.id);
     if started = '{}' then
         return;

@@ -66,6 +66,38 @@ async def test_a_regrouped_execution_is_not_overtaken_in_its_lane(desk: Desk) ->
     assert await desk.scheduled(old + new) == [1]
 
 
+@pytest.mark.parametrize("moved", [0, 1, 2], ids=["before", "amid", "late"])
+async def test_new_start_waits_behind_a_line_that_is_regrouped(desk: Desk, moved: int) -> None:
+    await desk.open(ONE)
+    old = await desk.start(5)
+    await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))
+    for _ in range(moved):
+        assert await desk.session.fetch("select 1 from regroup(2) where regrouped")
+    new = await desk.start(2)
+    await desk.run(new_first := [id for id in old if (await desk.statuses([id])) == ["scheduled"]])
+    late = await desk.start(1)
+    ids = [id for id in old if id not in new_first] + new + late
+    assert not set(await desk.scheduled(ids)) & {*range(len(ids) - 3, len(ids))}
+    await desk.tidy()
+    assert await drained(desk, ids) == list(range(len(ids)))
+    await desk.sound()
+
+
+async def test_retry_waits_behind_a_line_that_is_regrouped(desk: Desk) -> None:
+    await desk.open(ONE)
+    ids = await desk.start(5)
+    await desk.claim(ids[:1])
+    await desk.apply(Limit(1, ref="shop.one", scope="shop", by="customer"))
+    assert await desk.session.fetch("select 1 from regroup(2) where regrouped")
+    await desk.finish(ids[:1], "requested", delay=0)
+    assert await desk.scheduled(ids) == [1]
+    await desk.run(ids[1:2])
+    assert await desk.scheduled(ids) == [2]
+    await desk.tidy()
+    assert await drained(desk, ids) == [2, 3, 4, 0]
+    await desk.sound()
+
+
 async def test_a_worker_that_comes_while_an_execution_queues_wakes_it(desk: Desk) -> None:
     await desk.open(ONE, worker=False)
     ids = await desk.request(1)

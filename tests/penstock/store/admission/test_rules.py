@@ -344,6 +344,20 @@ async def test_kept_slot_of_another_limit_is_given_back(desk: Desk, way: str) ->
     await desk.sound()
 
 
+@pytest.mark.parametrize("way", GO_ON)
+async def test_kept_slot_takes_one_start_of_a_rate(desk: Desk, way: str) -> None:
+    asked, go_on = GO_ON[way]
+    await desk.open(Limit(1, rate="1/hour", ref="shop.one", scope="shop", while_waiting="keep"))
+    ids = await desk.start(2)
+    await desk.claim(ids[:1])
+    await desk.finish(ids[:1], "waiting", asked=asked)
+    await desk.session.fetch(go_on, ids[0])
+    assert await desk.statuses(ids) == ["scheduled", "queued"]
+    await desk.run(ids[:1])
+    assert await desk.statuses(ids) == ["completed", "queued"]
+    await desk.sound()
+
+
 async def test_start_waits_behind_lanes_to_regroup(desk: Desk) -> None:
     await desk.open(Limit(1, ref="shop.one", scope="shop"))
     [running] = await desk.start(1, customer="ada")
