@@ -32,6 +32,7 @@ from penstock_import.celery_calls import (
 from penstock_import.celery_canvas import Canvas, is_canvas
 from penstock_import.celery_commands import other_files
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
+from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_makers import Applications, maker_of, task_makers
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
@@ -108,6 +109,7 @@ class CeleryProject:
         self._apart: set[int] = set()
         """Places in the list of gaps of what is counted by itself: tasks in other files."""
         self._applications = Applications({})
+        self._errors = ErrorNames({})
         self._class_parts: dict[str, list[tuple[str, ast.Assign]]] = {}
         """By the name of a class: the assignments in it, with their files."""
         self._unread: frozenset[str] = frozenset()
@@ -142,6 +144,7 @@ class CeleryProject:
                       "Any setting for all tasks may be among them (acks_late, time_limit, queue, rate_limit, timezone): "
                       "look there, and write them of the actions.")  # fmt: skip
         self._applications = Applications(trees)
+        self._errors = ErrorNames(trees)
         for name, tree in self._relevant.items():
             for method in self._applications.own_decorators(tree):
                 self._gap(name, method, f"the method {method.name} of a class of applications, which makes tasks in its own way",
@@ -272,6 +275,7 @@ class CeleryProject:
             },
             retries_by_hand,
             tell,
+            partial(self._errors.of, file),
         )
         if retry is not None:
             action["retry"] = retry
