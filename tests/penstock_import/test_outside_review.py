@@ -36,3 +36,30 @@ def test_expression_with_a_line_break_is_a_text_as_in_orquesta(written: str, exp
     values = {"l": [1], "n": None}
     ours = compile_template(template(written, names))({"context": values, "parameters": values})
     assert ours == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        ("action.concurrency", {"threshold": 1}),
+        ("action.concurrency.attr", {"threshold": 1, "attributes": ["cmd"]}),
+    ],
+)
+def test_limit_of_an_action_that_is_made_twice_is_named(
+    tmp_path: Path, kind: str, parameters: dict[str, Any]
+) -> None:
+    one = {"action": "depot.act", "input": {"cmd": "x"}}
+    publish = [{"out": "<% result().stdout %>"}]
+    reads = {"when": "<% failed() %>", "publish": publish, "do": "two"}
+    workflow = {"version": 1.0, "tasks": {"one": one | {"next": [reads]}, "two": one}}
+    policy = {"name": "few", "policy_type": kind, "resource_ref": "depot.act", "parameters": parameters}
+    files = {
+        "actions/act.yaml": SHELL,
+        "actions/flow.yaml": {"name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml"},
+        "actions/workflows/flow.yaml": workflow,
+        "policies/few.yaml": policy,
+    }
+    project, report = of_pack(tmp_path, files)
+    assert "limits" in project.actions["act"] and "limits" in project.actions["act_kept"]
+    assert any("the limit of few, which act and act_kept each have here" in text for text in texts(report))
+    assert report.mapped["policies"] == 0
