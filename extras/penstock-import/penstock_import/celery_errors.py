@@ -73,12 +73,12 @@ class ErrorNames:
         """Return the class that a path below a class of the source means."""
         for name in parts[1:]:
             inner = [part for part in class_.body if isinstance(part, ast.ClassDef) and part.name == name]
-            others = [
+            assigned = [
                 part for part in ast.walk(class_) if isinstance(part, ast.Name | ast.FunctionDef)
                 and getattr(part, "id", getattr(part, "name", "")) == name
             ]  # fmt: skip
-            if len(inner) != 1 or others:
-                if others or not name[:1].isupper():
+            if len(inner) != 1 or assigned:
+                if assigned or not name[:1].isupper():
                     raise NotLiteral(".".join(parts))
                 doubt(".".join(parts))
                 return parts[-1]

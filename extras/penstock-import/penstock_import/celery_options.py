@@ -104,9 +104,7 @@ def _values(options: Mapping[str, ast.expr], tell: Tell) -> dict[str, Any]:
     return values
 
 
-def _error_names(
-    options: Mapping[str, ast.expr], name: str, tell: Tell, errors_of: ErrorsOf
-) -> list[str]:
+def _error_names(options: Mapping[str, ast.expr], name: str, tell: Tell, errors_of: ErrorsOf) -> list[str]:
     """Return the names of the error classes, by which a policy identifies them."""
     node = options.get(name)
     if node is None:
