@@ -181,6 +181,8 @@ TASK_BY_HAND: Mapping[str, str] = {
     "pydantic_strict": "The function validates what it takes.",
     "pydantic_context": "The function validates what it takes.",
     "pydantic_dump_kwargs": "The function returns what can be JSON.",
+    "delivery_mode": "Nothing is to be said: executions are stored in PostgreSQL.",
+    "store_eager_result": "Nothing is to be said: each result is stored in PostgreSQL.",
     "compression": "Nothing is to be said: messages are small.",
     "exchange": "Write `route` of the action.",
     "expires": "Give `expires_at` where it is started, or `expires` in the rule.",
