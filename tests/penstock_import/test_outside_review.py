@@ -98,6 +98,7 @@ def test_limit_of_an_action_that_is_made_twice_is_named(
         "def run():\n    import other\n    chain(other.weigh.s(1), pack.s()).delay()",
         "def run():\n    def weigh(): ...\n    chain(weigh.s(1), pack.s()).delay()",
         "def run(weigh):\n    def inner():\n        chain(weigh.s(1), pack.s()).delay()",
+        "def run(chain):\n    chain(weigh.s(1), pack.s()).delay()",
         "def run(self):\n    chain(self.weigh.s(1), pack.s()).delay()",
         "def run():\n    c = group(weigh.s(1), pack.s(2))\n    c.tasks.append(pack.s(3))\n    c.delay()",
         "def run():\n    c = chain(weigh.s(1), pack.s())\n    c.link_error(pack.s())\n    c.delay()",

@@ -50,6 +50,11 @@ def _bindings(scope: ast.AST, name: str) -> Iterator[ast.AST]:
 def change_of(tree: ast.Module, canvas: ast.expr) -> str | None:
     """Return why a canvas is not started as it is written; None if nothing changes it."""
     parents = {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
+    for part in ast.walk(canvas):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
+            bindings = bindings_at(tree, part, part.func.id)
+            if any(not isinstance(binding, ast.Import | ast.ImportFrom) for binding in bindings):
+                return f"{part.func.id} is not that of Celery at this place"
     if (change := _use(canvas, parents)) is not None:
         return change
     parent = parents.get(id(canvas))
