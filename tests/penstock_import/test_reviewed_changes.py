@@ -221,9 +221,10 @@ def test_null_takes_the_default_of_a_required_parameter(tmp_path: Path) -> None:
 
 
 def test_soft_time_limit_is_told_as_it_is_here(tmp_path: Path) -> None:
-    task = "@app.task(soft_time_limit=9, autoretry_for=(SoftTimeLimitExceeded,))\ndef weigh(): ...\n"
+    task = "from celery.exceptions import SoftTimeLimitExceeded\n"
+    task += "@app.task(soft_time_limit=9, autoretry_for=(SoftTimeLimitExceeded,))\ndef weigh(): ...\n"
     _, report = of_application(tmp_path, {"tasks.py": APP + task})
-    assert named(report, "tasks.py:3 autoretry_for with SoftTimeLimitExceeded, which nothing raises here")
+    assert named(report, "tasks.py:4 autoretry_for with SoftTimeLimitExceeded, which nothing raises here")
     assert any("SIGTERM" in text for text in texts(report))
     assert report.mapped["tasks"] == 0
 

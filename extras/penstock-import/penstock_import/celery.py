@@ -32,6 +32,7 @@ from penstock_import.celery_calls import (
 from penstock_import.celery_canvas import Canvas, is_canvas
 from penstock_import.celery_commands import other_files
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
+from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_makers import Applications, maker_of, task_makers
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
@@ -48,6 +49,7 @@ from penstock_import.celery_options import (
     says_nothing,
 )
 from penstock_import.celery_routes import RouteKey, deciding_key
+from penstock_import.celery_scopes import bindings_at, change_of
 from penstock_import.celery_setting_names import today
 from penstock_import.celery_settings import BEAT, CelerySettings, unread_names
 from penstock_import.celery_times import times
@@ -89,6 +91,8 @@ class CeleryProject:
         self.project = Project(_ascii_name(source.stem) or "tasks")
         self._refs: dict[str, str] = {}
         """By the name that Celery knows a task by."""
+        self._fixed: set[str] = set()
+        """Actions whose tasks give their whole name themselves."""
         self._further_refs: dict[str, list[str]] = {}
         """By a name that Celery knows a task by if it is imported in another way: the actions."""
         self._signatures: dict[str, Signature] = {}
@@ -108,6 +112,8 @@ class CeleryProject:
         self._apart: set[int] = set()
         """Places in the list of gaps of what is counted by itself: tasks in other files."""
         self._applications = Applications({})
+        self._errors = ErrorNames({})
+        self._trees: Mapping[str, ast.Module] = {}
         self._class_parts: dict[str, list[tuple[str, ast.Assign]]] = {}
         """By the name of a class: the assignments in it, with their files."""
         self._unread: frozenset[str] = frozenset()
@@ -142,6 +148,8 @@ class CeleryProject:
                       "Any setting for all tasks may be among them (acks_late, time_limit, queue, rate_limit, timezone): "
                       "look there, and write them of the actions.")  # fmt: skip
         self._applications = Applications(trees)
+        self._errors = ErrorNames(trees)
+        self._trees = trees
         for name, tree in self._relevant.items():
             for method in self._applications.own_decorators(tree):
                 self._gap(name, method, f"the method {method.name} of a class of applications, which makes tasks in its own way",
@@ -272,6 +280,7 @@ class CeleryProject:
             },
             retries_by_hand,
             tell,
+            partial(self._errors.of, file),
         )
         if retry is not None:
             action["retry"] = retry
@@ -292,6 +301,8 @@ class CeleryProject:
             self._gap(file, node, f"the name {celery_name} of {node.name}, which another task has",
                       "Celery keeps one of them, as a rule the first that it imports: take the other one out.")  # fmt: skip
         self._refs.setdefault(celery_name, name)
+        if isinstance(supplied, ast.Constant):
+            self._fixed.add(name)
         for further in modules[1:] if supplied is None else ():
             self._further_refs.setdefault(f"{further}.{node.name}", []).append(name)
         self._signatures[name] = signature
@@ -620,9 +631,8 @@ class CeleryProject:
         is_aware = not any("DJANGO_CELERY_BEAT_TZ_AWARE" in _assigned_names(tree) for tree in trees.values())
         entries: list[tuple[str, Entry]] = []
         for file, tree in self._relevant.items():
-            names = dict(imported_names(tree))
             for entry in periodic_tasks(tree, self._applications.names(tree), self._constants):
-                self._name_task(entry, names)
+                self._name_task(file, tree, entry)
                 entries.append((file, entry))
             of_rows = rows(tree, self._constants, is_aware)
             entries += [(file, entry) for entry in of_rows]
@@ -649,12 +659,12 @@ class CeleryProject:
             else:
                 self._schedule(file, entry.key, entry.entry, zone, zone_unknown)
 
-    def _name_task(self, entry: Entry, names: Mapping[str, str]) -> None:
+    def _name_task(self, file: str, tree: ast.Module, entry: Entry) -> None:
         """Replace the function of a task in an entry by the name of the task."""
         if entry.entry is None:
             return
         task = entry.entry.values[0]
-        hits = self._task_named(names, task)
+        hits = self._task_named(file, tree, task)
         if hits is None:
             entry.entry, entry.reason = None, f"{ast.unparse(task)} is no task of this source"
             return
@@ -718,7 +728,10 @@ class CeleryProject:
             return None
         exact = {self._refs[task]} if task in self._refs else set(self._further_refs.get(task, ()))
         names = exact or {
-            name for name in self._refs.values() for ref in self._refs_of(name) if task.endswith(f".{ref}")
+            name
+            for name in self._refs.values()
+            for ref in self._refs_of(name)
+            if task.endswith(f".{ref}") and name not in self._fixed
         }
         if len(names) > 1:
             raise NotMapped(f"several tasks are {task}: {', '.join(sorted(names))}")
@@ -780,7 +793,9 @@ class CeleryProject:
             while name in self.project.workflows or name in self.project.actions:
                 name += "_2"
             try:
-                canvas = Canvas(partial(self._task_named, names), parameters)
+                if (change := change_of(tree, node)) is not None:
+                    raise NotMapped(change)
+                canvas = Canvas(partial(self._task_named, file, tree), parameters)
                 self.project.workflows[name] = canvas.workflow(node)
                 self.report.place("workflows", name, file, node.lineno)
                 self.report.map("canvases", name)
@@ -788,13 +803,51 @@ class CeleryProject:
                 self._gap(file, node, f"the canvas {ast.unparse(node)}: {error}", "Write it as a workflow.")
             self._take(node)
 
-    def _task_named(self, names: Mapping[str, str], node: ast.expr) -> tuple[str, Signature] | None:
+    def _task_named(self, file: str, tree: ast.Module, node: ast.expr) -> tuple[str, Signature] | None:
+        """Return the action and the parameters of the task that an expression names at its place."""
         last = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        path = names.get(last, last).rpartition(".")[2] if isinstance(node, ast.Name) else last
-        name = self._functions.get(path)
+        root = root_name(node)
+        for binding in bindings_at(tree, node, root):
+            if isinstance(binding, ast.Import | ast.ImportFrom):
+                if root in self._foreign_words(file, binding):
+                    return None
+                if isinstance(node, ast.Name):
+                    last = next(alias.name for alias in binding.names if (alias.asname or alias.name) == root)
+            elif isinstance(binding, ast.ClassDef):
+                if isinstance(node, ast.Name):
+                    return None
+            elif not isinstance(binding, ast.FunctionDef | ast.AsyncFunctionDef) or (
+                self.report.places.get(("actions", self._functions.get(last, ""))) != (file, binding.lineno)
+            ):
+                return None
+        name = self._functions.get(last)
         if not name:
             return None
         return f"{self.project.name}.{name}", self._signatures[name]
+
+    def _foreign_words(self, file: str, statement: ast.Import | ast.ImportFrom) -> set[str]:
+        """Return the names that a statement imports from a module which is in no file."""
+        own = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in self._trees}
+        own |= {f"{self._package}{module}" for module in own} | {self._package.rstrip(".")} - {""}
+
+        def is_own(path: str) -> bool:
+            return any(
+                path == module or path.endswith(f".{module}") or f".{module}.".find(f".{path}.") >= 0
+                for module in own
+            )
+
+        if isinstance(statement, ast.Import):
+            return {
+                alias.asname or alias.name.partition(".")[0]
+                for alias in statement.names
+                if not is_own(alias.name)
+            }
+        path = absolute_path(file, statement)
+        return {
+            alias.asname or alias.name
+            for alias in statement.names
+            if path and not is_own(path) and not is_own(f"{path}.{alias.name}")
+        }
 
     def _left(self, file: str, tree: ast.Module) -> None:
         """Name all that has to do with Celery and that nothing took."""

@@ -190,7 +190,7 @@ def absolute_path(file: str, node: ast.ImportFrom) -> str:
     return ".".join([*parts, *([node.module] if node.module else [])])
 
 
-_OTHERS = frozenset({"airflow", "dramatiq", "fabric", "huey", "invoke", "locust", "prefect"})
+_OTHERS = frozenset({"airflow", "commander", "dramatiq", "fabric", "huey", "invoke", "locust", "prefect"})
 """Packages with a decorator `task` that is not Celery's."""
 
 

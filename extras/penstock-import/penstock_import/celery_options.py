@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock_import.celery_calls import NotLiteral, literal, seconds
+from penstock_import.celery_errors import Doubt, ErrorNames
 
 SEE = "Celery knows no such option, and keeps it as an attribute of the task: take it out, or move it into the function."
 SEE_ENTRY = "Celery's beat refuses an entry with such a key: take it out, or correct it."
@@ -27,13 +28,25 @@ RETRY_OPTIONS = frozenset(
 _FOR_EVER = 2_147_483_647
 Tell = Callable[[ast.expr, str, str], None]
 """A function that records a gap: (node, option, what to do by hand)."""
+ErrorsOf = Callable[[ast.expr, Doubt], list[str]]
+"""A function that returns the names of the classes of errors in an expression."""
 
 
-def retry_of(options: Mapping[str, ast.expr], retries_by_hand: bool, tell: Tell) -> dict[str, Any] | None:
+def _without_file(node: ast.expr, doubt: Doubt) -> list[str]:
+    """Return the names of errors of Python alone."""
+    return ErrorNames({}).of("", node, doubt)
+
+
+def retry_of(
+    options: Mapping[str, ast.expr],
+    retries_by_hand: bool,
+    tell: Tell,
+    errors_of: ErrorsOf = _without_file,
+) -> dict[str, Any] | None:
     """Return the retry policy of a task; None if the task is never retried. Celery retries the errors in
     `autoretry_for`, and on a call of `self.retry`. `max_retries` alone causes no retry."""
     values = _values(options, tell)
-    errors = _error_names(options, "autoretry_for", tell)
+    errors = _error_names(options, "autoretry_for", tell, errors_of)
     if not errors and not retries_by_hand:
         return None
     kwargs = values.get("retry_kwargs") or {}
@@ -62,7 +75,7 @@ def retry_of(options: Mapping[str, ast.expr], retries_by_hand: bool, tell: Tell)
         pause = kwargs.get("countdown", delay) if errors else delay
         policy |= {"backoff": "fixed", "initial_delay": pause, "max_delay": max(pause, 60), "jitter": 0.0}
     policy["retry_on"] = errors or ["Retry"]
-    never = _error_names(options, "dont_autoretry_for", tell)
+    never = _error_names(options, "dont_autoretry_for", tell, errors_of)
     if never:
         policy["never_on"] = never
     if "SoftTimeLimitExceeded" in errors:
@@ -91,22 +104,21 @@ def _values(options: Mapping[str, ast.expr], tell: Tell) -> dict[str, Any]:
     return values
 
 
-def _error_names(options: Mapping[str, ast.expr], name: str, tell: Tell) -> list[str]:
-    """Return the last names of the error classes, by which a policy identifies them."""
+def _error_names(options: Mapping[str, ast.expr], name: str, tell: Tell, errors_of: ErrorsOf) -> list[str]:
+    """Return the names of the error classes, by which a policy identifies them."""
     node = options.get(name)
     if node is None:
         return []
-    classes = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
-    names = []
-    for item in classes:
-        last = item.attr if isinstance(item, ast.Attribute) else getattr(item, "id", "")
-        if not last or not last[:1].isupper() or (last.isupper() and len(last) > 3):
-            tell(
-                node, f"{name} is computed: {ast.unparse(node)}", "Name the errors in `retry` of the action."
-            )
-            return []
-        names.append(last)
-    return sorted(names)
+
+    def doubt(path: str) -> None:
+        tell(node, f"{name} with {path}, an error that is taken by its name",
+             "Errors are compared by the names of their classes here: see that its class, and no other, has it.")  # fmt: skip
+
+    try:
+        return errors_of(node, doubt)
+    except NotLiteral:
+        tell(node, f"{name} is computed: {ast.unparse(node)}", "Name the errors in `retry` of the action.")
+        return []
 
 
 _RATE = re.compile(r"(?P<count>\d+(?:\.\d+)?)(?:/(?P<unit>[smh]))?")
@@ -169,6 +181,8 @@ TASK_BY_HAND: Mapping[str, str] = {
     "pydantic_strict": "The function validates what it takes.",
     "pydantic_context": "The function validates what it takes.",
     "pydantic_dump_kwargs": "The function returns what can be JSON.",
+    "delivery_mode": "Nothing is to be said: executions are stored in PostgreSQL.",
+    "store_eager_result": "Nothing is to be said: each result is stored in PostgreSQL.",
     "compression": "Nothing is to be said: messages are small.",
     "exchange": "Write `route` of the action.",
     "expires": "Give `expires_at` where it is started, or `expires` in the rule.",

@@ -13,7 +13,7 @@ _TASKS = (
 _PREFIXES = (
     "beat_", "broker_", "cache_", "control_", "couchbase_", "database_", "elasticsearch_", "event_", "mongodb_", "redis_",
     "result_", "s3_", "security_", "task_", "worker_", "arangodb_", "azureblockblob_", "cassandra_", "cosmosdbsql_",
-    "couchdb_", "dynamodb_", "filesystem_", "riak_", "sqlalchemy_",
+    "couchdb_", "dynamodb_", "filesystem_", "gcs_", "riak_", "sqlalchemy_",
 )  # fmt: skip
 _PLAIN = frozenset(
     {
@@ -106,6 +106,8 @@ def advice_of(name: str) -> str:
             named = prefix + name.removeprefix(old).lower() if name.startswith(old) else named
     if named in _ADVICE:
         return _ADVICE[named]
+    if named.startswith(_PREFIXES) and not named.startswith(tuple(_ADVICE)):
+        return "Nothing here reads it, as it is of a part of Celery that is not used here: leave it out."
     return next(
         (text for prefix, text in _ADVICE.items() if named.startswith(prefix)),
         "No setting of Celery that is known by this name: see whether something reads it.",

@@ -24,6 +24,7 @@ BY_HAND: Mapping[str, Mapping[str, str]] = {
         "type": "Write a rule whose `when` says what the others leave.",
         "tags": _TAGS,
         "description": "Write it as a comment.",
+        "parameters": "Write it together with what is not mapped of the rule.",
     },
     "trigger": {"parameters_schema": "Rules compare with the payload, in `when`.", "tags": _TAGS},
     "workflow": {"tags": _TAGS, "notify": "Write `on_success` or `on_failure` of the task."},

@@ -18,10 +18,23 @@ LOOSE: Mapping[str, str] = {
     "<": "a comparison with a truth value, which fails in StackStorm and counts 1 or 0 here",
     "get": "`get` of a list or a text, which fails in StackStorm and is null or the default here",
     "default": "`default` behind a member of what may be missing, which fails in StackStorm and is the default here",
+    "tuple": "a tuple, whose text has parentheses in StackStorm and brackets here",
+    "float": "`float` of a text such as `inf` or `nan`, which is that number in StackStorm and 0.0 here",
+    "sign": "a sign or `abs` of a truth value, which fails in StackStorm and counts 1 or 0 here",
+    "list": "a method of lists or mappings, which fails in StackStorm for another type, and may have a value here",
+    "json": "JSON that is read of a mapping or a number, which fails in StackStorm and is the value here",
     "index": "an index of a text, which fails in StackStorm and gives a letter here",
     "member": "a member of a list, which is the list of all of them in StackStorm, and fails here unless a list is certain",
 }
 """What differs, by the kind of expression in which it may."""
+
+_OF_JSON = frozenset({"json", "from_json_string", "json_parse"})
+_OF_LISTS = frozenset(
+    {
+        *("any", "contains", "containsKey", "count", "first", "flatten", "items", "join", "keys", "last"),
+        *("reverse", "select", "set", "toList", "values", "where"),
+    }
+)
 
 
 def loose_parts(text: str) -> Iterator[tuple[str, int]]:
@@ -37,9 +50,19 @@ def loose_parts(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _jinja_kinds(text: str) -> Iterator[str]:
-    for node in _JINJA.parse("{{" + text + "}}").find_all(nodes.Filter):
+    parsed = _JINJA.parse("{{" + text + "}}")
+    for node in parsed.find_all(nodes.Filter):
         if node.name in ("default", "d") and _depth(node.node) > 1:
             yield "default"
+        elif node.name in _OF_JSON:
+            yield "json"
+        elif node.name == "float":
+            yield "float"
+    if any(node.ctx == "load" for node in parsed.find_all(nodes.Tuple)):
+        yield "tuple"
+    for call in parsed.find_all(nodes.Call):
+        if isinstance(call.node, nodes.Getattr) and call.node.attr in ("get", "keys", "values", "items"):
+            yield "list"
 
 
 def _depth(node: nodes.Node | None) -> int:
@@ -65,6 +88,15 @@ def _kinds(node: tree.Expr) -> Iterator[str]:
             yield "<"
         case tree.Binary("." | "?.", first, tree.Call("get")) if first != tree.Call("ctx"):
             yield "get"
+        case tree.Binary("." | "?.", first, tree.Call(name)) if name in _OF_LISTS:
+            if not isinstance(first, tree.ListOf):
+                yield "list"
+        case tree.Unary("-" | "+", operand) if not isinstance(operand, tree.Const):
+            yield "sign"
+        case tree.Call("abs"):
+            yield "sign"
+        case tree.Call(name) if name in _OF_JSON:
+            yield "json"
         case tree.Index():
             yield "index"
         case tree.Binary("." | "?.", first, tree.Word()) if not isinstance(first, tree.Call | tree.Variable):

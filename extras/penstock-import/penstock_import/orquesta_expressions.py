@@ -60,7 +60,10 @@ def template(value: Any, names: Names) -> Any:
             raise NotMapped("a lazy list within a text")
         text += _plain(value[at : block.start()]) + "{{ " + _bare(ours.text) + " }}"
         at = block.end()
-    return _checked(compile_template, text + _plain(value[at:]))
+    tail = _plain(value[at:])
+    if tail == "\n" and blocks[0].end() == at and not getattr(names, "takes_several_lines", False):
+        tail = '{{ "\\n" }}'  # an expression before the last line break alone would keep its type
+    return _checked(compile_template, text + tail)
 
 
 def jinja_text(value: str, names: Names) -> str:

@@ -906,6 +906,10 @@ class StackStormPack:
         if body is not None and limit is not None:
             body.setdefault("limits", []).append(limit)
             self._depends(file, node, name, "workflows" if is_workflow else "actions", _name(theirs))
+            for twin in sorted(twin for twin, runs in self._kept.items() if runs == _name(theirs)):
+                self.report.gap(file, node.line, f"the limit of {name}, which {_name(theirs)} and {twin} each have here",
+                                "StackStorm counts both together: have all tasks run the same action, or divide the "
+                                "limit between them.")  # fmt: skip
         elif (
             target is not None
             and (retry := retry_of(kind, supplied, self._runner_of(_name(theirs)))) is not None

@@ -349,7 +349,7 @@ _CONVERSIONS: dict[str, Callable[[Ours], Ours]] = {
 _FLAT = "{0} | flatten | flatten | flatten"
 _FLATTENED = f"({_FLAT} if ({_FLAT} | flatten) == ({_FLAT}) else none.lists_in_lists_in_lists)"
 """YAQL flattens lists at any depth, and Penstock one level. A deeper list fails."""
-_ALSO_FUNCTIONS = frozenset({"len", "first", "last"})
+_ALSO_FUNCTIONS = frozenset({"len"})
 _METHODS: dict[str, tuple[tuple[int, str, str], ...]] = {
     "len": ((0, "({0} | length)", "int"),),
     "count": ((0, "({0} | length)", "int"),),

@@ -1,0 +1,89 @@
+"""The meaning of a word at a place of a module: the statements that bind it in the scopes around the place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from penstock_import.celery_calls import walk
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_STARTS = frozenset({"delay", "apply_async", "apply"})
+
+
+def bindings_at(tree: ast.Module, place: ast.AST, name: str) -> list[ast.AST]:
+    """Return what binds a name in the innermost scope that binds it, as the place sees it."""
+    around = [
+        node
+        for node in walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        and any(part is place for part in ast.walk(node))
+    ]
+    for scope in [*reversed(around), tree]:
+        if bindings := list(_bindings(scope, name)):
+            return bindings
+    return []
+
+
+def _bindings(scope: ast.AST, name: str) -> Iterator[ast.AST]:
+    waiting = list(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == name:
+            yield node
+        if isinstance(node, _SCOPES):
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            if any((alias.asname or alias.name.partition(".")[0]) == name for alias in node.names):
+                yield node
+        elif isinstance(node, ast.Name):
+            if node.id == name and not isinstance(node.ctx, ast.Load):
+                yield node
+        elif (isinstance(node, ast.arg) and node.arg == name) or (
+            isinstance(node, ast.ExceptHandler) and node.name == name
+        ):
+            yield node
+        waiting.extend(ast.iter_child_nodes(node))
+
+
+def change_of(tree: ast.Module, canvas: ast.expr) -> str | None:
+    """Return why a canvas is not started as it is written; None if nothing changes it."""
+    parents = {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
+    for part in ast.walk(canvas):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
+            bindings = bindings_at(tree, part, part.func.id)
+            if any(not isinstance(binding, ast.Import | ast.ImportFrom) for binding in bindings):
+                return f"{part.func.id} is not that of Celery at this place"
+    if (change := _use(canvas, parents)) is not None:
+        return change
+    parent = parents.get(id(canvas))
+    targets = parent.targets if isinstance(parent, ast.Assign) else []
+    targets = [parent.target] if isinstance(parent, ast.AnnAssign | ast.NamedExpr) else targets
+    for target in targets:
+        if not isinstance(target, ast.Name):
+            continue
+        scope: ast.AST = target
+        while not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+            scope = parents[id(scope)]
+        for node in ast.walk(scope):
+            if not isinstance(node, ast.Name) or node.id != target.id or node is target:
+                continue
+            if isinstance(parents[id(node)], ast.AugAssign):
+                return "a canvas that is changed afterwards"
+            if isinstance(node.ctx, ast.Load) and (change := _use(node, parents)) is not None:
+                return change
+    return None
+
+
+def _use(node: ast.AST, parents: dict[int, ast.AST]) -> str | None:
+    parent = parents.get(id(node))
+    call = parents.get(id(parent)) if isinstance(parent, ast.Attribute) else parent
+    if isinstance(parent, ast.Subscript) and parent.value is node:
+        return "a canvas that is changed afterwards"
+    if isinstance(parent, ast.Attribute) and parent.attr not in _STARTS:
+        return f"a canvas whose {parent.attr} may change it"
+    is_start = isinstance(call, ast.Call) and (parent is not call or call.func is node)
+    if isinstance(call, ast.Call) and is_start and (call.args or call.keywords):
+        return "a canvas that is started with arguments or options"
+    return None
