@@ -12,12 +12,12 @@ import orjson
 from penstock.errors import ExpressionError
 from penstock.language.expressions import compile_template
 from penstock.language.terms.redaction import MASK
+from penstock.language.terms.waits import INQUIRY
 from penstock.operate.masking import Masking
 from penstock.run.failure_causes import headline
 from penstock.store.executions import execution_list, inquiries, listed_errors, title_templates
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.session.database import Session, Transaction
-from penstock.store.session.sealed_arguments import INQUIRY
 from penstock.store.session.sealed_marks import KEY
 
 MAX_TITLE = 200

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import orjson
 
+from penstock.language.terms.waits import INQUIRY, WAIT_FOR_EVENT
 from penstock.store.session.sealed_marks import KEY
 from penstock.store.session.sealed_values import (
     DataKey,
@@ -197,10 +198,6 @@ def sealed_argument(
             return orjson.dumps([sealed_value(key, item) for item in orjson.loads(value)]).decode()
         case "ending":
             return _ending(key, value, ends_as)
-
-
-WAIT_FOR_EVENT, INQUIRY = "wait_for_event", "inquiry"
-"""The actions of tasks that wait. The database reads their parameters when the wait begins."""
 
 
 def _parameters(key: DataKey, text: str, action: str | None, paths: Sequence[str]) -> str:

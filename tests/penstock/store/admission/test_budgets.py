@@ -127,7 +127,8 @@ async def test_spent_budget_waits_until_it_is_raised(desk: Desk) -> None:
     await settled(desk)
     assert await desk.statuses(ids) == ["completed", "queued"]
     answer = await why(desk.session, ids[1], Settings(database_url=desk.session.settings.database_url))
-    assert "it needs 140 tokens, and 10 of 100 are left; it is 1st in line" in answer.says
+    assert "it needs 140 tokens, and 10 of 100 are left." in answer.says
+    assert "This execution is 1st in line." in answer.says
     [row] = await desk.session.fetch("select * from raise_budget($1, 'tokens', 90)", ids[1])
     assert (row["owner"], row["before"]) == (top, 100)
     await desk.session.fetch("select * from raise_budget($1, 'tokens', 230)", ids[1])

@@ -204,7 +204,7 @@ async def test_why_names_the_figures(desk: Desk) -> None:
     assert answer.says.startswith(
         "Waits for the limit shop.tokens: it needs 12,300 tokens, and 8,100 of 90,000 are left in this minute, refilled in "
     )
-    assert answer.says.endswith("it is 1st in line.")
+    assert answer.says.endswith("This execution is 1st in line.")
     assert (answer.facts["needs"], answer.facts["left"], answer.facts["unit"]) == (12_300, 8_100, "tokens")
     behind = await why(desk.session, ids[2], Settings(database_url=desk.session.settings.database_url))
-    assert behind.says.endswith("it is 2nd in line.")
+    assert behind.says.endswith("This execution is 2nd in line.")

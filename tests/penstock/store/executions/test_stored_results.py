@@ -79,5 +79,5 @@ async def test_one_that_cannot_be_used_is_told_at_the_start(monkeypatch: pytest.
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtra, match=r"penstock\[store\]"):
+    with pytest.raises(MissingExtra, match=r"pip install '.+\[store\]'"):
         StoredResults("memory://there", 1).open()
