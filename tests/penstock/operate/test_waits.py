@@ -210,7 +210,7 @@ async def broker_away_from_the_route(scene: Scene) -> UUID:
 
 
 @kind(
-    r"Waits for room on 1 worker that could run it: the task executor async of the worker worker had no room for it .* s ago\."
+    r"Waits for room on 1 worker that could run it: the task executor async of the worker worker had no room for it .* m?s ago\."
 )
 async def parked(scene: Scene) -> UUID:
     await scene.desk.open()
@@ -369,7 +369,7 @@ async def room(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Runs on worker for .* s, attempt 1\.")
+@kind(r"Runs on worker for .* m?s, attempt 1\.")
 async def running(scene: Scene) -> UUID:
     await scene.desk.open()
     [id] = await scene.desk.start(1)
@@ -377,7 +377,7 @@ async def running(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Is being stopped \(asked\), and still runs on worker for .* s\.")
+@kind(r"Is being stopped \(asked\), and still runs on worker for .* m?s\.")
 async def canceling(scene: Scene) -> UUID:
     id = await running(scene)
     await scene.desk.cancel([id])
@@ -475,7 +475,7 @@ async def child_of_a_function(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Task 'each\[0\]' runs on \S+ for .* s, attempt 1\.")
+@kind(r"Task 'each\[0\]' runs on \S+ for .* m?s, attempt 1\.")
 async def items(scene: Scene) -> UUID:
     return await scene.run(
         "wait.items", "select from execution where parent = $1 and status = 'running' having count(*) = 3"
@@ -619,7 +619,7 @@ async def task_about_to_be_decided(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Failed .* s ago: charge, attempt 2: ValueError: too much\.")
+@kind(r"Failed .* m?s ago: charge, attempt 2: ValueError: too much\.")
 async def failed(scene: Scene) -> UUID:
     return await scene.run("wait.fails", "select from execution where id = $1 and finished_at is not null")
 
