@@ -81,5 +81,5 @@ async def play_both_ways(stand: Stand, game: Game, seed: int) -> Any:
     differing = {
         name: (tables[name], long_tables[name]) for name in tables if tables[name] != long_tables[name]
     }
-    assert not differing, f"seed {seed}"
+    assert not differing, f"seed {seed}: {differing}"
     return answer

@@ -25,7 +25,7 @@ class Stand:
         self.session = home.session()
         self.ids: dict[str, UUID] = {}
         self.definition = 0
-        self.namespaces: dict[tuple[str, str], int] = {}
+        self.namespaces: dict[tuple[str, str | None], int] = {}
 
     async def prepare(self) -> Stand:
         scene = Scene(self.home)
@@ -37,7 +37,7 @@ class Stand:
     async def sql(self, statement: str, *values: Any) -> list[Any]:
         return await self.session.fetch(statement, *values)
 
-    async def namespace(self, kind: str, queue: str) -> int:
+    async def namespace(self, kind: str, queue: str | None) -> int:
         if (kind, queue) not in self.namespaces:
             [row] = await self.sql(
                 "insert into namespace (name, action, kind, queue) values ($1, 'a.b', $2, $3) returning id",
