@@ -11,15 +11,17 @@ as $$
     select nullif(case when cardinality(p_limits) = 1 and (p_parent is null or p_kind = 'action') then (
         select case when l.budget is null
             then array[key_of(l.id, l.by, coalesce(p_params, (select p.params from payload p where p.execution_id = p_id)))]
-            else array_remove(array[budget_key(l.budget, l.unit, p_parent, p_id)], null) end
+            else array(select (l.budget, b.owner::text)::limit_key from budget b
+                       where b.owner = budget_owner(p_parent, p_id) and b.unit = l.unit) end
         from concurrency_limit l where l.id = p_limits[1]
     ) else (
         select array_agg(case when l.budget is null
             then key_of(l.id, l.by, coalesce(p_params, (select p.params from payload p where p.execution_id = p_id)))
-            else budget_key(l.budget, l.unit, p_parent, p_id) end order by l.id) filter (where l.budget is null or
-                budget_key(l.budget, l.unit, p_parent, p_id) is not null and not exists (
+            else (l.budget, b.owner::text)::limit_key end order by l.id) filter (where l.budget is null or
+                b.owner is not null and not exists (
                     select from concurrency_limit o where o.id = any (p_limits) and o.budget = l.budget and o.id < l.id))
         from concurrency_limit l
+        left join budget b on l.budget is not null and b.owner = budget_owner(p_parent, p_id) and b.unit = l.unit
         where l.id = any (p_limits) and (p_parent is null or p_kind = 'action' or not exists (
             with recursive above as (
                 select p_parent as id

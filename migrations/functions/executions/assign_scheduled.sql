@@ -1,6 +1,6 @@
--- Assign executions that this transaction has scheduled on a queue to workers that have permits: scheduled -> running, with a claim
+-- Assign executions that this transaction has scheduled on a queue to workers that have permits (take_permits): scheduled -> running, with a claim
 -- of that worker and the history that its own claim would have. The caller stages those that are not `assigned`. Higher priorities
--- come first, and then the order of `p_ids`, of which the first 100 are considered. A permit is valid as in place_alike.
+-- come first, and then the order of `p_ids`, of which the first 100 are considered.
 -- Nothing is assigned where other work waits in the order of its route. What is held is not assigned, and neither is a task that may
 -- run at most once: it would fail with its worker without having begun. An execution that has expired is not assigned. A task of a workflow that is asked to stop is not assigned either.
 -- The function has the owner's rights, since the triggers of moves accept `penstock.moves` from the owner only.
@@ -35,13 +35,7 @@ begin
         group by e.definition_id order by max(e.priority) desc, min(d.place)
     loop
         with taken as materialized (
-            delete from permit where ctid = any (array(
-                select p.ctid from permit p join process w on w.id = p.worker
-                where p.queue = p_queue and p.at > clock_timestamp() - interval '5 seconds'
-                    and r.definition_id = any (p.definitions) and w.state = 'active'
-                    and not pg_try_advisory_xact_lock_shared(coalesce(p.lock_key, w.lock_key))
-                order by p.at limit cardinality(r.ids) for update of p skip locked))
-            returning worker, channel, actor, claim, holder
+            select worker, channel, actor, claim, holder from unnest(take_permits(p_queue, r.definition_id, cardinality(r.ids)))
         ), takers as materialized (
             select worker, channel, actor, coalesce(claim, gen_random_uuid()) as claim, coalesce(holder, worker) as listener
             from taken group by worker, channel, actor, claim, holder

@@ -3,7 +3,8 @@
 -- (`p_fused`), and in a submit that is the whole transaction (`p_alone`) and got the locks of all their keys. Otherwise they
 -- are staged as requested: a caller's own transaction may stay open for long, so it locks no keys.
 -- If a client submits an execution of an action that some workers of the route lack, the execution is parked and not sent to
--- the route. A caller's own transaction assigns nothing to workers either.
+-- the route. A caller's own transaction assigns nothing to workers either. A single execution without anything to decide, the usual
+-- case, is left to request_plain_execution.
 -- planner: indexes_planned_once
 create or replace function request_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
@@ -23,26 +24,19 @@ declare
     v_ready uuid[];
     v_born_at timestamptz;
     v_due timestamptz;
+    v_births birth[];
     v_messages message[] := '{}';
     r record;
 begin
-    if p_options is not null and exists (select from unnest(p_options) o where o like '%"budget"%') then
-        perform create_budgets(p_ids, p_options, p_parents);
+    if cardinality(p_ids) = 1 and p_options[1] is null and p_not_before[1] is null then
+        v_messages := request_plain_execution(p_ids[1], p_namespaces[1], p_definitions[1], p_params[1], p_origins[1],
+            p_priorities[1], p_parents[1], p_tasks[1], p_items[1], p_fused, p_alone);
+        if v_messages is not null then
+            return v_messages;
+        end if;
+        v_messages := '{}';
     end if;
-    if p_origins is not null and exists (select from unnest(p_origins) o where o like '%"started_by"%')
-        and exists (select from budget_tree)
-    then
-        -- What an attempt starts shares the budgets of its tree, unless it has budgets of its own.
-        insert into budget_tree (root, owner)
-        select d.id, o.owner from unnest(p_ids, p_origins, p_parents) d (id, origin, parent)
-        join execution e on e.id = (case when d.origin like '%"started_by"%' then d.origin::jsonb ->> 'started_by' end)::uuid
-        cross join lateral budget_owner(e.parent, e.id) o (owner)
-        where d.parent is null and o.owner is not null
-        on conflict do nothing;
-    end if;
-    if p_options is not null and exists (select from unnest(p_options) o where o like '%"max_de%') then
-        perform start_chains(p_ids, p_options, p_parents);
-    end if;
+    perform join_trees(p_ids, p_options, p_origins, p_parents);
     if p_priorities is null and p_parents is not null then
         p_priorities := inherited_priorities(p_parents);
     end if;
@@ -59,10 +53,14 @@ begin
         select free, rooms, locked into v_admitted, v_rooms, v_locked
         from find_slots(p_ids, p_namespaces, p_params, p_priorities, p_not_before, p_parents, p_fused);
         v_born_at := clock_timestamp();
+        v_births := array(
+            select case when a.id is not null then (start_status(a.kind), a.keys, v_born_at)::birth end
+            from unnest(p_ids) with ordinality d (id, place) left join unnest(v_admitted) a on a.id = d.id
+            order by d.place);
     end if;
     select made, ready, due into v_made, v_ready, v_due
     from create_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, p_priorities, p_not_before,
-        p_parents, p_tasks, p_items, v_free, births(p_ids, v_admitted, v_born_at), null);
+        p_parents, p_tasks, p_items, v_free, v_births, null);
     if v_due is not null then
         v_messages := timers_set(v_due);
     end if;

@@ -169,6 +169,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "submit_executions": ("executor", "worker", "api", "client"),
     "place_alike": ("executor", "api", "client"),
     "assign_scheduled": ("executor", "worker", "api"),
+    "start_plain_execution": ("executor", "worker", "api"),
     "begin_chains": ("executor", "worker", "api", "client"),
     "store_events": ("executor", "worker", "api", "client"),
     "find_executions": ("executor", "worker", "api", "client"),
