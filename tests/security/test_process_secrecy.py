@@ -7,7 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from penstock.service.process_secrecy import SECRETS, hidden_secrets, without_secrets
+import pytest
+from pydantic import SecretStr
+
+from penstock.language.terms.redaction import concealed, hidden_forms
+from penstock.service.process_secrecy import SECRETS, credentials, hidden_secrets, without_secrets
 from penstock.settings import Settings
 from tests.crash.processes import Fleet
 from tests.flows.installation import Installation
@@ -99,3 +103,30 @@ def test_credentials_come_back_once_definitions_are_loaded(monkeypatch: Any) -> 
 
 
 assert sys.platform
+
+
+@pytest.mark.parametrize(
+    "password",
+    ["worker", "penstock", "secret", "guest", "password", "2024", "20241129", "maria", "Wednesday"],
+)
+def test_password_that_is_a_word_leaves_data_as_they_are(password: str) -> None:
+    """The words of data are not masked, but an address is."""
+    settings = Settings(
+        database_url=SecretStr(f"postgresql://owner:{password}@db/jobs"),
+        broker_url=SecretStr(f"amqp://broker:{password}@mq/?password={password}"),
+    )
+    forms = hidden_forms(credentials(settings))
+    data = f"the {password} of {password}s has a {password} by {password}@example.org"
+    assert concealed(data, forms) == data
+    for url in (settings.database_url, settings.broker_url):
+        assert url is not None
+        assert password not in concealed(url.get_secret_value(), forms)
+
+
+@pytest.mark.parametrize(
+    "password", ["s3cret-9", "correct horse battery", "abcdefghijklmnopq", "p%40ss-w0rd"]
+)
+def test_strong_password_is_masked_wherever_it_stands(password: str) -> None:
+    settings = Settings(database_url=SecretStr(f"postgresql://owner:{password}@db/jobs"))
+    forms = hidden_forms(credentials(settings))
+    assert concealed(f"it is {password}!", forms) == "it is ***!"

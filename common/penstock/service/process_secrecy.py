@@ -29,6 +29,8 @@ SECRETS = frozenset(
 )
 """The names of our variables that hold secrets."""
 PR_SET_DUMPABLE = 4
+STRONG = 8
+"""The length in characters from which a password that mixes letters with others is masked wherever it stands."""
 ENV_START, ENV_END = 47, 48
 """The fields of /proc/self/stat with the bounds of the environment, counted from the one after the program's name."""
 
@@ -50,17 +52,24 @@ def forget_secrets() -> None:
 
 
 def credentials(settings: Settings) -> set[str]:
-    """Return the texts of the settings that no output may show: passwords of servers, master keys and the like. A
-    password that equals its user name protects nothing, and masking it would mask an ordinary word, so it is left
-    out."""
+    """Return the texts of the settings that no output may show: passwords of servers, master keys and the like.
+
+    Outputs are data. A password that may stand in data by chance, such as `worker` or `2024`, is therefore masked only where it
+    stands in an address, between a user name and `@`."""
     urls = [settings.database_url, settings.database_read_url, settings.broker_url]
     texts: set[str] = set()
     for url in filter(None, urls):
         for address in re.split(r",(?=\w+://)", url.get_secret_value()):
             user, colon, password = address.partition("://")[2].rpartition("@")[0].partition(":")
-            passwords = {password} if colon else set()
-            passwords |= set(re.findall(r"[?&]password=([^&]*)", address))
-            texts |= {form for text in passwords if text != user for form in (text, unquote(text))}
+            passwords = {password} if colon and password else set()
+            passwords |= set(re.findall(r"[?&]password=([^&]+)", address))
+            for text in passwords:
+                for form in (text, unquote(text)):
+                    texts |= (
+                        {form}
+                        if _is_strong(form) and text != user
+                        else {f"{user}:{form}@", f"password={form}"}
+                    )
     for secret in (settings.secrets_key, settings.oidc_client_secret):
         if secret is not None:
             texts |= {text.strip() for text in secret.get_secret_value().split(",")}
@@ -68,6 +77,13 @@ def credentials(settings: Settings) -> set[str]:
         with suppress(OSError, ValueError):
             texts |= set(settings.secrets_key_file.read_text("ascii").split())
     return {text for text in texts if len(text) >= SHORTEST}
+
+
+def _is_strong(password: str) -> bool:
+    """Return False for a password that may be a word, a name or a number in the data of an action."""
+    if len(password) < STRONG:
+        return False
+    return len(password) >= 2 * STRONG or not (password.isalpha() or password.isdigit())
 
 
 @contextmanager
