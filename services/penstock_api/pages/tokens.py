@@ -33,7 +33,7 @@ SCOPES = Field(
     at='["scopes"]',
     kind="words",
     required=False,
-    says="More scopes than those of the roles. The scope start:shop.charge lets the token start the action "
+    says="Additional scopes, beyond those of the roles. The scope start:shop.charge lets the token start the action "
     "shop.charge. The token of a worker needs the scope “work”.",
 )
 
