@@ -141,7 +141,7 @@ async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
     assert attempts > 1
     number = attempts - 1
     words = "is a continuation after a wait" if number == 1 else "are continuations after a wait"
-    assert f'<dt>attempts<dd>{attempts} <span class="dim">of which {number} {words}</span>' in text
+    assert f'<dt>attempts<dd>{attempts}, <span class="dim">of which {number} {words}</span>' in text
     assert " attempts." not in text
     assert "<dt>attempts" not in workflow
     async with visitor(site) as browser:
