@@ -67,8 +67,8 @@ class _Reader(HTMLParser):
         elif tag in ("textarea", "select"):
             self._asks = (given, "")
         elif tag == "option" and self._asks is not None and "value" in given:
-            if "selected" in given or not self._asks[1]:  # a browser selects the first option by itself
-                self._asks = (self._asks[0], given["value"])
+            select, value = self._asks  # a browser selects the first option by itself
+            self._asks = (select, given["value"] if "selected" in given or not value else value)
 
     def handle_data(self, data: str) -> None:
         if self._asks is not None and not self._asks[1]:

@@ -28,7 +28,7 @@ FIELD = "there is no field `missing`. Available fields: note, order."
         ({"when": "payload.missing == 1"}, f"ExpressionError: `payload.missing == 1`: {FIELD}"),
     ],
 )
-def test_error_names_what_failed_and_the_fields_that_exist(body: dict[str, Any], error: str) -> None:
+def test_error_names_its_template_and_the_fields_that_exist(body: dict[str, Any], error: str) -> None:
     event: Any = SimpleNamespace(
         id=new_id(), trigger="shop.placed", tenant="public", created_at=datetime.now(UTC)
     )
