@@ -90,7 +90,7 @@ async def test_show_says_which_burst_an_event_went_into(house: Installation) -> 
     first, last = await publish(house, "a", 1, 2)
     await house.until("select 1 from burst_event having count(*) = 2")
     [open_verdict] = await event_rules.tried(house.session, first)
-    assert "the event waits in a burst of 2 events so far. The burst stays open until" in open_verdict["why"]
+    assert "the rule has collected 2 events in a burst. The burst closes at" in open_verdict["why"]
     assert open_verdict["verdict"] == "waiting"
     await house.worker(index)
     await started(house)

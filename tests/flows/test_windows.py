@@ -76,11 +76,11 @@ async def test_count_starts_at_the_threshold(house: Installation) -> None:
     [open_event] = await house.rows("select event_id from burst_event where burst is null")
     [verdict] = await event_rules.tried(house.session, open_event["event_id"])
     beginning = (
-        "the event waits in a window of 1 event so far. The window needs 2 more events of shop.paid. "
-        "It stays open until "
+        "the rule has collected 1 event in a window. The window needs 2 more events of shop.paid. "
+        "It closes at "
     )
     assert verdict["why"].startswith(beginning)
-    assert verdict["why"].endswith(" UTC at least")
+    assert verdict["why"].endswith(" UTC at the latest")
     assert verdict["verdict"] == "waiting"
     await house.sound()
 

@@ -24,7 +24,9 @@ Name = Annotated[str, typer.Argument(help="The name: programs call /hooks/NAME o
 @webhooks.command("set")
 def set_(
     name: Name,
-    trigger: Annotated[str, typer.Option(help="The trigger: each call becomes an event of it.")],
+    trigger: Annotated[
+        str, typer.Option(help="The type (trigger) of the events. Each call becomes an event of this type.")
+    ],
     signature: Annotated[
         str, typer.Option(help="secret (in a header), github, stripe, or standard (standardwebhooks.com).")
     ] = "secret",
@@ -37,7 +39,10 @@ def set_(
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant of its events.")] = "public",
     header: Annotated[
-        str | None, typer.Option(help="The header with a plain secret; by default X-Webhook-Secret.")
+        str | None,
+        typer.Option(
+            help="Only for --signature secret: the header that carries the secret. Default: X-Webhook-Secret."
+        ),
     ] = None,
     key_header: Annotated[
         str | None,
@@ -52,11 +57,16 @@ def set_(
     completes: Annotated[
         str | None,
         typer.Option(
-            help="The id of what executions wait for, as a template: 'gh:run:{{ body.workflow_run.id }}'."
+            help="A template for a callback id: 'gh:run:{{ body.workflow_run.id }}'. A call completes the executions that "
+            "wait for a callback with this id."
         ),
     ] = None,
     fails: Annotated[
-        str | None, typer.Option(help="They fail if this condition holds: \"body.conclusion != 'success'\".")
+        str | None,
+        typer.Option(
+            help="A condition: \"body.conclusion != 'success'\". If it is true, the executions that wait for the callback "
+            "fail instead of completing."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

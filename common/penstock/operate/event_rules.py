@@ -112,9 +112,9 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
         return "its window has just closed"
     ends_at = progress.ends_at + compiled.window.lateness
     return (
-        f"the event waits in a window of {_several(len(waiting))} so far. The window "
+        f"the rule has collected {_several(len(waiting))} in a window. The window "
         f"{compiled.window.state(progress.filled, compiled.triggers)}. "
-        f"It stays open until {ends_at:%Y-%m-%d %H:%M:%S} UTC at least"
+        f"It closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC at the latest"
     )
 
 
@@ -129,9 +129,9 @@ def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
         closing = (
             ""
             if burst.due_at is None
-            else f". The burst stays open until {burst.due_at:%Y-%m-%d %H:%M:%S} UTC at least"
+            else f". The burst closes at {burst.due_at:%Y-%m-%d %H:%M:%S} UTC if no further event comes"
         )
-        why = f"the event waits in a burst of {_several(burst.events)} so far{closing}"
+        why = f"the rule has collected {_several(burst.events)} in a burst{closing}"
         return {"verdict": WAITING, "why": why}
     noun = "burst" if burst.fits is None else "match"
     source = "this event" if burst.event_id == event else f"event {burst.event_id}"

@@ -35,6 +35,6 @@ begin
         values (p_execution, p_kind, p_name, p_result::jsonb, p_by, p_reason, clock_timestamp());
         select id into open_child from execution
         where parent = p_execution and task = p_name and item = p_ordinal and finished_at is null;
-        messages := wake_functions(array[p_execution], 'a step of it was given its result');
+        messages := wake_functions(array[p_execution], 'a step of the execution was given a result');
     end if;
 end $$;

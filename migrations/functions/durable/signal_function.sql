@@ -20,6 +20,6 @@ begin
     values (p_execution, p_name, v_next, 0, 'signal', 'completed', 0, p_value::json);
     if exists (select from suspended s, jsonb_array_elements(s.signals) g
                where s.execution_id = p_execution and g ->> 0 = p_name and (g ->> 1)::integer = v_next) then
-        messages := wake_functions(array[p_execution], 'it was told what it waited for');
+        messages := wake_functions(array[p_execution], 'a signal that the execution waited for has come');
     end if;
 end $$;

@@ -35,7 +35,7 @@ begin
     elsif v_kind = 'ready' then
         messages := schedule_due(v_ids);
     elsif v_kind = 'wake' then
-        messages := wake_functions(v_ids, 'its time has come');
+        messages := wake_functions(v_ids, 'the time until which the execution waited has come');
     elsif v_kind = 'total' then
         select s.messages, s.canceling into messages, canceling
         from stop_executions(v_ids, 'timeout', 'its time to complete ran out') s;

@@ -12,7 +12,9 @@ Signature = Literal["secret", "github", "stripe", "standard"]
 
 
 class PutWebhook(Given):
-    trigger: str = Field(description="Each call becomes an event of this trigger.")
+    trigger: str = Field(
+        description="The type (trigger) of the events. Each call becomes an event of this type."
+    )
     tenant: Tenant = "public"
     signature: Signature
     secret: str | None = Field(
@@ -21,7 +23,7 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="The header that carries the secret, for the kind of signature called `secret`. Default: X-Webhook-Secret.",
+        description="Only for signature = `secret`: the header that carries the secret. Default: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
         default=None,
@@ -34,11 +36,11 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="A template that gives an id, such as {{ body.id }}. Each call then completes the executions that wait "
-        "for an outcome with this id. Empty: calls complete no execution.",
+        description="A template for a callback id, such as {{ body.id }}. A call completes the executions that wait for a "
+        "callback with this id. Empty: calls complete no execution.",
     )
     fails: str | None = Field(
         default=None,
-        description="A condition, such as body.status == 'error'. If it is true, the call fails these executions instead. "
-        "Variables: `body`, `headers`, `query`.",
+        description="A condition, such as body.status == 'error'. If it is true, the executions that wait for "
+        "the callback fail instead of completing. Variables: `body`, `headers`, `query`.",
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
@@ -13,7 +13,7 @@ import orjson
 from fastapi import APIRouter, Body, Request, Response
 
 from penstock.client.inquiries import may_answer, with_masked_answer
-from penstock.language.moves import FINAL, QUEUED, REQUESTED, SCHEDULED
+from penstock.language.moves import COMPLETED, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.language.schemas.secrets import masked_schema
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.access import Caller
@@ -24,7 +24,7 @@ from penstock.operate.why.answer import Why
 from penstock.operate.workflow_tree import names_inside
 from penstock.store.definitions import catalog
 from penstock.store.executions import effects, executions, inquiries, log_lines, timelines
-from penstock.store.executions.executions import Execution
+from penstock.store.executions.executions import Execution, Move
 from penstock.store.executions.inquiries import Inquiry
 from penstock.store.executions.timelines import TaskStay
 from penstock.store.session.database import Session
@@ -47,6 +47,8 @@ FOLLOWED = 300
 """The number of executions whose log lines are read at once. For a wide workflow these are the first."""
 STEPS = 300
 """The number of newest steps of a durable function to list."""
+AT_ONCE = timedelta(seconds=1)
+"""The maximum time between the submission of a workflow and its start, if nothing delays it."""
 RUNS = 20
 """The number of nested workflows whose tasks are drawn over time."""
 
@@ -73,7 +75,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         run=document,
         open=open_,
         why=answer,
-        history=history[-MOVES:],
+        history=_shown(history, is_workflow=document["graph"] is not None)[-MOVES:],
         earlier=max(0, len(history) - MOVES),
         layout=None if document["graph"] is None else layout(document["graph"]),
         statuses={task.name: task for task in tasks},
@@ -84,6 +86,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=step_timeline(steps, row.created_at, row.finished_at),
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
+        continuations=_continuations(document) if document["durable"] else 0,
         max_effects=effects.MAX_EFFECTS,
         paused=await workflow_runs.is_paused(session, id),
         inquiry=None if question is None else _question(question, caller),
@@ -98,6 +101,51 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         watched=Watched(execution=id),
         every=2 if open_ else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMove:
+    """A change of status on the page. `again`: the execution had this status before. `actor` is the kind and the name of a
+    process."""
+
+    status: str
+    at: datetime
+    again: bool
+    actor: str
+    reason: str | None
+
+
+def _shown(history: Sequence[Move], *, is_workflow: bool) -> list[ShownMove]:
+    """Return the changes of status for the page. A reason is shown once, and not repeated by the changes that follow."""
+    moves: list[ShownMove] = []
+    for number, move in enumerate(history):
+        reason = move.reason
+        if reason is not None and number and reason == history[number - 1].reason:
+            reason = None
+        elif reason is None and is_workflow:
+            reason = _workflow_reason(move, history[0])
+        actor = (move.actor or "").replace(":", " ", 1)
+        again = any(earlier.status == move.new for earlier in moves)
+        moves.append(ShownMove(move.new, move.at, again, actor, reason))
+    return moves
+
+
+def _workflow_reason(move: Move, first: Move) -> str | None:
+    """Return the reason why a workflow got a status. No worker runs it, so readers would miss one."""
+    if move.new == RUNNING and move.old == REQUESTED:
+        is_at_once = move.actor == first.actor and move.at - first.at < AT_ONCE
+        return (
+            "a workflow runs as soon as it is submitted"
+            if is_at_once
+            else "the tasks of the workflow can start"
+        )
+    return "the tasks of the workflow have ended" if move.new == COMPLETED else None
+
+
+def _continuations(document: Mapping[str, Any]) -> int:
+    """Return how many attempts of a durable function continued it after a wait."""
+    earlier = (entry for entry in document["attempts"] if entry["attempt"] < document["attempt"])
+    return sum(entry["outcome"] == WAITING for entry in earlier)
 
 
 def _rerun_fields(schema: Any, params: Any) -> list[Field]:

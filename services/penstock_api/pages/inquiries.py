@@ -50,6 +50,7 @@ async def show(
         rows=open_,
         past=past,
         forms=forms,
+        of_others={row.execution_id for row in open_ if not may_answer(row.assignee, caller.name)},
         answered=answered,
         assignee=assignee,
         every=5,

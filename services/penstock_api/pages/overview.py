@@ -119,7 +119,7 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "failed": plot.bars(
             [entry.failed for entry in slices],
             [
-                f"{entry.failed:,} of {entry.runs:,} runs failed, timed out or were abandoned "
+                f"{entry.failed:,} of {entry.runs:,} top-level executions failed, timed out or were abandoned "
                 f"in the {SECONDS} s that began {age} ago"
                 for entry, age in zip(slices, ages, strict=True)
             ],

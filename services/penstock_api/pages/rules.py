@@ -53,7 +53,11 @@ async def write(
     started. The condition of a draft can read secret values of events, so only a caller that may save rules may try one."""
     form = dict(request.query_params)
     if change:
-        form = {"ref": change, **form_of_options(await stored_options(session, "rule", change), TEXTS)}
+        form = {
+            "ref": change,
+            "changed": change,
+            **form_of_options(await stored_options(session, "rule", change), TEXTS),
+        }
     if change or "ref" not in form:
         return await _form(request, session, {"params": "{}", **form})
     try:

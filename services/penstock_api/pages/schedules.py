@@ -28,6 +28,13 @@ router: APIRouter = PageRouter("schedules")
 
 TEXTS = ("description", "action", "timezone", "overlap", "tenant")
 """The options of a schedule that are texts and have fields of their own."""
+OVERLAPS: dict[Overlap, str] = {
+    "allow": "start the next run at once",
+    "skip": "do not start the next run",
+    "queue": "start the next run when the previous one has ended",
+    "replace": "cancel the previous run, then start the next one",
+}
+"""The effect of each overlap policy."""
 DRAWN = 60
 """The number of schedules whose next fires are drawn, since each takes some time to compute."""
 DAY = timedelta(days=1)
@@ -81,7 +88,11 @@ async def write(
     """Show a form for a schedule, and the next fires of the draft in the address. Nothing is stored or started."""
     form = dict(request.query_params)
     if change:
-        form = {"ref": change, **_form_of(await stored_options(session, "schedule", change))}
+        form = {
+            "ref": change,
+            "changed": change,
+            **_form_of(await stored_options(session, "schedule", change)),
+        }
     if change or "ref" not in form:
         return await _form(request, session, {"params": "{}", "timezone": "UTC", **form})
     try:
@@ -122,6 +133,7 @@ async def _form(
         given=defaultdict(str, form),
         kinds=WHEN,
         overlaps=get_args(Overlap),
+        overlap_words=OVERLAPS,
         actions=[row["ref"] for row in actions if row["enabled"]],
         refused=refused,
         draft=draft,

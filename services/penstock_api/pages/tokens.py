@@ -33,7 +33,8 @@ SCOPES = Field(
     at='["scopes"]',
     kind="words",
     required=False,
-    says="Scopes beside those of the roles, such as start:shop.charge. A token for a worker needs the scope named work.",
+    says="Additional scopes, beyond those of the roles. The scope start:shop.charge lets the token start the action "
+    "shop.charge. The token of a worker needs the scope “work”.",
 )
 
 

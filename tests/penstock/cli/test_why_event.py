@@ -23,11 +23,11 @@ async def test_why_names_the_window_and_burst_of_an_event(house: Installation) -
     assert explained.code == 0, explained.err
     window, burst = explained.out.splitlines()
     assert window.startswith(
-        "till.alarm: the event waits in a window of 2 events so far. The window needs 1 more event of till.paid. "
-        "It stays open until "
+        "till.alarm: the rule has collected 2 events in a window. The window needs 1 more event of till.paid. "
+        "It closes at "
     )
     assert burst.startswith(
-        "till.book_large: the event waits in a burst of 2 events so far. The burst stays open until "
+        "till.book_large: the rule has collected 2 events in a burst. The burst closes at "
     )
     document = (await penstock("why", first, "--json")).document
     assert [verdict["rule"] for verdict in document["rules"]] == ["till.alarm", "till.book_large"]

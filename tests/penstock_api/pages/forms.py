@@ -66,8 +66,9 @@ class _Reader(HTMLParser):
             self._fill(given, given.get("value", ""))
         elif tag in ("textarea", "select"):
             self._asks = (given, "")
-        elif tag == "option" and self._asks is not None and "value" in given and "selected" in given:
-            self._asks = (self._asks[0], given["value"])
+        elif tag == "option" and self._asks is not None and "value" in given:
+            select, value = self._asks  # a browser selects the first option by itself
+            self._asks = (select, given["value"] if "selected" in given or not value else value)
 
     def handle_data(self, data: str) -> None:
         if self._asks is not None and not self._asks[1]:

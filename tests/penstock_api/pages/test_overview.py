@@ -86,6 +86,6 @@ async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
     assert (
-        "Failures, p50 and p95 leave out tasks of workflows. The number of ended executions includes them."
-        in text
+        "Failures, p50 and p95 count only top-level executions: no tasks of workflows, and no child executions. "
+        "The number of ended executions counts all." in text
     )

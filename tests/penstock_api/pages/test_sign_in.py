@@ -65,6 +65,7 @@ async def test_people_sign_in_with_a_password_and_their_session_ends_with_them(a
         assert (await client.get("/")).status_code == 303
         client.cookies.update(kept)
         assert (await client.get("/")).status_code == 303
+    await api.house.rows("delete from person where name = 'ada'")
 
 
 @pytest.mark.parametrize(

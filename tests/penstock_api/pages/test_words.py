@@ -139,9 +139,9 @@ async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
         text = (await browser.get(f"/executions/{id}")).text
         workflow = (await browser.get(f"/executions/{site.ids['good']}")).text
     assert attempts > 1
-    assert (
-        f'<dt>attempts<dd>{attempts} <span class="dim">continuations after a wait are included</span>' in text
-    )
+    number = attempts - 1
+    words = "is a continuation after a wait" if number == 1 else "are continuations after a wait"
+    assert f'<dt>attempts<dd>{attempts}, <span class="dim">of which {number} {words}</span>' in text
     assert " attempts." not in text
     assert "<dt>attempts" not in workflow
     async with visitor(site) as browser:
@@ -183,6 +183,7 @@ async def test_limit_by_key_says_where_its_slots_are(site: Site) -> None:
 async def test_failure_is_shown_as_text_below_its_sentence(site: Site) -> None:
     async with visitor(site) as browser:
         text = (await browser.get(f"/executions/{site.ids['broke']}")).text
+    assert "<h2>Cause</h2>" not in text, "the error has the same sentence"
     for section in (text.partition("<h2>Error</h2>")[2], text.partition("<h2>Attempts</h2>")[2]):
         error, _, traceback = section.partition("</p>")
         assert '<p class="problem">NonRetryable: the box is broken ' in error
@@ -191,6 +192,56 @@ async def test_failure_is_shown_as_text_below_its_sentence(site: Site) -> None:
         assert "Traceback (most recent call last):\n" in frames
         assert "depot.py" in frames
         assert "engine/durable" not in frames
+
+
+def moves_of(text: str) -> list[str]:
+    """Return the lines of the history on a page, without markup and instants."""
+    lines = text.partition('<ol class="moves">')[2].partition("</ol>")[0].split("</li>")[:-1]
+    plain = (" ".join(re.sub("<[^>]+>", " ", line).split()) for line in lines)
+    return [re.sub(r"[\d-]+ [\d:.]+ UTC ", "", line) for line in plain]
+
+
+async def test_history_tells_why_and_repeats_no_reason(site: Site) -> None:
+    client = site.house.client
+    id = await client.start("depot.pack_up", {"parcels": 1})
+    await site.house.until("select from suspended where execution_id = $1 and signals <> '[]'", id)
+    await client.signal(id, "fetched", "gone")
+    await client.result(id, timeout=30)
+    async with visitor(site) as browser:
+        function, workflow = [
+            moves_of((await browser.get(f"/executions/{of}")).text) for of in (id, site.ids["good"])
+        ]
+    assert re.fullmatch(r"requested by client test-\d+", function[0])
+    assert any(
+        re.fullmatch(r"requested again by \w+ test-\d+: a signal .+ has come", line) for line in function
+    )
+    assert sum("a signal that the execution waited for" in line for line in function) == 1
+    assert re.fullmatch(
+        r"running by client test-\d+: a workflow runs as soon as it is submitted", workflow[1]
+    )
+    assert workflow[-1].startswith("completed by ")
+    assert workflow[-1].endswith(": the tasks of the workflow have ended")
+
+
+async def test_inquiry_of_another_user_names_its_assignee(site: Site) -> None:
+    async with visitor(site) as browser:
+        text = (await browser.get("/inquiries")).text
+    assert text.count(" may answer this.</p>") == 1
+    assert text.count(">Approve</button>") == 1
+
+
+async def test_forms_that_change_a_definition_say_which(site: Site) -> None:
+    addresses = {
+        "/rules/new?change=depot.large": "Change rule depot.large",
+        "/schedules/new?change=depot.hourly": "Change schedule depot.hourly",
+        "/rules/new": "Write a rule",
+        "/schedules/new": "Write a schedule",
+    }
+    async with visitor(site) as browser:
+        for address, title in addresses.items():
+            text = (await browser.get(address)).text
+            assert f"<h1>{title}</h1>" in text
+            assert f"<title>{title} · Penstock</title>" in text
 
 
 async def test_event_and_its_publisher_link_each_other(site: Site) -> None:
@@ -216,7 +267,7 @@ async def test_overview_counts_and_lists_failed_runs_without_tasks(site: Site) -
     async with visitor(site) as browser:
         text = (await browser.get("/")).text
     assert every > runs > 0
-    assert re.search(rf"<b>{runs}</b><span>of \d+ runs failed", text)
+    assert re.search(rf"<b>{runs}</b><span>of \d+ top-level executions failed", text)
     failures = text.partition("Newest failures")[2]
     assert failures.count("<tr data-row>") == runs
     assert "›" not in failures

@@ -39,7 +39,7 @@ class MissingName(UndefinedError):
         if str(name) not in source:
             return "a field that it reads does not exist", None
         if isinstance(inside, Mapping):
-            return f"there is no field `{name}`", _suggest(name, list(inside))
+            return f"there is no field `{name}`", _suggest(name, list(inside), listed_as="Available fields")
         if isinstance(name, int) and isinstance(inside, (list, tuple, str)):
             return f"there is no item {name}: the value has {len(inside)} items, from 0", None
         return f"a {_kind(inside)} has no `{name}` that an expression may use", None
@@ -73,12 +73,12 @@ def readable(value: Any) -> Any:
     return value
 
 
-def _suggest(name: object, keys: list[Any], also: Iterable[str] = ()) -> str:
+def _suggest(name: object, keys: list[Any], also: Iterable[str] = (), *, listed_as: str = "Available") -> str:
     names = [key for key in keys if isinstance(key, str)]
     near = get_close_matches(str(name), [*names, *also], n=1)
     listed = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     meant = f"Did you mean `{near[0]}`? " if near else ""
-    return f"{meant}Available: {listed or 'nothing'}."
+    return f"{meant}{listed_as}: {listed or 'none'}."
 
 
 def _kind(value: object) -> str:

@@ -143,16 +143,20 @@ def parameters(
         names |= match.names(rule.window)
     if rule.debounce is not None and rule.debounce.keep == "all":
         names["payloads"] = [payload] if payloads is None else list(payloads)
+    place = "label "
     try:
         labels = None
         if rule.labels is not None:  # labels are shown, so their templates read no secrets
             labels = rendered_labels(rule.labels({**names, "secrets": {}}))
+        place = "parameter "
         return Match(True, rule.params(names), labels=labels)
     except ExpressionError as error:
-        return Match(True, error=_error_text(error))
+        return Match(True, error=_error_text(error, place))
     except Wrong as wrong:
         return Match(True, error=f"InvalidInput: labels {wrong}")
 
 
-def _error_text(error: ExpressionError) -> str:
-    return f"{type(error).__name__}: {error.message} {error.hint or ''}".rstrip()
+def _error_text(error: ExpressionError, place: str = "") -> str:
+    """Return the error as text, with a word for the kind of the `place` that its message names first."""
+    prefix = place if error.message.startswith("`") else ""
+    return f"{type(error).__name__}: {prefix}{error.message} {error.hint or ''}".rstrip()

@@ -123,7 +123,7 @@ def test_a_missing_name_is_reported_with_the_known_ones() -> None:
 def test_a_missing_key_is_told_with_its_neighbours() -> None:
     error = error_of("Hi {{ parameters.custmer.id }}", parameters={"customer": {}, "total": 1})
     assert error.message == "`Hi {{ parameters.custmer.id }}`: there is no field `custmer`."
-    assert error.hint == "Did you mean `customer`? Available: customer, total."
+    assert error.hint == "Did you mean `customer`? Available fields: customer, total."
 
 
 def test_a_long_list_of_neighbours_is_cut() -> None:

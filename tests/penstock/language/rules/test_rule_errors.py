@@ -1,0 +1,36 @@
+"""The texts of errors in the templates of rules."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from penstock.language.rules.event_rules import compile_rule, evaluate
+from penstock.language.terms.ids import new_id
+
+FIELD = "there is no field `missing`. Available fields: note, order."
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (
+            {"params": {"order": "{{ payload.missing }}"}},
+            f"ExpressionError: parameter `order` = `{{{{ payload.missing }}}}`: {FIELD}",
+        ),
+        (
+            {"labels": {"order": "{{ payload.missing }}"}},
+            f"ExpressionError: label `order` = `{{{{ payload.missing }}}}`: {FIELD}",
+        ),
+        ({"when": "payload.missing == 1"}, f"ExpressionError: `payload.missing == 1`: {FIELD}"),
+    ],
+)
+def test_error_names_its_template_and_the_fields_that_exist(body: dict[str, Any], error: str) -> None:
+    event: Any = SimpleNamespace(
+        id=new_id(), trigger="shop.placed", tenant="public", created_at=datetime.now(UTC)
+    )
+    match = evaluate(compile_rule({"trigger": "shop.placed", **body}), event, {"note": "", "order": 7})
+    assert match.error == error
