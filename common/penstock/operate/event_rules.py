@@ -112,9 +112,8 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
         return "its window has just closed"
     ends_at = progress.ends_at + compiled.window.lateness
     return (
-        f"the rule has collected {_several(len(waiting))} in a window. The window "
-        f"{compiled.window.state(progress.filled, compiled.triggers)}. "
-        f"It closes at {ends_at:%Y-%m-%d %H:%M:%S} UTC at the latest"
+        f"the rule {compiled.window.state(progress.filled, compiled.triggers, f'{ends_at:%Y-%m-%d %H:%M:%S} UTC')}. "
+        f"It has collected {_several(len(waiting))} so far"
     )
 
 

@@ -28,9 +28,9 @@ CAUSES = {
     "executor": ("Executor", "wait for an executor to schedule them"),
     "human": ("Inquiry", "wait for an answer"),
     "event": ("Event", "wait for an event"),
-    "asleep": ("Sleeping", "wait for a timer, signal, child or callback, and use no worker"),
+    "asleep": ("Sleeping", "occupy no worker while they wait for a timer, signal, child or callback"),
     "stopping": ("Stopping", "are being stopped"),
-    "workflow": ("Workflow", "wait for their tasks"),
+    "workflow": ("Workflows", "their tasks have not ended"),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""
 

@@ -36,11 +36,11 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="A template for a callback id, such as {{ body.id }}. A call completes the executions that wait for a "
-        "callback with this id. Empty: calls complete no execution.",
+        description="Executions can wait for a call from outside under a callback id. This template reads that id from the call, "
+        "such as {{ body.id }}. The wait of these executions then ends. Empty: the webhook only creates events.",
     )
     fails: str | None = Field(
         default=None,
-        description="A condition, such as body.status == 'error'. If it is true, the executions that wait for "
-        "the callback fail instead of completing. Variables: `body`, `headers`, `query`.",
+        description="A condition, such as body.status == 'error'. If it is true, the call makes the waiting "
+        "executions fail. Variables: `body`, `headers`, `query`.",
     )

@@ -135,7 +135,7 @@ def _workflow_reason(move: Move, first: Move) -> str | None:
     if move.new == RUNNING and move.old == REQUESTED:
         is_at_once = move.actor == first.actor and move.at - first.at < AT_ONCE
         return (
-            "a workflow runs as soon as it is submitted"
+            "the workflow was submitted, and needs no worker"
             if is_at_once
             else "the tasks of the workflow can start"
         )

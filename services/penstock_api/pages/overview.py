@@ -92,7 +92,7 @@ async def _attention(session: Session) -> list[Attention]:
         if breaker.state != "closed"
     ]
     for letter in await dead_letters.newest(session, LetterFilter(), limit=1):
-        text = f"Newest dead letter (queue {letter.queue}): {letter.reason}"
+        text = f"Newest dead letter, from the queue {letter.queue}: “{letter.reason}”"
         troubles.append(Attention("/dead-letters", text, letter.last_at))
     return troubles
 

@@ -23,7 +23,7 @@ async def test_overview_names_dead_letters_until_they_are_gone(api: Api) -> None
         id = new_id()
         await api.house.rows(LETTER, id, b"{}", str(id))
         text = (await caller.get("/")).text
-        assert 'href="/dead-letters">Newest dead letter (queue events): its mapping is odd' in text
+        assert 'href="/dead-letters">Newest dead letter, from the queue events: “its mapping is odd”' in text
         await api.house.rows("delete from dead_letter")
         assert "dead letter," not in (await caller.get("/")).text
 

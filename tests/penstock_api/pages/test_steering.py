@@ -86,7 +86,7 @@ async def test_starts_of_the_form_join_a_burst(page: Page, site: Site) -> None:
         await page.get_by_label("order").fill(order)
         await page.get_by_label("Debounce", exact=True).fill("1h")
         await page.get_by_label("Debounce key").fill("trucks")
-        await page.get_by_label("Debounce for at most").fill("2h")
+        await page.get_by_label("Maximum debounce wait").fill("2h")
         await page.get_by_role("button", name="Start").click()
         await page.wait_for_url("**/executions/*-*")
         ids.add(shown(page))

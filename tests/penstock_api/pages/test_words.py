@@ -217,7 +217,7 @@ async def test_history_tells_why_and_repeats_no_reason(site: Site) -> None:
     )
     assert sum("a signal that the execution waited for" in line for line in function) == 1
     assert re.fullmatch(
-        r"running by client test-\d+: a workflow runs as soon as it is submitted", workflow[1]
+        r"running by client test-\d+: the workflow was submitted, and needs no worker", workflow[1]
     )
     assert workflow[-1].startswith("completed by ")
     assert workflow[-1].endswith(": the tasks of the workflow have ended")

@@ -86,7 +86,9 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
         return Ending(WAITING, result=outside, reason="waits for something outside")
     if outcome.kind == "suspended":
         awaits = orjson.dumps({"awaits": outcome.awaited}).decode()
-        return Ending(WAITING, result=awaits, reason="suspended until its wait is over")
+        return Ending(
+            WAITING, result=awaits, reason="the execution left its worker, until what it waits for has ended"
+        )
     error = outcome.error
     assert error is not None
     final = TIMEOUT if outcome.kind == "timed_out" else FAILED

@@ -183,7 +183,7 @@ def _held(limit: KeyLimit, maximum: int, holders: list[SlotHolder]) -> list[str]
         return [f"{oldest.id} ({oldest.action}) has held the only slot {since}."]
     return [
         f"{limit.held} of {count(maximum, 'slot')} are in use.",
-        f"{oldest.id} ({oldest.action}) has held a slot {since}.",
+        f"The longest holder is {oldest.id} ({oldest.action}), {since}.",
     ]
 
 
