@@ -36,8 +36,8 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="A template for a callback id, for example {{ body.id }}. The call ends the wait of the executions that wait for a "
-        "callback with this id. Empty: a call only creates an event.",
+        description="A template for a callback id, for example {{ body.id }}. The call ends the wait of the executions that "
+        "wait for a callback with this id. Empty: a call only creates an event.",
     )
     fails: str | None = Field(
         default=None,
