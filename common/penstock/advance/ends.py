@@ -40,7 +40,7 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
         workflow.id for workflow in workflows
     }
     if other_parents:  # durable functions, or workflows that have ended already
-        await steps.wake(tx, list(other_parents), "a child execution has ended")
+        await steps.wake(tx, list(other_parents), "it continues after the end of a child execution")
     followed = [execution.id for execution in ended_executions if execution.followed]
     if followed:
         await start_callbacks(tx, await callbacks.read_followed(tx, followed))

@@ -80,7 +80,7 @@ async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
         if burst is None:
             results.append(verdict)
         elif burst.dropped is not None:
-            why = f"it left its window without a match: {DROPPED[burst.dropped]}"
+            why = f"the event started nothing: {DROPPED[burst.dropped]}"
             results.append({**verdict, "verdict": "no match", "why": why})
         elif burst.closed_at is None and burst.fits is not None:
             why = await _open_window(session, burst, rules.get(burst.rule))

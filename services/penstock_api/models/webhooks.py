@@ -36,8 +36,8 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="Executions can wait for a call from outside under a callback id. This template reads that id from the call, "
-        "such as {{ body.id }}. The wait of these executions then ends. Empty: the webhook only creates events.",
+        description="A template for a callback id, for example {{ body.id }}. The call ends the wait of the executions that "
+        "wait for a callback with this id. Empty: a call only creates an event.",
     )
     fails: str | None = Field(
         default=None,

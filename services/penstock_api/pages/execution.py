@@ -135,11 +135,11 @@ def _workflow_reason(move: Move, first: Move) -> str | None:
     if move.new == RUNNING and move.old == REQUESTED:
         is_at_once = move.actor == first.actor and move.at - first.at < AT_ONCE
         return (
-            "the workflow was submitted, and needs no worker"
+            "the workflow was submitted; only its tasks need a worker"
             if is_at_once
             else "the tasks of the workflow can start"
         )
-    return "the tasks of the workflow have ended" if move.new == COMPLETED else None
+    return "the last task of the workflow has ended" if move.new == COMPLETED else None
 
 
 def _continuations(document: Mapping[str, Any]) -> int:

@@ -126,7 +126,7 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         ),
         "latency": latency,
         "latency_top": took(latency.top) if any(latency.lines) else "",
-        "rate": number(last_minute.rate),
+        "rate": number(sum(entry.ends for entry in counted) / max(1, SECONDS * len(counted))),
         "bad": sum(entry.failed for entry in counted),
         "ended": sum(entry.ends for entry in counted),
         "runs": sum(entry.runs for entry in counted),

@@ -79,7 +79,7 @@ async def test_rule_of_several_events_plays_a_list(page: Page, site: Site) -> No
     text = await page.get_by_role("status").last.inner_text()
     assert "Events 0, 2: a match of 2 events" in text
     assert '"pin": "***"' in text
-    assert "Event 1: no match: the other events that a match needs" in text
+    assert "Event 1: no match: the rule needs further events within its window" in text
     assert await severe_findings(page, whole=True) == []
     assert await site.house.rows("select count(*) from event") == count
 

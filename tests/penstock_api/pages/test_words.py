@@ -140,8 +140,8 @@ async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
         workflow = (await browser.get(f"/executions/{site.ids['good']}")).text
     assert attempts > 1
     number = attempts - 1
-    words = "is a continuation after a wait" if number == 1 else "are continuations after a wait"
-    assert f'<dt>attempts<dd>{attempts}, <span class="dim">of which {number} {words}</span>' in text
+    words = f"({number} resumed it after a wait, 0 were retries)"
+    assert f'<dt>attempts<dd>{attempts} <span class="dim">{words}</span>' in text
     assert " attempts." not in text
     assert "<dt>attempts" not in workflow
     async with visitor(site) as browser:
@@ -217,10 +217,10 @@ async def test_history_tells_why_and_repeats_no_reason(site: Site) -> None:
     )
     assert sum("a signal that the execution waited for" in line for line in function) == 1
     assert re.fullmatch(
-        r"running by client test-\d+: the workflow was submitted, and needs no worker", workflow[1]
+        r"running by client test-\d+: the workflow was submitted; only its tasks need a worker", workflow[1]
     )
     assert workflow[-1].startswith("completed by ")
-    assert workflow[-1].endswith(": the tasks of the workflow have ended")
+    assert workflow[-1].endswith(": the last task of the workflow has ended")
 
 
 async def test_inquiry_of_another_user_names_its_assignee(site: Site) -> None:

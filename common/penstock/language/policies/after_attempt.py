@@ -87,7 +87,9 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
     if outcome.kind == "suspended":
         awaits = orjson.dumps({"awaits": outcome.awaited}).decode()
         return Ending(
-            WAITING, result=awaits, reason="the execution left its worker, until what it waits for has ended"
+            WAITING,
+            result=awaits,
+            reason="it occupies no worker until a child, a timer, a signal or an event continues it",
         )
     error = outcome.error
     assert error is not None
