@@ -210,7 +210,8 @@ KWARGS = [f"{{'{key}': {value}}}" for key in ("max_retries", "countdown") for va
 
 @pytest.mark.parametrize("options", [
     *(f"retry_kwargs={kwargs}, max_retries=1, default_retry_delay=7" for kwargs in KWARGS),
-    *(f"{option}={value}" for option in ("max_retries", "default_retry_delay", "retry_backoff", "retry_jitter") for value in VALUES),
+    *(f"{option}={value}" for option in ("max_retries", "retry_backoff", "retry_jitter") for value in VALUES),
+    *(f"default_retry_delay={value}" for value in VALUES),
     *(f"retry_backoff=2, retry_jitter=False, retry_backoff_max={value}" for value in VALUES),
 ])  # fmt: skip
 def test_retries_of_any_value_are_those_of_celery_or_named(options: str) -> None:
@@ -224,9 +225,7 @@ def test_retries_of_any_value_are_those_of_celery_or_named(options: str) -> None
     assert policy is not None
     if told:
         return
-    pauses = []
-    for pause in itertools.islice(pauses_of_celery(options), 12):
-        pauses.append(pause)
+    pauses = list(itertools.islice(pauses_of_celery(options), 12))
     attempts = policy["max_attempts"]
     growth = policy.get("factor", 1)
     ours = [

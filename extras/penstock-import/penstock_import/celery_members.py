@@ -49,7 +49,7 @@ class _Members(ast.NodeTransformer):
 
 def read_members(file: str, tree: ast.Module, modules: Mapping[str, ast.Module]) -> None:
     """Replace `consts.LIMIT` by its value, where `consts` is a module of the source. `modules` are all of them, by each name
-    that they may be imported by, and by their paths behind a dot. A name that any module gives another value as a member stays."""
+    that they may be imported by, and by their paths behind a dot. A member that any module assigns stays as it is."""
     paths = {name: path for name, path in _imported_modules(file, tree) if path in modules}
     if not paths:
         return
