@@ -12,9 +12,10 @@ import yaml
 from celery import Celery
 from celery.schedules import crontab
 
+from penstock_import.applied import keep_applicable
 from penstock_import.celery import CeleryProject
 from penstock_import.celery_options import retry_of
-from tests.penstock_import.test_reviewed_changes import named, of_application, of_pack, simulated, texts
+from tests.penstock_import.test_reviewed_changes import named, of_application, of_pack, texts
 
 APP = "from celery import Celery\napp = Celery('depot')\n"
 TASKS = APP + "@app.task\ndef weigh(a=None): ...\n@app.task\ndef bill(a=None): ...\n"
@@ -122,6 +123,31 @@ def test_change_of_merged_schedules_is_named(tmp_path: Path, text: str, expected
     assert named(report, expected), texts(report)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "app.conf.task_routes = {**{'depot.tasks.weigh': 'a'}, 'depot.tasks.weigh': 'b'}\n",
+        "app.conf.task_routes = {'depot.tasks.weigh': 'b', **A}\n",
+        "app.conf.task_routes = A | {'depot.tasks.weigh': 'b'}\n",
+        "app.conf.task_routes = {'depot.tasks.weigh': 'b'} | A\n",
+        "app.conf.task_routes = {'depot.*': 'b', **P}\n",
+        "app.conf.task_routes = P | {'depot.*': 'b'}\n",
+    ],
+)
+def test_merged_routes_are_those_of_celery(tmp_path: Path, text: str) -> None:
+    body = (
+        "@app.task(shared=False)\ndef weigh(): ...\nA = {'depot.tasks.weigh': 'a'}\nP = {'*.weigh': 'a'}\n"
+        + text
+    )
+    project, _ = of_application(tmp_path, {"__init__.py": "", "tasks.py": APP + body})
+    module: dict[str, Any] = {"__name__": "depot.tasks"}
+    exec(APP + body, module)
+    assert (
+        project.actions["weigh"]["route"]
+        == module["app"].amqp.router.route({}, "depot.tasks.weigh")["queue"].name
+    )
+
+
 # -- options --------------------------------------------------------------------------------------------------------
 
 VALUES = (
@@ -218,12 +244,14 @@ def test_retries_of_any_value_are_those_of_celery_or_named(options: str) -> None
     """The attempts of a task that always fails, and the pauses between them."""
     call = ast.parse(f"task(autoretry_for=(KeyError,), {options})", mode="eval").body
     assert isinstance(call, ast.Call)
-    told: list[str] = []
+    gaps: list[str] = []
     policy = retry_of(
-        {str(word.arg): word.value for word in call.keywords}, False, lambda _, what, __: told.append(what)
+        {str(word.arg): word.value for word in call.keywords},
+        False,
+        lambda _, subject, __: gaps.append(subject),
     )
     assert policy is not None
-    if told:
+    if gaps:
         return
     pauses = list(itertools.islice(pauses_of_celery(options), 12))
     attempts = policy["max_attempts"]
@@ -252,9 +280,9 @@ def pauses_of_celery(options: str) -> Any:
     for number in range(12):
         task.push_request(retries=number, called_directly=False, is_eager=False, args=(), kwargs={})
         try:
-            task.apply_async = lambda *args, **more: None
+            task.apply_async = lambda *args, **options: None
             sent: dict[str, Any] = {}
-            task.signature_from_request = lambda *args, sent=sent, **more: sent.update(more) or _Sent()
+            task.signature_from_request = lambda *args, sent=sent, **options: sent.update(options) or _Sent()
             task.run()
         except Retry:
             yield sent["countdown"]
@@ -564,20 +592,17 @@ def test_parameter_of_the_python_runner_that_a_task_gives_is_named(tmp_path: Pat
 
 
 def test_workflow_that_runs_a_refused_one_is_not_refused_for_it(tmp_path: Path) -> None:
-    inner = {"version": 1.0, "tasks": {"ask": {"action": "core.noop", "retry": {"count": 3, "delay": -5}}}}
-    outer = {"version": 1.0, "tasks": {"run": {"action": "depot.inner"}}}
+    inner = {"version": 1.0, "tasks": {"ask": {"action": "core.local", "input": {"cmd": "echo"}}}}
+    outer = {"version": 1.0, "tasks": {"run": {"action": "depot.inner", "next": [{"publish": [{"a": 1}]}]}}}
     files: dict[str, Any] = {}
     for name, body in (("inner", inner), ("outer", outer)):
         head = {"name": name, "runner_type": "orquesta", "entry_point": f"workflows/{name}.yaml"}
         files |= {f"actions/{name}.yaml": head, f"actions/workflows/{name}.yaml": body}
-    source, report = of_pack(tmp_path, files)
-    if "inner" in source.actions:
-        assert source.workflows["outer"]["tasks"]["run"]["action"] == "depot.inner"
-    assert not any("is an action" in text for text in texts(report)), texts(report)
-
-
-def test_refused_names_are_simulated(tmp_path: Path) -> None:
-    simulation, _ = simulated(
-        tmp_path, {"actions/py.yaml": PYTHON | {"parameters": {"timeout": {"type": "integer"}}}}
-    )
-    assert simulation is not None
+    project, report = of_pack(tmp_path, files)
+    assert project.workflows["outer"]["tasks"]["run"]["workflow"] == "depot.inner"
+    project.workflows["inner"]["tasks"]["ask"]["action"] = "no ref"
+    keep_applicable(project, report)
+    assert project.workflows["outer"]["tasks"]["run"]["action"] == "depot.inner"
+    refused = [text for text in texts(report) if "is refused here" in text]
+    assert len(refused) == 1, refused
+    assert "workflow inner is refused here" in refused[0]

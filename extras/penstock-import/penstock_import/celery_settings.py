@@ -60,7 +60,13 @@ class CelerySettings:
                     self._listed.add(id(value))
                     self.taken.add(id(value))
                     return [[(file, key, node) for key, node in routes.items()] for routes in maps]
-        return [[(file, route_key(key), node) for file, key, node in self.entries(ROUTES)]]
+        entries = list(self.entries(ROUTES))
+        order = {
+            id(value): number for number, (_, value) in enumerate(self._merged(ROUTES - self._unread) or ())
+        }
+        if all(id(node) in order for _, _, node in entries):
+            entries.sort(key=lambda entry: order[id(entry[2])])
+        return [[(file, route_key(key), node) for file, key, node in entries]]
 
     def _value_of(self, name: str) -> ast.expr | None:
         """Return the value of a name that one statement assigns, at the top of a module, and that nothing changes."""
@@ -82,7 +88,7 @@ class CelerySettings:
 
     def schedules(self) -> Iterator[tuple[str, str, ast.expr]]:
         """Yield the file, key and value of each schedule. Of equal keys in a merged value, only the last exists in Celery.
-        The others are named, and so are all where the order of several values is not certain."""
+        Each other one is named. Where the order is not certain, the last that was read is taken, and the line says so."""
         by_key: dict[str, list[tuple[str, ast.expr]]] = {}
         for file, key, value in self.entries(BEAT):
             by_key.setdefault(key, []).append((file, value))
@@ -91,14 +97,14 @@ class CelerySettings:
             own = {id(value) for _, value in places}
             order = [value for name, value in merged or () if name == key and id(value) in own]
             last = order[-1] if order and {id(value) for value in order} == own else None
-            kept = next(((file, value) for file, value in places if value is last), places[-1])
+            winner = next(((file, value) for file, value in places if value is last), places[-1])
             for file, value in places:
-                if len(places) == 1 or value is kept[1]:
+                if len(places) == 1 or value is winner[1]:
                     continue
-                self._tell(file, value, f"the schedule {key}, which stands again at {kept[0]}:{kept[1].lineno}",
+                self._tell(file, value, f"the schedule {key}, which stands again at {winner[0]}:{winner[1].lineno}",
                            "Celery keeps the last one, which is imported: take this one out." if last is not None
                            else "Celery keeps one of them. That one is imported: see whether it is the one.")  # fmt: skip
-            yield kept[0], key, kept[1]
+            yield winner[0], key, winner[1]
 
     def _merged(self, settings: Collection[str]) -> list[tuple[str, ast.expr]] | None:
         """Return all entries that Python puts into a setting, in that order; None where only running would tell."""
@@ -128,7 +134,7 @@ class CelerySettings:
             for _, value, _ in _given(part)
         }
         entries: list[tuple[str, ast.expr]] = []
-        for key, value, whole in sorted(_given(holding[0]), key=lambda given: given[1].lineno):
+        for key, value, whole in sorted(_given(holding[0]), key=lambda part: part[1].lineno):
             if key != name or id(value) in replaced or not whole or _is_late(holding[0], key, value):
                 continue
             part = self._merged_value(value, around | {name}) if id(value) in at_top else None

@@ -463,7 +463,7 @@ class StackStormPack:
         return body | {"timeout": timeout} | ({"executor": "process"} if timeout is not None else {})
 
     def _timeout(self, file: str, node: Node, name: str, about: Mapping[str, Any], otherwise: float) -> float:
-        """Return the time limit of an action whose file has a parameter for it. Its runner takes that, and no caller can
+        """Return the time limit of an action with a parameter for it in its file. Its runner takes that, and no caller can
         give it here."""
         default = about.get("default")
         is_limit = isinstance(default, int | float) and not isinstance(default, bool) and default > 0
