@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from celery import Celery
 
 from penstock_import.applied import keep_applicable
 from penstock_import.celery import CeleryProject
@@ -46,7 +47,6 @@ def imported(folder: Path, files: dict[str, str]) -> tuple[Project, set[str], in
         "own = app.task\n",
         "from functools import partial\nown: object = partial(app.task, acks_late=True)\n",
         "own = lambda **options: app.task(acks_late=True, **options)\n",
-        "from celery import shared_task as own\n",
         "from celery import shared_task\nclass own:\n    def __init__(self, **options): self.options = options\n"
         "    def __call__(self, function): return shared_task(acks_late=True, **self.options)(function)\n",
     ],
@@ -60,7 +60,6 @@ def imported(folder: Path, files: dict[str, str]) -> tuple[Project, set[str], in
         "name",
         "partial",
         "lambda",
-        "other name of an import",
         "class",
     ],
 )
@@ -179,12 +178,15 @@ def test_schedule_that_two_files_give_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", [("depot.tasks.weigh", "*"), ("*", "depot.tasks.weigh")])
-def test_annotation_of_task_comes_before_that_of_all(tmp_path: Path, order: tuple[str, str]) -> None:
+def test_annotation_of_all_replaces_that_of_a_task(tmp_path: Path, order: tuple[str, str]) -> None:
     limits = {"*": "10/s", "depot.tasks.weigh": "1/s"}
     annotations = {key: {"rate_limit": limits[key]} for key in order}
     text = f"{APP}{TASK}app.conf.task_annotations = {annotations}\n"
     project, _, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": text})
-    assert action_of(project)["limits"] == [{"rate": {"count": 1, "seconds": 1}}]
+    assert action_of(project)["limits"] == [{"rate": {"count": 10, "seconds": 1}}]
+    app = Celery("depot", broker="memory://", set_as_current=False)
+    app.conf.task_annotations = annotations
+    assert app.task(action_of, name="depot.tasks.weigh", shared=False).rate_limit == "10/s"
 
 
 def test_exact_route_comes_before_pattern(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from penstock_import.orquesta_names import (
     key_of_store,
 )
 from penstock_import.parameters import Tell, or_default
+from penstock_import.stackstorm_runners import RUNNER_TIMEOUTS, SHELLS
 from penstock_import.wanted_text import NotMapped, Ours, member
 
 _TO_DO = "{{ none.to_do }}"
@@ -147,10 +148,12 @@ class ActionChain:
         for key, child in supplied.items() if supplied is not None else []:
             value = child.value()
             inputs[key] = self._value(value, child.line, names, _TO_DO, types.get(key))
-            if self._tell_type is not None and key not in types and keeps_type(value):
+            is_timeout = key == "timeout" and target_action.runner in RUNNER_TIMEOUTS
+            if self._tell_type is not None and key not in types and keeps_type(value) and not is_timeout:
                 self._tell_type(child.line, key, value)
-        if "timeout" in inputs and "timeout" not in types and isinstance(inputs["timeout"], int):
-            task["timeout"] = inputs.pop("timeout")
+        if "timeout" in inputs and (target_action.runner in RUNNER_TIMEOUTS or "timeout" not in types):
+            assert supplied is not None
+            self._settle_timeout(name, task, inputs, target_action, supplied.line_of("timeout"))
         if inputs:
             task["input"] = inputs
         steps: list[dict[str, Any]] = []
@@ -180,6 +183,21 @@ class ActionChain:
         if steps:
             task["next"] = steps
         return task
+
+    def _settle_timeout(
+        self, name: str, task: dict[str, Any], inputs: dict[str, Any], target_action: KnownAction, line: int
+    ) -> None:
+        """Take a timeout out of the parameters of a task: it is one of the runner, and no action gets it."""
+        timeout = inputs["timeout"]
+        if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
+            task["timeout"] = inputs.pop("timeout")
+        elif target_action.runner in SHELLS and isinstance(timeout, str) and timeout != _TO_DO:
+            task["timeout"] = None  # the function itself ends its command after the parameter
+        elif target_action.runner in RUNNER_TIMEOUTS:
+            del inputs["timeout"]
+            if timeout != _TO_DO:  # which has a line of its own
+                self._tell(line, f"the timeout of {name} is computed, or is none: {timeout}",
+                           "Write `timeout` of the task; that of the action counts until then.")  # fmt: skip
 
     def _target(
         self, node: Node, key: str, name: str, chain: Mapping[str, Node], closing: set[tuple[str, str]]

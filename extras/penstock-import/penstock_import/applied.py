@@ -94,8 +94,20 @@ def _replace(project: Project, section: str, name: str) -> None:
     """Put something that does nothing else than fail in the place of an action or a workflow; take the rest out."""
     if section in ("actions", "workflows"):
         getattr(project, section).pop(name, None)
+        if section == "workflows":
+            _call_as_action(project, f"{project.name}.{name}")
         project.actions[name] = project.function(name, stub(name, f"{name}, which was refused"))
     elif section == "triggers" and project.triggers.get(name):
         project.triggers[name] = {}
     else:
         getattr(project, section).pop(name, None)
+
+
+def _call_as_action(project: Project, ref: str) -> None:
+    """Have the tasks that run a refused workflow run the action in its place, so that they are not refused as well."""
+    for body in project.workflows.values():
+        for key, task in body.get("tasks", {}).items():
+            if isinstance(task, dict) and task.get("workflow") == ref:
+                body["tasks"][key] = {
+                    "action" if name == "workflow" else name: part for name, part in task.items()
+                }

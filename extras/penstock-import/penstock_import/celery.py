@@ -23,17 +23,20 @@ from penstock_import.celery_calls import (
     names_of_others,
     root_name,
     seconds,
+    sent,
     signature_of,
     task_decorator,
     walk,
     with_constants,
     with_literal_dicts,
+    with_plain_names,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
 from penstock_import.celery_commands import other_files
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_makers import Applications, maker_of, task_makers
+from penstock_import.celery_members import constants_of, read_members
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
@@ -44,6 +47,7 @@ from penstock_import.celery_options import (
     SEE_ROUTE,
     TASK_BY_HAND,
     TASK_OPTIONS,
+    is_amount,
     rate_limit,
     retry_of,
     says_nothing,
@@ -51,7 +55,7 @@ from penstock_import.celery_options import (
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import bindings_at, change_of
 from penstock_import.celery_setting_names import today
-from penstock_import.celery_settings import BEAT, CelerySettings, unread_names
+from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import setting_of, settings_within, uses
 from penstock_import.project import Project, bounded
@@ -63,9 +67,14 @@ _UNREAD = (
     "It is left out, since no `config_from_object` of the application takes this name: Celery reads none up to 5.6, and 5.7 "
     "reads old names beside a namespace. Write it of the actions or as a schedule if it is in force."
 )
+_MAPPED_OPTIONS = frozenset({"acks_late", "queue", "rate_limit", "reject_on_worker_lost", "time_limit"})
 _ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
 _OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
 _RELEVANT = re.compile(r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule")
+
+
+class _OfCelery(NotMapped):
+    """Raised for a task that Celery itself has."""
 
 
 class CeleryProject:
@@ -76,6 +85,7 @@ class CeleryProject:
             raise NotFound(
                 f"there is no {source}", hint="Name the file of a module, or the folder of a package."
             )
+        source = source if source.name else source.resolve()
         self._is_folder = source.is_dir()
         self._folder = source if source.is_dir() else source.parent
         self._package = f"{source.name}." if source.is_dir() else ""
@@ -129,7 +139,7 @@ class CeleryProject:
             try:
                 with tokenize.open(file) as opened:  # it may name its encoding
                     text = opened.read()
-                trees[name] = with_literal_dicts(ast.parse(text))
+                trees[name] = with_plain_names(with_literal_dicts(ast.parse(text)))
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
@@ -140,6 +150,12 @@ class CeleryProject:
                 self.report.gap(
                     name, 1, f"{name} cannot be read: {error.strerror}", "Find the file, and import again."
                 )
+        self._modules = ModuleNames(self._folder, self._package, self._is_package, trees)
+        own_modules = {path: tree for name, tree in trees.items() for path in self._modules.of(name)}
+        for name, tree in trees.items():
+            own_modules["." + name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")] = tree
+        for name, tree in trees.items():
+            read_members(name, tree, own_modules)
         self._constants = _shared_constants(trees, self._package)
         self._config = _config_files(trees)
         self._relevant |= {name: trees[name] for name in self._config}
@@ -160,7 +176,6 @@ class CeleryProject:
                           "the actions.")  # fmt: skip
         self._several = self._tell_applications()
         self._unread = unread_names(trees, self._applications.are_known)
-        self._modules = ModuleNames(self._folder, self._package, self._is_package, trees)
         for name, tree in trees.items():
             for node in walk(tree):
                 if isinstance(node, ast.ClassDef):
@@ -177,7 +192,7 @@ class CeleryProject:
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)
         settings = CelerySettings(trees, self._gap, self._unread)
-        schedules = list(settings.entries(BEAT))
+        schedules = list(settings.schedules())
         self._add_tasks_of_schedules(schedules)
         self._routes(settings.routes())
         self._global_settings(self._relevant)
@@ -326,38 +341,54 @@ class CeleryProject:
                       "Parameters have names: take a list as one of them.")  # fmt: skip
 
     def _options(self, file: str, theirs: str, name: str, options: Mapping[str, ast.expr]) -> None:
+        """Map the options of a task, or of its annotation. Celery reads None as no value: the setting for all counts."""
         action = self.project.actions[name]
         for option, value in options.items():
             if option in RETRY_OPTIONS:
                 continue
             try:
+                if option in _MAPPED_OPTIONS and literal(value, self._constants) is None:
+                    if f"{name}.{option}" in self._named:  # an annotation takes a value away again
+                        self._gap(file, value, f"{option}=None of {theirs}, beside another value of {name}",
+                                  "Celery takes that of the setting for all then: write it of the action.")  # fmt: skip
+                    continue
                 if option == "time_limit":
-                    limit = (
-                        None if literal(value, self._constants) is None else seconds(value, self._constants)
-                    )
-                    _bound(action, limit)
+                    _bound(action, _limit(value, self._constants))
                 elif option == "queue":
                     queue = literal(value, self._constants)
-                    if not isinstance(queue, str):
+                    if not isinstance(queue, str) or not queue:
                         raise NotLiteral(ast.unparse(value))
                     action["route"] = queue
                 elif option == "acks_late":
                     action["on_worker_loss"] = "rerun" if literal(value, self._constants) else "fail"
                 elif option == "reject_on_worker_lost":
-                    if literal(value, self._constants):
-                        self._rejecting.add(name)
+                    self._reject(name, bool(literal(value, self._constants)))
                 elif option == "rate_limit":
                     self._rate(file, theirs, action, value)
                 elif not says_nothing(option, value):
                     self._gap(file, value, f"{option} of {theirs}", TASK_BY_HAND.get(option, SEE))
                     if option == "base":
                         self._tell_base(theirs, value)
-                if option in ("time_limit", "queue", "acks_late", "rate_limit", "reject_on_worker_lost"):
+                if option in _MAPPED_OPTIONS:
                     self._named.add(f"{name}.{option}")
             except NotLiteral:
                 self._gap(
-                    file, value, f"{option} of {theirs} is computed: {ast.unparse(value)}", "Write the value."
+                    file,
+                    value,
+                    f"{option} of {theirs} {self._why(value)}: {ast.unparse(value)}",
+                    "Write the value.",
                 )
+
+    def _why(self, value: ast.expr) -> str:
+        """Return why the value of an option is not mapped."""
+        try:
+            literal(value, self._constants)
+        except NotLiteral:
+            return "is computed"
+        return "is no value that is mapped"
+
+    def _reject(self, name: str, is_rejecting: bool) -> None:
+        self._rejecting = self._rejecting | {name} if is_rejecting else self._rejecting - {name}
 
     def _tell_base(self, theirs: str, base: ast.expr) -> None:
         """Name the options of a task that its class gives."""
@@ -370,6 +401,7 @@ class CeleryProject:
 
     def _rate(self, file: str, theirs: str, action: dict[str, Any], value: ast.expr) -> None:
         limit = rate_limit(value)
+        action.pop("limits", None)
         if limit is None:
             return
         action["limits"] = [limit]
@@ -463,21 +495,24 @@ class CeleryProject:
             ):
                 raise NotLiteral(ast.unparse(value))
             literal(value)
-            pairs = list(zip(value.keys, value.values, strict=True))
-            for key, options in sorted(pairs, key=lambda pair: getattr(pair[0], "value", "") != "*"):
-                assert isinstance(
-                    key, ast.Constant
-                )  # the one for all tasks comes first, and the others replace it
-                self._annotate(file, str(key.value), options)
+            last = {
+                str(getattr(key, "value", "")): options
+                for key, options in zip(value.keys, value.values, strict=True)
+            }
+            for key, options in last.items():
+                if key != "*":
+                    self._annotate(file, key, options)
+            if "*" in last:  # Celery applies it after the one with the name of a task, so that it wins
+                self._annotate(file, "*", last["*"])
             return
         told_reasons = literal(value, self._constants)
         if told_reasons is None:
             return
         for name, action in self.project.actions.items():
             if setting == "task_time_limit" and f"{name}.time_limit" not in self._named:
-                _bound(action, seconds(value, self._constants))
+                _bound(action, _limit(value, self._constants))
             elif setting == "task_default_queue" and f"{name}.queue" not in self._named:
-                if not isinstance(told_reasons, str):
+                if not isinstance(told_reasons, str) or not told_reasons:
                     raise NotLiteral(ast.unparse(value))
                 action["route"] = told_reasons
             elif setting == "task_acks_late" and f"{name}.acks_late" not in self._named:
@@ -585,7 +620,9 @@ class CeleryProject:
             params = self._params(entry, name)
             self._take(when)
         except (NotLiteral, NotMapped, KeyError) as error:
-            self._gap(file, node, f"the schedule {key}: {error}", "Write it as a schedule.")
+            is_celerys = isinstance(error, _OfCelery)
+            advice = "Leave it out: nothing here needs it." if is_celerys else "Write it as a schedule."
+            self._gap(file, node, f"the schedule {key}: {error}", advice)
             return
         queue = self._queue_of(entry.get("options"))
         if queue is not None:
@@ -712,9 +749,8 @@ class CeleryProject:
         ):
             raise NotLiteral("arguments by position")
         params = {**dict(zip(signature.names, args, strict=False)), **kwargs}
-        if any(mark in str(params) for mark in ("{{", "{%", "{#")):
-            raise NotMapped("a text with braces")
-        return params
+        delivered: dict[str, Any] = sent(params)
+        return delivered
 
     def _refs_of(self, name: str) -> list[str]:
         """Return the names that Celery may know the task of an action by, the likeliest first."""
@@ -751,6 +787,8 @@ class CeleryProject:
         """Return an action that stands for a task which is in no file that was read."""
         if not isinstance(task, str):
             raise NotMapped(f"the task {ast.unparse(node)}")
+        if task.startswith("celery."):
+            raise _OfCelery(f"{task} is a task of Celery itself")
         name = bounded(_ascii_name(task) or "x")
         while name in self.project.actions:
             name += "_2"
@@ -775,9 +813,14 @@ class CeleryProject:
 
     def _canvases(self, file: str, tree: ast.Module) -> None:
         names = dict(imported_names(tree))
+        targets = {
+            id(statement.value): statement.targets[0].id
+            for statement in tree.body
+            if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
+        }
         for around, node in _canvas_places(tree, names):
             self.report.found["canvases"] += 1
-            function = around.name if around is not None else "module"
+            function = around.name if around is not None else targets.get(id(node), "module")
             parameters: frozenset[str] = frozenset()
             if around is not None:
                 arguments = around.args
@@ -789,9 +832,11 @@ class CeleryProject:
                     for entry in walk(around)
                     if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
                 }
-            name = bounded(f"{_ascii_name(function)}_flow".lstrip("_"))
+            first = name = bounded(f"{_ascii_name(function)}_flow".lstrip("_"))
+            number = 1
             while name in self.project.workflows or name in self.project.actions:
-                name += "_2"
+                number += 1
+                name = f"{first}_{number}"
             try:
                 if (change := change_of(tree, node)) is not None:
                     raise NotMapped(change)
@@ -879,6 +924,14 @@ def _shortened(subject: str) -> str:
     return text if len(text) <= _MAX_SHOWN else text[:_MAX_SHOWN] + " ..."
 
 
+def _limit(value: ast.expr, constants: Mapping[str, ast.expr]) -> float:
+    """Return a time limit. Raises NotLiteral, also for a limit of no time, for which another one counts in Celery."""
+    limit = seconds(value, constants)
+    if not is_amount(limit) or limit == 0:
+        raise NotLiteral(ast.unparse(value))
+    return limit
+
+
 def _bound(action: dict[str, Any], limit: float | None) -> None:
     """Give an action a time limit in seconds, and an executor that ends its process then, as Celery does."""
     action["timeout"] = limit
@@ -914,7 +967,7 @@ def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str
     shared: dict[str, ast.expr] = {}
     ambiguous = set(_names_of_other_packages(trees, package))
     for tree in trees.values():
-        own = _constants(tree) | _class_constants(tree)
+        own = constants_of(tree) | _class_constants(tree)
         ambiguous |= _assigned_names(tree) - own.keys()
         ambiguous |= {
             ast.unparse(node)
@@ -956,47 +1009,6 @@ def _assigned_names(tree: ast.Module) -> set[str]:
         for node in walk(tree)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in inner
     }
-
-
-def _constants(tree: ast.Module) -> dict[str, ast.expr]:
-    """Return the names of a module that are given once, and as a literal or a time."""
-    values: dict[str, list[ast.expr]] = {}
-    for node in walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            values.setdefault(node.targets[0].id, []).append(node.value)
-        elif (
-            isinstance(node, ast.AnnAssign | ast.AugAssign)
-            and isinstance(node.target, ast.Name)
-            and node.value is not None
-        ):
-            values.setdefault(node.target.id, []).append(node.value)
-    top = {
-        node.targets[0].id
-        for node in tree.body
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-    }
-    bindings = Counter(_bound_names(tree))
-    return {
-        name: supplied[0]
-        for name, supplied in values.items()
-        if name in top
-        and bindings[name] == 1
-        and len(supplied) == 1
-        and isinstance(supplied[0], ast.Constant | ast.Call | ast.BinOp)
-    }
-
-
-def _bound_names(tree: ast.Module) -> Iterator[str]:
-    """Yield a name for each place of a module that gives it a value, in any scope."""
-    for node in walk(tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
-            yield node.name or ""
 
 
 def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> Iterator[str]:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import ast
 import copy
+import json
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+from penstock_import.wanted_text import NotMapped
 
 
 class NotLiteral(Exception):
@@ -25,13 +31,17 @@ def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
     if isinstance(node, ast.BinOp):
         first, second = literal(node.left, constants), literal(node.right, constants)
         if all(isinstance(side, int | float) and not isinstance(side, bool) for side in (first, second)):
-            if isinstance(node.op, ast.Mult):
-                return first * second
-            if isinstance(node.op, ast.Add):
-                return first + second
+            with suppress(OverflowError):
+                if isinstance(node.op, ast.Mult):
+                    return first * second
+                if isinstance(node.op, ast.Add):
+                    return first + second
     if isinstance(node, ast.Dict) and all(key is not None for key in node.keys):
         pairs = zip(node.keys, node.values, strict=True)
-        return {literal(key, constants): literal(value, constants) for key, value in pairs if key is not None}
+        with suppress(TypeError):  # a key that no dict can have
+            return {
+                literal(key, constants): literal(value, constants) for key, value in pairs if key is not None
+            }
     if isinstance(node, ast.List | ast.Tuple):
         items = [literal(item, constants) for item in node.elts]
         return items if isinstance(node, ast.List) else tuple(items)
@@ -79,6 +89,60 @@ def with_literal_dicts(tree: ast.Module) -> ast.Module:
     return replaced
 
 
+_PLAIN_NAMES = frozenset(
+    {"Celery", "chain", "chord", "crontab", "group", "schedule", "shared_task", "signature", "timedelta"}
+)
+
+
+class _PlainNames(ast.NodeTransformer):
+    def __init__(self, plain: Mapping[str, str]) -> None:
+        self._plain = plain
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.copy_location(ast.Name(self._plain.get(node.id, node.id), node.ctx), node)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        for alias in node.names:
+            if alias.asname in self._plain:
+                alias.asname = None
+        return node
+
+
+def with_plain_names(tree: ast.Module) -> ast.Module:
+    """Return a module in which names of Celery and of `datetime` are those of their packages: `crontab` for `ct` after
+    `import crontab as ct`. A name that means anything else in the module as well stays."""
+    bound = Counter(bound_names(tree))
+    plain = {
+        alias.asname: alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        and (node.module or "").partition(".")[0] in ("celery", "datetime")
+        for alias in node.names
+        if alias.asname and alias.name in _PLAIN_NAMES and bound[alias.asname] == 1 and not bound[alias.name]
+    }
+    plain = {name: own for name, own in plain.items() if list(plain.values()).count(own) == 1}
+    if not plain:
+        return tree
+    renamed = _PlainNames(plain).visit(tree)
+    tree.__dict__.pop("walked")
+    tree.__dict__["renamed"] = plain
+    assert isinstance(renamed, ast.Module)
+    return renamed
+
+
+def bound_names(tree: ast.Module) -> Iterator[str]:
+    """Yield a name for each place of a module that gives it a value, in any scope."""
+    for node in walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler):
+            yield node.name or ""
+
+
 def task_decorator(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.expr | None:
     """Return the decorator that makes a function a task."""
     for decorator in function.decorator_list:
@@ -101,7 +165,10 @@ def seconds(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
             *((word.arg or "", word.value) for word in node.keywords),
         ]
         if all(name in _UNITS for name, _ in parts):
-            return float(sum(literal(value, constants) * _UNITS[name] for name, value in parts))
+            amounts = [(literal(value, constants), _UNITS[name]) for name, value in parts]
+            with suppress(OverflowError):
+                if all(isinstance(amount, int | float) for amount, _ in amounts):
+                    return float(sum(amount * unit for amount, unit in amounts))
     value = literal(node, constants)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise NotLiteral(ast.unparse(node))
@@ -146,15 +213,46 @@ def signature_of(function: ast.FunctionDef | ast.AsyncFunctionDef, bound: bool) 
         supplied = defaults[name]
         try:
             plain = literal(supplied) if supplied is not None else None
-            is_json = plain is None or isinstance(plain, str | int | float | bool | list | dict)
-            schema[name] = {"default": plain} if is_json else {}
-            if not is_json:
+            schema[name] = {"default": plain} if is_json(plain) else {}
+            if not is_json(plain):
                 computed.append(name)
         except NotLiteral:
             schema[name] = {}
             computed.append(name)
     takes_any = arguments.vararg is not None or arguments.kwarg is not None
     return Signature(names, None if takes_any else schema, computed)
+
+
+def is_json(value: Any) -> bool:
+    """Return whether JSON keeps a value as it is, with all that is within it: no tuple, no key that is a number."""
+    if isinstance(value, list):
+        return all(map(is_json, value))
+    if isinstance(value, dict):
+        return all(isinstance(key, str) for key in value) and all(map(is_json, [*value, *value.values()]))
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, str):
+        return _is_text(value)
+    return value is None or isinstance(value, int)
+
+
+def sent(value: Any) -> Any:
+    """Return arguments of a task as Celery's JSON delivers them: a tuple is a list then, and a key a text. Raises
+    NotMapped."""
+    if any(mark in str(value) for mark in ("{{", "{%", "{#")):
+        raise NotMapped("a text with braces")
+    try:
+        delivered = json.loads(json.dumps(value))
+    except (TypeError, ValueError):
+        delivered = math.nan
+    if not is_json(delivered):
+        raise NotMapped("arguments that are no JSON")
+    return delivered
+
+
+def _is_text(value: str) -> bool:
+    """Return whether PostgreSQL keeps a text: it has no zero character, and no half of a pair of code units."""
+    return not any(mark == "\0" or "\ud800" <= mark <= "\udfff" for mark in value)
 
 
 def walk(tree: ast.AST) -> list[ast.AST]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock_import.celery_calls import NotLiteral, Signature, called, literal
+from penstock_import.celery_calls import NotLiteral, Signature, called, literal, sent
 from penstock_import.wanted_text import NotMapped, member
 
 Resolve = Callable[[ast.expr], tuple[str, Signature] | None]
@@ -142,11 +142,9 @@ class Canvas:
             self.used.add(node.id)
             return "{{ " + member("parameters", node.id) + " }}"
         value = literal(node)
-        if isinstance(value, str) and any(mark in value for mark in ("{{", "{%", "{#")):
-            raise NotMapped("a text with braces")
         if not isinstance(value, str | int | float | bool | list | dict | None):
             raise NotMapped(f"a {type(value).__name__} as an argument")
-        return value
+        return sent(value)
 
 
 def _whole(text: str) -> str:

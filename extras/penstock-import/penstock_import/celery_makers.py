@@ -106,6 +106,11 @@ def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> 
         for name, path in imported_names(tree):
             if path.startswith("celery.") and path.rpartition(".")[2] in _DECORATORS - {name}:
                 places.setdefault(name, f"{file}:1")
+        for name, plain in tree.__dict__.get(
+            "renamed", {}
+        ).items():  # another file may import it by this name
+            if plain in _DECORATORS:
+                places.setdefault(name, f"{file}:1")
     places.pop("", None)
     while further := _made_of(trees, places):
         places |= further

@@ -20,6 +20,8 @@ class ModuleNames:
     def __init__(self, folder: Path, package: str, is_package: bool, trees: Mapping[str, ast.Module]) -> None:
         self._folder, self._package, self._is_package = folder, package, is_package
         self._roots = _roots(folder, trees)
+        self._is_named = is_package or any(_names_package(tree, package) for tree in trees.values())
+        """True where the folder is a package, or a file names something below it as one."""
 
     def of(self, file: str) -> list[str]:
         """Return the possible names of a module. The name of its regular package is the first, and then its names below the
@@ -36,7 +38,19 @@ class ModuleNames:
             names.insert(0, ".".join(parts[depth:]))
         whole = ".".join(parts)
         names += [f"{self._package}{whole}"] + ([] if self._is_package else [whole])
+        if not self._is_named:
+            names.append(names.pop(names.index(f"{self._package}{whole}")))
         return list(dict.fromkeys(names))
+
+
+def _names_package(tree: ast.Module, package: str) -> bool:
+    """Return whether a module imports from a package, or has a text that begins with it. `package` ends with a dot."""
+    return any(
+        (isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(package))
+        or (isinstance(node, ast.alias) and f"{node.name}.".startswith(package))
+        or (isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(package))
+        for node in walk(tree)
+    )
 
 
 def _roots(folder: Path, trees: Mapping[str, ast.Module]) -> list[tuple[str, ...]]:

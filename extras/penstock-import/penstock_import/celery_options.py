@@ -4,6 +4,7 @@ the rest what to do by hand. An option that is in none of these is named, too.""
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -49,21 +50,18 @@ def retry_of(
     errors = _error_names(options, "autoretry_for", tell, errors_of)
     if not errors and not retries_by_hand:
         return None
-    kwargs = values.get("retry_kwargs") or {}
-    if not isinstance(kwargs, dict) or kwargs.keys() - {"max_retries", "countdown"}:
-        tell(
-            options["retry_kwargs"],
-            "retry_kwargs with more than max_retries and countdown",
-            "Write `retry` of the action.",
-        )
-        kwargs = {}
-    tries = kwargs.get("max_retries", values.get("max_retries", 3))
-    delay = values.get("default_retry_delay", 180)
-    policy: dict[str, Any] = {"max_attempts": _FOR_EVER if tries is None else int(tries) + 1}
-    backoff = values.get("retry_backoff", False)
-    if errors and backoff:
+    own_tries, own_pause = values.get("max_retries", 3), values.get("default_retry_delay", 180)
+    tries, pause = own_tries, own_pause
+    kwargs = values.get("retry_kwargs", {}) if errors else {}  # a retry by hand does not read them
+    if kwargs.get("max_retries") is not None:  # Celery reads None as no value
+        tries = kwargs["max_retries"]
+    if kwargs.get("countdown") is not None:
+        pause = kwargs["countdown"]
+    policy: dict[str, Any] = {"max_attempts": _FOR_EVER if tries is None else min(int(tries) + 1, _FOR_EVER)}
+    backoff = values.get("retry_backoff", False) if errors else False
+    if backoff:
         first = int(max(1.0, float(backoff)))
-        longest = values.get("retry_backoff_max", 600)
+        longest = int(values.get("retry_backoff_max", 600))
         policy |= {
             "backoff": "exponential",
             "factor": 2,
@@ -72,7 +70,6 @@ def retry_of(
         }
         policy["jitter"] = 1.0 if values.get("retry_jitter", True) else 0.0
     else:
-        pause = kwargs.get("countdown", delay) if errors else delay
         policy |= {"backoff": "fixed", "initial_delay": pause, "max_delay": max(pause, 60), "jitter": 0.0}
     policy["retry_on"] = errors or ["Retry"]
     never = _error_names(options, "dont_autoretry_for", tell, errors_of)
@@ -81,27 +78,64 @@ def retry_of(
     if "SoftTimeLimitExceeded" in errors:
         tell(options["autoretry_for"], "autoretry_for with SoftTimeLimitExceeded, which nothing raises here",
              "An attempt over its `timeout` is a TimeoutError: name that in `retry_on`.")  # fmt: skip
-    if errors and retries_by_hand and backoff:
+    if errors and retries_by_hand and (backoff or pause != own_pause):
         tell(options["autoretry_for"], "autoretry_for beside self.retry, which waits otherwise",
              "Give `after` where Retry is raised.")  # fmt: skip
+    if errors and retries_by_hand and tries != own_tries:
+        tell(options["retry_kwargs"], f"autoretry_for beside self.retry, which max_retries={own_tries} of the task counts for",
+             "One policy counts all attempts here: raise NonRetryable in the function where it should end before.")  # fmt: skip
     return policy
 
 
 def _values(options: Mapping[str, ast.expr], tell: Tell) -> dict[str, Any]:
+    """Return the values of options that Celery takes as they are; any other one is named, and left out."""
     values: dict[str, Any] = {}
     for name in RETRY_OPTIONS & options.keys() - {"autoretry_for", "dont_autoretry_for"}:
         try:
-            value = (
-                seconds(options[name])
-                if name in ("default_retry_delay", "retry_backoff_max")
-                else literal(options[name])
-            )
-            if name == "max_retries" and not (value is None or (isinstance(value, int) and value >= 0)):
-                raise NotLiteral(ast.unparse(options[name]))
-            values[name] = value
+            value = seconds(options[name]) if name == "default_retry_delay" else literal(options[name])
         except NotLiteral as error:
             tell(options[name], f"{name} is computed: {error}", "Write the value into `retry` of the action.")
+            continue
+        if name == "retry_kwargs" and isinstance(value, dict) and value.keys() - {"max_retries", "countdown"}:
+            tell(
+                options[name],
+                "retry_kwargs with more than max_retries and countdown",
+                "Write `retry` of the action.",
+            )
+        elif not _TAKEN[name](value):
+            tell(options[name], f"{name}={ast.unparse(options[name])}, which has no meaning that is known",
+                 "Write the value that is meant into `retry` of the action.")  # fmt: skip
+        else:
+            values[name] = value
     return values
+
+
+def is_amount(value: object) -> bool:
+    """Return whether a value is a finite number that is not negative."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value < math.inf  # type: ignore[operator]
+
+
+def _is_count(value: object) -> bool:
+    return value is None or (isinstance(value, int) and value >= 0)
+
+
+def _are_kwargs(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    countdown = value.get("countdown")
+    return _is_count(value.get("max_retries")) and (countdown is None or is_amount(countdown))
+
+
+_TAKEN: Mapping[str, Callable[[Any], bool]] = {
+    "max_retries": _is_count,
+    "default_retry_delay": is_amount,
+    "retry_kwargs": _are_kwargs,
+    "retry_backoff": lambda value: isinstance(value, int | float) and math.isfinite(value),
+    "retry_backoff_max": lambda value: is_amount(value) and value >= 1,
+    "retry_jitter": lambda value: True,
+}
+"""By option: whether a value is one that is mapped."""
 
 
 def _error_names(options: Mapping[str, ast.expr], name: str, tell: Tell, errors_of: ErrorsOf) -> list[str]:
@@ -128,12 +162,16 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
 def rate_limit(node: ast.expr) -> dict[str, Any] | None:
     """Return the limit for a Celery rate; None if there is no rate. Raises NotLiteral."""
     value = literal(node)
-    if value is None or value in (0, "0"):
+    if value is None or value is False:
         return None
-    match = _RATE.fullmatch(str(value).replace(" ", ""))
-    if isinstance(value, bool) or match is None:
+    match = _RATE.fullmatch(str(value)) if type(value) in (str, int, float) else None
+    if match is None:
         raise NotLiteral(ast.unparse(node))
     count, unit = float(match["count"]), _UNIT_SECONDS[match["unit"] or "s"]
+    if count == 0:  # Celery limits nothing then
+        return None
+    if not math.isfinite(unit / count):
+        raise NotLiteral(ast.unparse(node))
     if count.is_integer():
         return {"rate": {"count": int(count), "seconds": unit}}
     return {"rate": {"count": 1, "seconds": unit / count}}
@@ -147,11 +185,16 @@ _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "send_events": None,
     "trail": None,
     "store_errors_even_if_ignored": None,
-    "typing": (True,),
-    "serializer": ("json",),
+    "typing": (True, None),
+    "serializer": ("json", None),
+    "priority": (None,),
+    "queue": (None,),
     "shared": None,
     "lazy": None,
-    "acks_on_failure_or_timeout": (True,),
+    "acks_on_failure_or_timeout": (True, None),
+    "acks_on_failure": (True, None),
+    "acks_on_timeout": (True, None),
+    "retry_on_worker_lost": (False, None),
     "enabled": (True,),
     "soft_time_limit": (None,),
     "relative": (False,),
@@ -171,6 +214,9 @@ TASK_BY_HAND: Mapping[str, str] = {
     "**options": "Write out the options that are meant.",
     "abstract": "Move what the class does into the functions.",
     "acks_on_failure_or_timeout": "An attempt that failed or took too long has ended here: write `retry` of the action.",
+    "acks_on_failure": "An attempt that failed has ended here: write `retry` of the action.",
+    "acks_on_timeout": "An attempt that took too long has ended here: name TimeoutError in `retry_on` of the action.",
+    "retry_on_worker_lost": "Write `on_worker_loss: rerun` of the action, and `recovery` for how often.",
     "backend": "Results are kept in PostgreSQL.",
     "base": "Move what the class does into the function. Its attributes are options of the task: write them of the action.",
     "after_return": "Do it at the end of the function, or in `on_exit` of a workflow.",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 _TASKS = (
-    "acks_late acks_on_failure_or_timeout allow_error_cb_on_chord_header always_eager annotations compression "
+    "acks_late acks_on_failure acks_on_failure_or_timeout acks_on_timeout allow_error_cb_on_chord_header "
+    "always_eager annotations compression "
     "create_missing_queues default_delivery_mode default_exchange default_exchange_type default_priority default_queue "
     "default_queue_type default_rate_limit default_routing_key eager_propagates ignore_result inherit_parent_priority "
     "protocol publish_retry publish_retry_policy queue_ha_policy queue_max_priority queues reject_on_worker_lost "
-    "remote_tracebacks routes send_sent_event serializer soft_time_limit store_eager_result "
+    "remote_tracebacks retry_on_worker_lost routes send_sent_event serializer soft_time_limit store_eager_result "
     "store_errors_even_if_ignored time_limit track_started"
 )
 _PREFIXES = (

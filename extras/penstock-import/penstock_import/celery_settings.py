@@ -60,7 +60,13 @@ class CelerySettings:
                     self._listed.add(id(value))
                     self.taken.add(id(value))
                     return [[(file, key, node) for key, node in routes.items()] for routes in maps]
-        return [[(file, route_key(key), node) for file, key, node in self.entries(ROUTES)]]
+        entries = list(self.entries(ROUTES))
+        order = {
+            id(value): number for number, (_, value) in enumerate(self._merged(ROUTES - self._unread) or ())
+        }
+        if all(id(node) in order for _, _, node in entries):
+            entries.sort(key=lambda entry: order[id(entry[2])])
+        return [[(file, route_key(key), node) for file, key, node in entries]]
 
     def _value_of(self, name: str) -> ast.expr | None:
         """Return the value of a name that one statement assigns, at the top of a module, and that nothing changes."""
@@ -80,6 +86,84 @@ class CelerySettings:
         items = {item.setting for tree in trees for item in _items(tree)}
         return items | {change.setting for tree in trees for change in _changes(tree)}
 
+    def schedules(self) -> Iterator[tuple[str, str, ast.expr]]:
+        """Yield the file, key and value of each schedule. Of equal keys in a merged value, only the last exists in Celery.
+        Each other one is named. Where the order is not certain, the last that was read is taken, and the line says so."""
+        by_key: dict[str, list[tuple[str, ast.expr]]] = {}
+        for file, key, value in self.entries(BEAT):
+            by_key.setdefault(key, []).append((file, value))
+        merged = self._merged(BEAT - self._unread)
+        for key, places in by_key.items():
+            own = {id(value) for _, value in places}
+            order = [value for name, value in merged or () if name == key and id(value) in own]
+            last = order[-1] if order and {id(value) for value in order} == own else None
+            winner = next(((file, value) for file, value in places if value is last), places[-1])
+            for file, value in places:
+                if len(places) == 1 or value is winner[1]:
+                    continue
+                self._tell(file, value, f"the schedule {key}, which stands again at {winner[0]}:{winner[1].lineno}",
+                           "Celery keeps the last one, which is imported: take this one out." if last is not None
+                           else "Celery keeps one of them. That one is imported: see whether it is the one.")  # fmt: skip
+            yield winner[0], key, winner[1]
+
+    def _merged(self, settings: Collection[str]) -> list[tuple[str, ast.expr]] | None:
+        """Return all entries that Python puts into a setting, in that order; None where only running would tell."""
+        names = {
+            name
+            for tree in self._trees.values()
+            for name, _, whole in _given(tree)
+            if name in settings and whole
+        }
+        return self._merged_name(names.pop(), frozenset()) if len(names) == 1 else None
+
+    def _merged_name(self, name: str, around: frozenset[str]) -> list[tuple[str, ast.expr]] | None:
+        """Return the entries of a name that statements at the top of one module give."""
+        holding = [tree for tree in self._trees.values() if any(key == name for key, _, _ in _given(tree))]
+        if len(holding) != 1 or name in around:
+            return None
+        replaced = _replaced(holding[0])
+        definitions = [
+            value for key, value in _definitions(holding[0]) if key == name and id(value) not in replaced
+        ]
+        if len(definitions) > 1:
+            return None
+        at_top = {
+            id(value)
+            for part in holding[0].body
+            if isinstance(part, ast.Assign | ast.AnnAssign | ast.Expr)
+            for _, value, _ in _given(part)
+        }
+        entries: list[tuple[str, ast.expr]] = []
+        for key, value, whole in sorted(_given(holding[0]), key=lambda part: part[1].lineno):
+            if key != name or id(value) in replaced or not whole or _is_late(holding[0], key, value):
+                continue
+            part = self._merged_value(value, around | {name}) if id(value) in at_top else None
+            if part is None:
+                return None
+            entries += part
+        return entries
+
+    def _merged_value(self, value: ast.expr, around: frozenset[str]) -> list[tuple[str, ast.expr]] | None:
+        if isinstance(value, ast.Name):
+            return self._merged_name(value.id, around)
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+            is_copy = len(value.args) == 1 and not value.keywords
+            return self._merged_value(value.args[0], around) if is_copy else None
+        if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
+            parts = [self._merged_value(side, around) for side in (value.left, value.right)]
+        elif isinstance(value, ast.Dict):
+            parts = [
+                self._merged_value(item, around)
+                if key is None
+                else [(str(key.value), item)]
+                if isinstance(key, ast.Constant)
+                else []
+                for key, item in zip(value.keys, value.values, strict=True)
+            ]
+        else:
+            return None
+        return None if None in parts else [entry for part in parts if part is not None for entry in part]
+
     def entries(self, settings: frozenset[str]) -> Iterator[tuple[str, str, ast.expr]]:
         """Yield the file, key and value of each entry of these settings, including entries of the dicts that they are
         merged from."""
@@ -90,8 +174,9 @@ class CelerySettings:
             for name, value, whole in _given(tree):
                 if name in names:
                     self.taken.add(id(value))
-                if name in names and whole and isinstance(value, ast.Dict) and id(value) not in replaced:
-                    for key, entry in zip(value.keys, value.values, strict=True):
+                is_kept = name in names and id(value) not in replaced and not _is_late(tree, name, value)
+                for inline in _inline(value) if is_kept and whole else ():
+                    for key, entry in zip(inline.keys, inline.values, strict=True):
                         if isinstance(key, ast.Constant) and (name, str(key.value)) not in removed:
                             yield file, str(key.value), entry
         whole_keys = self._keys(names)
@@ -101,6 +186,7 @@ class CelerySettings:
                 if (
                     item.setting in names
                     and item.is_certain
+                    and not _is_late(tree, item.setting, item.value)
                     and item.key not in whole_keys
                     and not is_replaced
                 ):
@@ -113,8 +199,9 @@ class CelerySettings:
             str(key.value)
             for tree in self._trees.values()
             for name, value, whole in _given(tree)
-            if name in names and whole and isinstance(value, ast.Dict)
-            for key in value.keys
+            if name in names and whole
+            for inline in _inline(value)
+            for key in inline.keys
             if isinstance(key, ast.Constant)
         ]
         items = [item.key for tree in self._trees.values() for item in _items(tree) if item.setting in names]
@@ -132,12 +219,16 @@ class CelerySettings:
                 if name in names and id(value) in replaced:
                     self._tell(file, value, f"{name}, which line {replaced[id(value)]} gives again",
                                "Only the later one counts, and is imported: take this one out.")  # fmt: skip
+                elif name in names and _is_late(tree, name, value):
+                    self._name_late(tree, file, name, value)
                 elif name in names and id(value) not in items and id(value) not in self._listed:
                     self._name_left_of(file, name, value, whole)
                 if name in BEAT - names and whole and isinstance(value, ast.Dict):
                     self.unmapped += len(value.keys)
             for item in items.values():
-                if item.setting in names and id(item.value) not in replaced:
+                if item.setting in names and item.is_certain and _is_late(tree, item.setting, item.value):
+                    self._name_late(tree, file, item.setting, item.value)
+                elif item.setting in names and id(item.value) not in replaced:
                     self._name_item(file, item, names)
             for item in items.values():
                 if item.setting in names:
@@ -151,18 +242,12 @@ class CelerySettings:
                     continue  # the entry of this file is left out
                 self._tell(file, change.node, f"{ast.unparse(change.node)}, which changes {change.setting}",
                            "It is not done here: see which entries are in force, and take out what is not.")  # fmt: skip
-            for node in walk(tree):
-                if (
-                    not isinstance(node, ast.Assign)
-                    or not _is_filled(node.value)
-                    or id(node.value) in replaced
-                ):
+            for name, value in _definitions(tree):
+                place = f"{file}:{value.lineno}"
+                if name not in names or not _is_filled(value) or id(value) in replaced:
                     continue
-                target = node.targets[0]
-                name = _item(target) or ("" if isinstance(target, ast.Subscript) else _named(target))
-                place = f"{file}:{node.lineno}"
-                if name in beat | routes and first.setdefault(name, place) != place:
-                    self._tell(file, node.value, f"{name}, which is given at {first[name]} too",
+                if first.setdefault(name, place) != place:
+                    self._tell(file, value, f"{name}, which is given at {first[name]} too",
                                "Celery takes one of them, and all are imported: take out what is not meant.")  # fmt: skip
             for node in walk(tree):
                 if isinstance(node, ast.If) and (
@@ -170,6 +255,10 @@ class CelerySettings:
                 ):
                     text = f"{', '.join(named)} where {ast.unparse(node.test)}"
                     self._tell(file, node.test, text, "All of it is imported: take out what is not meant.")
+
+    def _name_late(self, tree: ast.Module, file: str, name: str, value: ast.expr) -> None:
+        self._tell(file, value, f"{ast.unparse(value)}, which changes {name} after line {_merges(tree)[name]} copied it",
+                   "The copy does not have it, and it is not imported: take it out, or move it before.")  # fmt: skip
 
     def _name_item(self, file: str, item: _Item, names: Collection[str]) -> None:
         """Name an item that is not certain, or has the key of another."""
@@ -190,12 +279,11 @@ class CelerySettings:
                            "Celery takes it within another list: correct it, and import again.")  # fmt: skip
             elif not whole or parts is None or not parts <= self._dicts:
                 self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
-            return
-        for key, item in zip(value.keys, value.values, strict=True):
-            if key is None and isinstance(item, ast.Name) and item.id in self._dicts:
-                continue
-            if not isinstance(key, ast.Constant):
-                self._tell(file, item, f"an entry of {name} is computed: {ast.unparse(item)}", by_hand)
+        for inline in _inline(value) if whole else ():
+            for key, item in zip(inline.keys, inline.values, strict=True):
+                is_part = key is None and (_parts(item) is not None and _parts(item) <= self._dicts)  # type: ignore[operator]
+                if not isinstance(key, ast.Constant) and not is_part:
+                    self._tell(file, item, f"an entry of {name} is computed: {ast.unparse(item)}", by_hand)
 
     def _parts(self, settings: Iterable[str]) -> set[str]:
         """Return the names of the dicts from which these settings are merged, which may be in other files."""
@@ -288,7 +376,27 @@ def _removed(tree: ast.Module) -> set[tuple[str, str]]:
         if change.is_certain
         and change.key is not None
         and change.node.lineno > entries.get((change.setting, change.key), change.node.lineno)
+        and not _is_late(tree, change.setting, change.node)
     }
+
+
+def _merges(tree: ast.Module) -> dict[str, int]:
+    """Return the names of the dicts that a statement at the top of a module copies into another, with its line. What is
+    changed in such a dict afterwards is not in the copy."""
+    if "merges_of_settings" not in tree.__dict__:
+        lines: dict[str, int] = {}
+        for statement in tree.body:
+            for name, value, _ in _given(statement) if isinstance(statement, ast.Assign | ast.Expr) else ():
+                for part in () if isinstance(value, ast.Name) else (_parts(value) or set()) - {name}:
+                    lines.setdefault(part, statement.lineno)
+        tree.__dict__["merges_of_settings"] = lines
+    merges: dict[str, int] = tree.__dict__["merges_of_settings"]
+    return merges
+
+
+def _is_late(tree: ast.Module, name: str, node: ast.expr) -> bool:
+    """Return whether a part of a module changes a dict after a copy of it was made."""
+    return name in _merges(tree) and node.lineno > _merges(tree)[name]
 
 
 def _replaced(tree: ast.Module) -> dict[int, int]:
@@ -360,6 +468,32 @@ def _items_of_call(node: ast.Call, function: ast.Attribute, condition: str) -> I
                 yield _Item(name, word.arg, word.value, condition, node)
 
 
+def _definitions(tree: ast.Module) -> list[tuple[str, ast.expr]]:
+    """Return name and value of each setting and dict that a module gives as a whole, and does not only add to."""
+    definitions: list[tuple[str, ast.expr]] = []
+    for node in walk(tree):
+        if isinstance(node, ast.Assign):
+            target = node.targets[0]
+            name = _item(target) or ("" if isinstance(target, ast.Subscript) else _named(target))
+            definitions.append((name, node.value))
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            definitions.append((_named(node.target), node.value))
+        elif isinstance(node, ast.Dict | ast.keyword):
+            definitions += [(name, value) for name, value in _setting_within(node)]
+    return [(name, value) for name, value in definitions if name]
+
+
+def _setting_within(node: ast.Dict | ast.keyword) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the settings that an item of a dict, or a word of a call, gives."""
+    if isinstance(node, ast.keyword):
+        if node.arg in BEAT | ROUTES:
+            yield str(node.arg), node.value
+        return
+    for key, value in zip(node.keys, node.values, strict=True):
+        if isinstance(key, ast.Constant) and key.value in BEAT | ROUTES:
+            yield str(key.value), value
+
+
 def _is_filled(value: ast.expr) -> bool:
     return not isinstance(value, ast.Dict) or bool(value.keys)
 
@@ -374,12 +508,21 @@ def _parts(value: ast.expr) -> set[str] | None:
         first, second = _parts(value.left), _parts(value.right)
         return None if first is None or second is None else first | second
     if isinstance(value, ast.Dict):
-        return {
-            item.id
-            for key, item in zip(value.keys, value.values, strict=True)
-            if key is None and isinstance(item, ast.Name)
-        }
+        parts = [_parts(item) for key, item in zip(value.keys, value.values, strict=True) if key is None]
+        return {name for part in parts for name in part or ()}
     return None
+
+
+def _inline(value: ast.expr) -> list[ast.Dict]:
+    """Return the dicts with entries that a value is written of: itself, and those that it merges in place."""
+    if isinstance(value, ast.Dict):
+        merged = [item for key, item in zip(value.keys, value.values, strict=True) if key is None]
+        return [value, *(inline for item in merged for inline in _inline(item))]
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
+        return [*_inline(value.left), *_inline(value.right)]
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        return _inline(value.args[0]) if len(value.args) == 1 and not value.keywords else []
+    return []
 
 
 def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:

@@ -30,6 +30,8 @@ def times(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> di
     is only known at run time, and NotMapped for one without an equivalent."""
     if isinstance(node, ast.Call) and called(node) == "crontab":
         return schedule_of(crontab(node, constants))
+    if isinstance(node, ast.Call) and called(node) == "from_string":
+        return schedule_of(crontab(_of_text(node), constants))
     if isinstance(node, ast.Call) and called(node) in ("schedule", "maybe_schedule"):
         supplied = dict(zip(("run_every", "relative"), node.args, strict=False))
         supplied |= {word.arg or "**": word.value for word in node.keywords}
@@ -42,6 +44,18 @@ def times(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> di
     if every <= 0:
         raise NotMapped("an interval of no time")
     return {"every": every}
+
+
+def _of_text(node: ast.Call) -> ast.Call:
+    """Return `crontab(minute=...)` for `crontab.from_string("...")`. Raises NotLiteral."""
+    text = node.args[0] if len(node.args) == 1 and not node.keywords else None
+    fields = text.value.split(" ") if isinstance(text, ast.Constant) and isinstance(text.value, str) else []
+    is_crontab = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value).endswith("crontab")
+    if len(fields) != 5 or not is_crontab:
+        raise NotLiteral(ast.unparse(node))
+    names = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
+    words = [ast.keyword(name, ast.Constant(value)) for name, value in zip(names, fields, strict=True)]
+    return ast.Call(node.func.value, [], words) if isinstance(node.func, ast.Attribute) else node
 
 
 def is_false(node: ast.expr | None) -> bool:

@@ -97,6 +97,16 @@ _ADVICE: Mapping[str, str] = {
     "kombu.serialization": "Parameters and results are JSON.",
     "kombu.utils": "Use what Python has for it: json, uuid, str.",
 }
+_ARGUMENTS: Mapping[str, str] = {
+    "backend": "Results are kept in PostgreSQL.",
+    "broker": "Give PENSTOCK_BROKER_URL, or let PostgreSQL be the transport.",
+    "config_source": "The settings that it takes are mapped or named one by one.",
+    "main": "Nothing is to be done: each task is mapped by the name that it has with it.",
+    "set_as_current": "Nothing is to be done: there is one application.",
+    "strict_typing": "A call with wrong parameters fails in the worker there, and is refused as it is started here.",
+    "task_cls": "Move what the class does into the functions, and write its attributes of the actions.",
+}
+"""The work by hand for each argument of `Celery(...)` that is no setting."""
 _OF_APPLICATION: Mapping[str, str] = {
     "Task": "A class of tasks: write an action for each, with the options of the class, and move `run` into its function.",
     "register_task": "A task that is an object of a class: write an action for it, with the options that the class gives.",
@@ -260,7 +270,9 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
             if function.endswith("conf.update") or function.rpartition(".")[2] == "Celery":
                 for keyword in node.keywords:
                     name = keyword.arg or "**"
-                    yield Use(keyword.value, f"the setting {name}", advice_of(name))
+                    advice = "" if function.endswith("conf.update") else _ARGUMENTS.get(name, "")
+                    subject = f"the {'argument' if advice else 'setting'} {name}"
+                    yield Use(keyword.value, subject, advice or advice_of(name))
                 for argument in node.args:
                     if function.endswith("conf.update") and not isinstance(argument, ast.Dict):
                         text = f"settings of {ast.unparse(argument)}"

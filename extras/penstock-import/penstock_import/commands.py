@@ -59,7 +59,9 @@ def celery(
     from penstock_import.celery import CeleryProject
 
     source = CeleryProject(module)
-    _write_applicable(source.mapped(), source.report, f"{module.name} of Celery", into, json)
+    _write_applicable(
+        source.mapped(), source.report, f"{module.name or module.resolve().name} of Celery", into, json
+    )
 
 
 @app.command()

@@ -10,6 +10,9 @@ UNKNOWN = "Nothing here is known to have its meaning: see what it should do."
 UNKNOWN_OF_WORKFLOW = (
     "Orquesta refuses a workflow with a key that it does not know, as it starts: take it out, or correct it."
 )
+UNKNOWN_OF_CHAIN = (
+    "StackStorm refuses a chain with a key that it does not know, as it starts: take it out, or correct it."
+)
 IDENTITY = frozenset({"id", "uid", "ref", "pack", "metadata_file"})
 """The keys that follow from the file's name and place, or that only StackStorm uses."""
 
@@ -28,6 +31,7 @@ BY_HAND: Mapping[str, Mapping[str, str]] = {
     },
     "trigger": {"parameters_schema": "Rules compare with the payload, in `when`.", "tags": _TAGS},
     "workflow": {"tags": _TAGS, "notify": "Write `on_success` or `on_failure` of the task."},
+    "chain": {"notify": "Write `on_success` or `on_failure` of the task."},
     "sensor": {"parameters_schema": "Read it as a setting of the function."},
     "policy": {},
     "alias": {},
@@ -39,5 +43,5 @@ BY_HAND: Mapping[str, Mapping[str, str]] = {
 def by_hand(kind: str, path: str) -> str:
     """Return the advice for a remaining path in a file of this kind."""
     last = path.rpartition(".")[2].partition("[")[0]
-    unknown = UNKNOWN_OF_WORKFLOW if kind == "workflow" else UNKNOWN
+    unknown = {"workflow": UNKNOWN_OF_WORKFLOW, "chain": UNKNOWN_OF_CHAIN}.get(kind, UNKNOWN)
     return BY_HAND.get(kind, {}).get(last, unknown)

@@ -26,7 +26,7 @@ from penstock_import.orquesta_names import (
     variable_name,
 )
 from penstock_import.parameters import Tell, or_default
-from penstock_import.stackstorm_runners import SHELLS
+from penstock_import.stackstorm_runners import RUNNER_TIMEOUTS, SHELLS
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
 _WITH = re.compile(r"\s*(?:((?:\w+\s*,\s*)*\w+)\s+in\s+)?(<%.*?%>|\{\{.*?\}\})\s*", re.DOTALL)
@@ -43,9 +43,6 @@ _OF_TASK = re.compile(r"\btasks\b(?:\.(\w+)|\[\"([^\"]+)\"\])?")
 """A task in an expression here, or what may be one."""
 _MAPPINGS = ("", "dict")
 """The types of expressions with values that may be mappings."""
-_TIMED = frozenset(
-    {"local-shell-cmd", "local-shell-script", "python-script", "remote-shell-cmd", "remote-shell-script"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +311,7 @@ class Orquesta:
                     child.drop()
             for key in ("with_items", "concurrency", "item_failures"):
                 mapped.pop(key, None)
-        elif isinstance(inputs, dict) and "timeout" in inputs and target_action.runner in _TIMED:
+        elif isinstance(inputs, dict) and "timeout" in inputs and target_action.runner in RUNNER_TIMEOUTS:
             timeout = inputs.pop("timeout")
             if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
                 mapped["timeout"] = timeout

@@ -63,6 +63,12 @@ _NOTHING_TO_RUN = re.compile(
 )
 
 
+_REFUSED_OF_RUNNER = (
+    "StackStorm takes it and gives it to the runner. Here a call with it is refused: leave it out."
+)
+_OF_RUNNER = "StackStorm gives it to the runner, and not to `run`. Here the function gets it: have it do what the runner did."
+
+
 class StackStormPack:
     """Maps one pack into a project."""
 
@@ -411,9 +417,9 @@ class StackStormPack:
         """Return the keys that say what the action runs, and its parameters."""
         schema = {key: dict(about) for key, about in self._schemas[f"{self.project.name}.{name}"].items()}
         entry = str(_peek(node, "entry_point") or "")
-        timeout = RUNNER_TIMEOUTS.get(runner)
+        timeout: float | None = RUNNER_TIMEOUTS.get(runner)
         if "timeout" in schema and timeout is not None:
-            timeout = schema.pop("timeout").get("default") or timeout
+            timeout = self._timeout(file, node, name, schema.pop("timeout"), timeout)
         line = node.line_of("runner_type")
         if runner == "noop":
             source = f"def {name}_(**parameters):\n    return {NOOP_RESULT}\n"
@@ -439,10 +445,12 @@ class StackStormPack:
             )
             self.report.gap(file, line, f"action {name} of the runner {runner}",
                             advice.format(name, entry, f"{self.project.module}.py"))  # fmt: skip
-        for key in runner_parameters(runner) & schema.keys():
+        for key in sorted(runner_parameters(runner) & schema.keys()):
             if schema[key].get("required") is None and "default" not in schema[key]:
                 schema.pop(key)
                 self._tell_runner_parameter(file, node, name, key)
+            elif runner == "python-script":
+                self._tell_runner_parameter(file, node, name, key, _OF_RUNNER)
         source = stub(name, f"{runner} {entry}".strip())
         if runner == "python-script":
             source = _python_stub(name, entry)
@@ -454,14 +462,39 @@ class StackStormPack:
         # A function in a thread goes on after its time limit; StackStorm ends the process.
         return body | {"timeout": timeout} | ({"executor": "process"} if timeout is not None else {})
 
-    def _tell_runner_parameter(self, file: str, node: Node, name: str, key: str) -> None:
+    def _timeout(self, file: str, node: Node, name: str, about: Mapping[str, Any], otherwise: float) -> float:
+        """Return the time limit of an action with a parameter for it in its file. Its runner takes that, and no caller can
+        give it here."""
+        default = about.get("default")
+        is_limit = isinstance(default, int | float) and not isinstance(default, bool) and default > 0
+        limit = default if is_limit and default is not None else otherwise
+        advice = (
+            f"StackStorm ends a run after what a caller gives. Here it is `timeout: {limit}` of the action, and a call with the "
+            "parameter is refused: write `timeout` of the task that runs it, or of the action."
+        )
+        if about.get("required") is True:
+            advice += " StackStorm requires it of each caller."
+        if "const" in about:
+            advice += (
+                " It is immutable there, and a task with another one is refused: here the task's counts."
+            )
+        self._tell_runner_parameter(file, node, name, "timeout", advice)
+        if default is not None and not is_limit:
+            parameters = node.get("parameters") or Node(1)
+            self.report.gap(file, parameters.line_of("timeout"), f"the timeout {default!r} of action {name}",
+                            f"It is {limit} until then: write `timeout` of the action.")  # fmt: skip
+        return limit
+
+    def _tell_runner_parameter(
+        self, file: str, node: Node, name: str, key: str, advice: str = _REFUSED_OF_RUNNER
+    ) -> None:
         parameters = node.get("parameters") or Node(1)
         self._tell_apart(
             "parameters of runners",
             file,
             parameters.line_of(key),
             f"the parameter {key} of action {name}, which is one of its runner",
-            "StackStorm takes it and gives it to the runner. Here a call with it is refused: leave it out.",
+            advice,
         )
 
     def _tell_environment(self, file: str) -> None:
@@ -558,7 +591,7 @@ class StackStormPack:
                 f"the result of the action chain {name}, of `tasks` and `published`",
                 "Nothing here returns it: write what is read of it as `output` of the workflow.",
             )
-        self._leftovers(entry, root, "workflow", name)
+        self._leftovers(entry, root, "workflow" if runner == "orquesta" else "chain", name)
         description = str(_peek(node, "description") or "")
         if description:
             body["description"] = description
@@ -600,7 +633,14 @@ class StackStormPack:
         )
         runner = source[2] if source else "local-shell-cmd"
         names = runner_parameters(source[2]) if source else frozenset()
-        for name in (names | ({"timeout"} if runner in SHELLS else set())) & supplied.keys():
+        for name in sorted((names | ({"timeout"} if runner in SHELLS else set())) & supplied.keys()):
+            if runner == "python-script" and name not in action["parameters"]:
+                self._tell_apart(
+                    "parameters of runners",
+                    *self.report.places[("actions", ref.rpartition(".")[2])],
+                    f"the parameter {name} of action {ref}, which is one of its runner, and which a task gives",
+                    _OF_RUNNER,
+                )
             action["parameters"].setdefault(name, {})
 
     def _keep(self, target: KnownAction) -> KnownAction | None:
