@@ -38,6 +38,7 @@ from penstock.language.terms.ids import new_id
 from penstock.run import results
 from penstock.run.context import CURRENT, Named
 from penstock.run.outcomes import TaskError
+from penstock.run.raised_by_code import ends_from_outside
 from penstock.run.run import Run
 
 D = TypeVar("D", bound=Named)
@@ -163,7 +164,9 @@ class Memory:
             else:
                 value = await self.call(start.target, start.parameters)
             child.status, child.result = COMPLETED, orjson.dumps(value).decode()
-        except Exception as error:
+        except BaseException as error:
+            if ends_from_outside(error, asyncio.current_task()):
+                raise
             failure = TaskError.of(error)
             child.status = FAILED
             child.error = orjson.dumps({"type": failure.type, "message": failure.message}).decode()

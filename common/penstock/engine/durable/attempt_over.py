@@ -20,7 +20,7 @@ class Stopped:
     """The end of an attempt that cannot continue: its claim is lost, its code does not fit its records, or a write has
     failed."""
 
-    error: Exception
+    error: BaseException
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from penstock.errors import ClaimLost, DefinitionError, ReplayMismatch
 from penstock.language.moves import CANCELLED, TIMEOUT
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome, TaskError
+from penstock.run.raised_by_code import ends_from_outside, task_reference
 
 END_AT_ONCE = "the end of the run was requested once more"
 """The message of the cancellation of an attempt that may not clean up any more."""
@@ -210,15 +211,18 @@ def _check_end(core: Core) -> None:
 
 async def _called(function: Coroutine[Any, Any, Any], limit: int, deliveries: Deliveries) -> Outcome:
     """Run a function as a task of its own loop, and return its outcome."""
+    task = task_reference()
     try:
         return Outcome.returned(await function, limit)
     except asyncio.CancelledError as error:
         if not error.args and deliveries.end_reason:
             error.args = (deliveries.end_reason,)
         return Outcome("failed", error=TaskError.of(error, retryable=False))
-    except (AttemptOver, GeneratorExit):
+    except AttemptOver:
         raise
     except BaseException as error:
+        if ends_from_outside(error, task()):
+            raise
         return Outcome.raised(error, limit=limit)
 
 
