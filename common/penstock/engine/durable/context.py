@@ -16,7 +16,7 @@ from penstock.engine.durable.child_runs import run_child
 from penstock.engine.durable.core import Core
 from penstock.engine.durable.first import First, first_of
 from penstock.engine.durable.journal import state_key
-from penstock.engine.durable.names import child_name, step_name, target_of
+from penstock.engine.durable.names import called_name, child_name, step_name, target_of, undo_name
 from penstock.engine.durable.records import Record
 from penstock.engine.durable.step_runs import run_step
 from penstock.engine.durable.step_tries import policy_of
@@ -53,7 +53,7 @@ class DurableContext(ContextMark):
         function runs at least once, but only one result is recorded and returned. `retry` is the maximum number of
         tries, or a RetryPolicy. Raises StepFailed when the step has failed for good."""
         policy = policy_of(retry)
-        record = self._core.ask(records.STEP, step_name(name))
+        record = self._core.ask(records.STEP, called_name(name))
         return run_step(self._core, record, partial(function, *args, **kwargs), policy)
 
     def now(self) -> datetime:
@@ -84,7 +84,7 @@ class DurableContext(ContextMark):
         """Return whether this run uses this change of the code: False if the run had passed this place before the
         change."""
         journal = self._core.journal
-        if not journal.peek(records.VERSION, step_name(change)) and journal.replaying:
+        if not journal.peek(records.VERSION, called_name(change)) and journal.replaying:
             return False
         record = self._core.ask(records.VERSION, change)
         if not record.final:
@@ -205,5 +205,4 @@ class DurableContext(ContextMark):
         registered function is called first, whichever branch registered it."""
         self._core.refuse_inside_step("on_failure")
         self._core.waiting.check()
-        name = getattr(function, "__name__", None) or getattr(function, "name", None) or "undo"
-        self.undo.register(step_name(f"on failure {name}"), partial(function, *args, **kwargs))
+        self.undo.register(undo_name(function), partial(function, *args, **kwargs))
