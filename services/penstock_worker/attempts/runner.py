@@ -17,6 +17,7 @@ from penstock.engine.durable.drive import END_AT_ONCE
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending, Unfinished
+from penstock.language.schemas.question_schema import with_checked_question
 from penstock.messaging.metrics import Metrics
 from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
@@ -134,7 +135,7 @@ class Runner:
                 outcome = await (self._execute(run, owned.of_route) if call is None else call.outcome_of(run))
                 if outcome.costs:
                     run.costs.update(outcome.costs)
-                outcome = await self._put_away(owned, running, outcome)
+                outcome = await self._put_away(owned, running, with_checked_question(outcome))
         except asyncio.CancelledError:
             self._stopped(owned)
             return

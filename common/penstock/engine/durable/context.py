@@ -141,8 +141,9 @@ class DurableContext(ContextMark):
         default: Any = None,
         name: str = "ask",
     ) -> Coroutine[Any, Any, Any]:
-        """Return the answer of a human (`penstock answer`). After `timeout` the default is the answer; without a
-        default it raises StepTimedOut."""
+        """Return the answer of a human (`penstock answer`), which fits the JSON Schema. After `timeout` the default is the
+        answer; without a default it raises StepTimedOut. Raises DefinitionError for an invalid schema, and InvalidInput for
+        a default that it refuses."""
         question = {
             "prompt": prompt,
             "schema": None if schema is None else dict(schema),
@@ -157,7 +158,7 @@ class DurableContext(ContextMark):
     ) -> Coroutine[Any, Any, Any]:  # fmt: skip
         """Return the next event of this trigger that meets the condition `when`. That is an expression of `event` and
         of the keyword arguments: `wait_for("shop.paid", when="event.payload.order == order", order=order)`. Raises
-        StepTimedOut."""
+        StepTimedOut, NotFound for an unknown trigger, and DefinitionError for an undefined name."""
         waits = {
             "trigger": target_of(trigger),
             "filter": when,

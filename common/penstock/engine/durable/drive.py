@@ -25,6 +25,7 @@ from penstock.engine.durable.deliveries import Deliveries
 from penstock.engine.durable.journal import Journal
 from penstock.errors import ClaimLost, DefinitionError, ReplayMismatch
 from penstock.language.moves import CANCELLED, TIMEOUT
+from penstock.language.schemas.question_schema import with_checked_question
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.run.raised_by_code import ends_from_outside, task_reference
@@ -213,7 +214,7 @@ async def _called(function: Coroutine[Any, Any, Any], limit: int, deliveries: De
     """Run a function as a task of its own loop, and return its outcome."""
     task = task_reference()
     try:
-        return Outcome.returned(await function, limit)
+        return with_checked_question(Outcome.returned(await function, limit))
     except asyncio.CancelledError as error:
         if not error.args and deliveries.end_reason:
             error.args = (deliveries.end_reason,)
@@ -223,7 +224,7 @@ async def _called(function: Coroutine[Any, Any, Any], limit: int, deliveries: De
     except BaseException as error:
         if ends_from_outside(error, task()):
             raise
-        return Outcome.raised(error, limit=limit)
+        return with_checked_question(Outcome.raised(error, limit=limit))
 
 
 async def _in_a_callback(function: Callable[[], None]) -> None:
