@@ -185,7 +185,7 @@ def _target(order: ChildOrder, targets: Mapping[str, Target]) -> Target:
 
 
 async def _payload_schemas(tx: Transaction, orders: Sequence[ChildOrder]) -> dict[str, Any]:
-    """Return the payload schemas of the existing triggers for whose events these orders wait."""
+    """Return the payload schemas of the existing triggers that these orders name."""
     refs = {order.start.parameters["trigger"] for order in orders if order.start.record.kind == WAIT_FOR}
     if not refs:
         return {}

@@ -109,5 +109,7 @@ async def test_answer_that_its_schema_refuses_fails_the_test() -> None:
 
 
 async def test_condition_with_undefined_name_is_refused_as_on_a_worker() -> None:
-    with pytest.raises(ExecutionFailed, match=r"DefinitionError: the condition .*`other` is not defined here"):
+    with pytest.raises(
+        ExecutionFailed, match=r"DefinitionError: the condition .*`other` is not defined here"
+    ):
         await DurableRun()(waits_for_other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -82,14 +83,21 @@ class DurableContext(ContextMark):
 
     def version(self, change: str) -> bool:
         """Return whether this run uses this change of the code: False if the run had passed this place before the
-        change."""
+        change. `penstock set-result` decides instead, if it comes before; `penstock skip` means False."""
         journal = self._core.journal
-        if not journal.peek(records.VERSION, called_name(change)) and journal.replaying:
+        override = journal.override(called_name(change))
+        if override is not None and override.told is None and journal.replaying:
+            return False
+        if override is None and not journal.peek(records.VERSION, change) and journal.replaying:
             return False
         record = self._core.ask(records.VERSION, change)
+        if override is not None and override.told is None:
+            # It is recorded that it was read: later attempts must not take another way.
+            override.told = journal.told
+            self._core.unwritten[override.key] = replace(override, status=records.TOLD)
         if not record.final:
             self._keep(record, "true")
-        return True
+        return bool(orjson.loads(record.result or "null"))
 
     def set(self, key: str, value: Any) -> None:
         """Show `value` (JSON) under this key of the run's state (`penstock show`). It is written together with the next

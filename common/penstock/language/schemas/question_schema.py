@@ -36,7 +36,7 @@ def check_default(default: Any, schema: Mapping[str, Any] | None, *, cap: int) -
 
 
 def with_checked_question(outcome: Outcome) -> Outcome:
-    """Return an outcome unchanged, but a failed one for a question whose schema is invalid, or refuses its default. No
+    """Return an outcome unchanged, but a failed one for a question with a schema that is invalid, or refuses its default. No
     answer could end such a question. Another attempt would ask the same, so it has failed for good."""
     if outcome.inquiry is None:
         return outcome
