@@ -249,7 +249,13 @@ async def test_attempt_of_a_stopping_worker_records_nothing() -> None:
 
 
 async def test_clean_up_ends_with_its_grace() -> None:
-    memory = await _end(_never_cleans_up, asked=True, grace=0.1)
+    memory = memory_of_run()
+    task = asyncio.create_task(attempt_of(Outside(memory, asked=True), _never_cleans_up, grace=0.1).run({}))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    outcome = await asyncio.wait_for(task, 60)
+    assert outcome.error is not None
+    assert "asked to end as cancelled, and had not cleaned up after 0.1 s" in outcome.error.message
     assert CLEAN not in memory.records
 
 
