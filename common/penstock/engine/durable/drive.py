@@ -75,8 +75,9 @@ class Attempt:
             if self._backend.asked_to_end() and not inside.cancelled():
                 outcome = inside.result()
                 # The request may come after the attempt has decided that another one follows.
-                is_ended = outcome.kind in ("failed", "timed_out") and not self._retried(outcome)
-                if not is_ended or self._is_not_undone:
+                if outcome.kind not in ("failed", "timed_out") or self._retried(outcome):
+                    return outcome
+                if self._is_not_undone:
                     return outcome
             raise
         finally:
