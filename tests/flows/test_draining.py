@@ -134,7 +134,7 @@ async def test_work_that_had_not_begun_is_handed_back_under_any_policy(
         reporting = asyncio.create_task(backend.reports.run())
         await backend.claiming.claim("work.default", [id])
         runner._begin_arrived()
-        runner.running[id].task.cancel()  # before the first step of its task
+        runner.running[id].stop()  # before the first step of its task
         async with asyncio.timeout(20):
             await runner.slots.all_free()
         reporting.cancel()

@@ -13,6 +13,7 @@ import pytest
 from penstock import AskInquiry, DurableContext, Later, NonRetryable, Trigger, action
 from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
+from penstock.language.definitions.action import Action
 from penstock.operate.durable_steps import steps_of
 from penstock.run.outcomes import Outcome
 from penstock_worker.attempts.runner import Runner
@@ -525,4 +526,58 @@ async def test_one_name_runs_an_action_a_map_and_a_question(house: Installation)
     await house.start(namesakes, double)
     assert await run(house, "dur.namesakes") == [2, [4], "none"]
     await house.quiet()
+    await house.sound()
+
+
+async def hang_undone() -> None:
+    CALLS["undoes"] += 1
+    await asyncio.sleep(30)
+
+
+@action(pack="dur")
+async def undone_slowly(ctx: DurableContext) -> None:
+    ctx.on_failure(hang_undone)
+    await ctx.step("hangs", asyncio.Event().wait)
+
+
+@action(pack="dur")
+async def not_undone(ctx: DurableContext) -> None:
+    ctx.on_failure(fail, 99)
+    await ctx.step("hangs", asyncio.Event().wait)
+
+
+@action(pack="dur", timeout=0.5)
+async def undone_slowly_late(ctx: DurableContext) -> None:
+    ctx.on_failure(hang_undone)
+    await ctx.step("hangs", asyncio.Event().wait)
+
+
+@pytest.mark.parametrize(
+    ("function", "status", "message"),
+    [
+        (undone_slowly, "cancelled", "had not cleaned up after 0.3 s"),
+        (not_undone, "cancelled", "and not undone: step on failure fail failed: ConnectionError: away"),
+        (undone_slowly_late, "timeout", "had not cleaned up after 0.3 s"),
+    ],
+)
+async def test_undo_that_does_not_succeed_is_told(
+    house: Installation, function: Action[..., Any], status: str, message: str
+) -> None:
+    await house.start(function, grace=0.3, suspend_after=30)
+    id = await house.client.start(function.ref)
+    await house.until("select 1 from execution where id = $1 and status = 'running'", id)
+    await asyncio.sleep(0.2)
+    if status == "cancelled":
+        await house.client.cancel(id)
+    await house.until("select 1 from execution where id = $1 and finished_at is not null", id)
+    [row] = await house.rows(
+        "select e.status, r.error::text as error from execution e join result r on r.execution_id = e.id where e.id = $1",
+        id,
+    )
+    assert row["status"] == status
+    await house.quiet()
+    if function is not not_undone:
+        await house.until("select 1 from log_line where execution_id = $1", id)
+    lines = await house.rows("select line from log_line where execution_id = $1", id)
+    assert message in (row["error"] if status == "cancelled" else str([line["line"] for line in lines]))
     await house.sound()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from penstock import DurableContext, action
-from penstock.errors import Conflict
+from penstock.errors import Conflict, InvalidInput
+from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -25,6 +27,50 @@ async def told(ctx: DurableContext, count: int = 1, timeout: str | None = None) 
     if count == 0:
         await ctx.sleep("1d")
     return [await ctx.signal("go", timeout=timeout) for _ in range(max(count, 1))]
+
+
+VERSIONS: list[bool] = []
+GATE = asyncio.Event()
+
+
+async def note(word: str) -> str:
+    return word
+
+
+@action(pack="dur")
+async def changed(ctx: DurableContext) -> Any:
+    await ctx.sleep("1d")
+    is_new = ctx.version("change")
+    VERSIONS.append(is_new)
+    word = await ctx.step("way", note, "new" if is_new else "old")
+    await ctx.sleep(0.3)
+    return word
+
+
+@action(pack="dur")
+async def impatient(ctx: DurableContext) -> Any:
+    await ctx.sleep("1d")
+    return [await ctx.signal("go", timeout=1), await ctx.signal("go", timeout=0)]
+
+
+@action(pack="dur")
+async def soon_asleep(ctx: DurableContext) -> str:
+    await ctx.step("gate", GATE.wait)
+    await ctx.sleep("1d")
+    return "awake"
+
+
+@action(pack="dur")
+async def asks(ctx: DurableContext) -> Any:
+    return await ctx.ask("How many?", schema={"type": "integer"})
+
+
+approves = from_yaml("""
+workflow: dur.approves
+tasks:
+  amount: {inquiry: {prompt: "How many?", schema: {type: integer}}}
+output: "{{ tasks.amount.result }}"
+""")
 
 
 async def is_suspended(house: Installation, id: UUID, ordinal: int = 1) -> None:
@@ -80,5 +126,107 @@ async def test_a_sleep_and_a_deadline_are_skipped(house: Installation) -> None:
     await house.until("select 1 from suspended where until is null")
     await house.client.signal(id, "word", "go")
     assert await house.client.result(id, timeout=20) == "go"
+    await house.quiet()
+    await house.sound()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "way"),
+    [("skip", None, "old"), ("set_result", False, "old"), ("set_result", True, "new")],
+)
+async def test_version_is_given_once_for_all_attempts(
+    house: Installation, kind: str, value: Any, way: str
+) -> None:
+    VERSIONS.clear()
+    await house.start(changed, suspend_after=0.1)
+    id = await house.client.start("dur.changed")
+    await house.until("select 1 from suspended where execution_id = $1", id)
+    await house.client.command(id, kind, task="change", value=value, by="ada")
+    await house.client.command(id, "skip", task="sleep", by="ada")
+    assert await house.client.result(id, timeout=20) == way
+    assert set(VERSIONS) == {way == "new"}
+    assert len(VERSIONS) > 1
+    with pytest.raises(Conflict):
+        await house.client.command(id, kind, task="change", value=value, by="ada")
+    await house.quiet()
+    await house.sound()
+
+
+async def test_version_that_was_passed_takes_no_result(house: Installation) -> None:
+    VERSIONS.clear()
+    await house.start(changed, suspend_after=0.1)
+    id = await house.client.start("dur.changed")
+    await house.until("select 1 from suspended where execution_id = $1", id)
+    await house.client.command(id, "skip", task="sleep", by="ada")
+    await house.until("select 1 from step where execution_id = $1 and name = 'change'", id)
+    with pytest.raises(Conflict, match="the step change is over"):
+        await house.client.command(id, "set_result", task="change", value=False, by="ada")
+    assert await house.client.result(id, timeout=20) == "new"
+    assert set(VERSIONS) == {True}
+
+
+async def test_signals_without_patience_are_skipped(house: Installation) -> None:
+    await house.start(impatient)
+    id = await house.client.start("dur.impatient")
+    await house.until("select 1 from suspended where execution_id = $1", id)
+    await house.client.command(id, "set_result", task="go", value="first", by="ada")
+    await house.client.command(id, "set_result", task="go:2", value="second", by="ada")
+    await house.client.command(id, "skip", task="sleep", by="ada")
+    assert await house.client.result(id, timeout=20) == ["first", "second"]
+    await house.quiet()
+    await house.sound()
+
+
+async def test_sleep_is_skipped_while_its_function_runs(house: Installation) -> None:
+    GATE.clear()
+    await house.start(soon_asleep)
+    id = await house.client.start("dur.soon_asleep")
+    await house.until("select 1 from execution where id = $1 and status = 'running'", id)
+    await asyncio.sleep(0.3)  # its attempt has read the records
+    await house.client.command(id, "skip", task="sleep", by="ada")
+    GATE.set()
+    assert await house.client.result(id, timeout=20) == "awake"
+    [row] = await house.rows("select attempt from execution where id = $1", id)
+    assert row["attempt"] <= 3
+    await house.quiet()
+    await house.sound()
+
+
+async def test_result_of_later_step_wakes_no_function_again_and_again(house: Installation) -> None:
+    GATE.clear()
+    await house.start(soon_asleep)
+    id = await house.client.start("dur.soon_asleep")
+    await house.until("select 1 from execution where id = $1 and status = 'running'", id)
+    await house.client.command(id, "set_result", task="never", value=1, by="ada")
+    GATE.set()
+    await house.until("select 1 from suspended where execution_id = $1", id)
+    await asyncio.sleep(1)
+    [row] = await house.rows("select attempt, status from execution where id = $1", id)
+    assert (row["attempt"] <= 3, row["status"]) == (True, "waiting")
+    await house.client.command(id, "skip", task="sleep", by="ada")
+    assert await house.client.result(id, timeout=20) == "awake"
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a/b", "1/", "0/a", "go:99999999999999999999", "x" * 201, "signal/go", "a\nb"]
+)
+async def test_name_that_no_step_has_is_refused(house: Installation, name: str) -> None:
+    await house.start(told)
+    id = await house.client.start("dur.told")
+    await is_suspended(house, id)
+    for kind in ("skip", "set_result"):
+        with pytest.raises(InvalidInput, match="no step can have the name"):
+            await house.client.command(id, kind, task=name, by="ada")
+
+
+@pytest.mark.parametrize(("asking", "task"), [(asks, "ask"), (approves, "amount")])
+async def test_answer_that_is_given_fits_its_schema(house: Installation, asking: Any, task: str) -> None:
+    await house.start(asks, approves)
+    id = await house.client.start(asking.ref)
+    await house.until("select 1 from inquiry where status = 'created'")
+    with pytest.raises(InvalidInput, match="response: expected integer"):
+        await house.client.command(id, "set_result", task=task, value="many", by="ada")
+    await house.client.command(id, "set_result", task=task, value=3, by="ada")
+    assert await house.client.result(id, timeout=20) == 3
     await house.quiet()
     await house.sound()

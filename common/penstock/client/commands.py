@@ -31,13 +31,16 @@ async def command(
     """Store a command to a running workflow, which follows it under its lock. For a durable function, skip a step or
     set its result.
 
-    Raises Conflict if the execution does not run, and InvalidInput for an unknown kind.
+    Raises Conflict if the execution does not run. Raises InvalidInput for an unknown kind, and for an answer that the
+    question of the task refuses.
     """
     check_command(kind)
     if kind in ("skip", "set_result") and task is not None:
         result = check_value(value, tx.settings.payload_cap, what="result").decode()
         if await durable_commands.give(tx, id, kind, task, result, by=by, reason=reason):
             return
+        if kind == "set_result":
+            await durable_commands.check_answer(tx, id, task, None, result)
     encoded = None if value is None else check_value(value, tx.settings.payload_cap, what="result").decode()
     if not await workflow_commands.command(tx, id, kind, task, encoded, by, reason):
         raise Conflict(

@@ -6,22 +6,49 @@ import re
 from typing import Any
 from uuid import UUID
 
+import orjson
+
 from penstock.client.sent_signals import SentSignal, sent_signal
 from penstock.engine.durable.journal import signal_key
 from penstock.engine.durable.names import step_name
 from penstock.engine.durable.records import Key
-from penstock.errors import Conflict, NotFound
-from penstock.language.schemas import check_value
+from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.language.schemas import Schema, check_value
+from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.options import did_you_mean
 from penstock.store.durable import steps
-from penstock.store.executions import executions
+from penstock.store.executions import executions, inquiries
 from penstock.store.session.database import Transaction
+
+_KEY = re.compile(r"([1-9]\d*/)*[^/\x00-\x1f]{1,200}")
+"""The name of a step, with its branch in front."""
 
 
 def step_key(text: str) -> Key:
     """Return the key of a step from its text: `charge`, or `charge:2` for the second step of that name."""
     match = re.fullmatch(r"(.+):([1-9]\d*)", text)
     return Key(match[1], int(match[2])) if match else Key(text, 1)
+
+
+def _checked_key(text: str) -> Key:
+    """Return the key of a step that a function may have. Raises InvalidInput."""
+    key = step_key(text)
+    if not _KEY.fullmatch(key.name) or key.ordinal > INTEGER:
+        raise InvalidInput(
+            f"no step can have the name {text!r}",
+            hint="Write the name of a step (`charge`, `charge:2` for the second one, `2/charge` in a branch).",
+        )
+    return key
+
+
+async def check_answer(tx: Transaction, id: UUID, name: str, ordinal: int | None, result: str) -> None:
+    """Check a result (JSON) that is to answer the question of this step or, without an ordinal, of this task. Raises
+    InvalidInput."""
+    inquiry = await inquiries.of_step(tx, id, name, ordinal)
+    if inquiry is not None and inquiry.schema is not None:
+        Schema(orjson.loads(inquiry.schema)).check(
+            orjson.loads(result), what="response", cap=tx.settings.payload_cap
+        )
 
 
 async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> SentSignal:
@@ -43,9 +70,12 @@ async def give(
 ) -> bool:
     """Set the result (JSON) of a step, so that the step does not run. A child that the step started is cancelled.
 
-    Return False if `id` is not an unfinished durable function. Raises Conflict if the step has ended.
+    Return False if `id` is not an unfinished durable function. Raises Conflict if the step has ended. Raises InvalidInput
+    for a name that no step can have, and for an answer that its question refuses.
     """
-    name, ordinal = step_key(step)
+    name, ordinal = _checked_key(step)
+    if kind == "set_result":
+        await check_answer(tx, id, name, ordinal, result)
     outcome = await steps.give(tx, id, name, ordinal, result, kind=kind, by=by, reason=reason)
     if outcome.is_running and not outcome.is_set:
         raise Conflict(

@@ -40,7 +40,7 @@ def outcomes_of_items(run: Run, outcome: Outcome) -> list[Outcome]:
 
 
 def _of_item(item: Run, value: object) -> Outcome:
-    if isinstance(value, Exception):
+    if isinstance(value, BaseException):  # asyncio.gather returns CancelledError too
         outcome = Outcome.raised(value, limit=item.result_limit)
     else:
         outcome = Outcome.returned(value, item.result_limit)

@@ -12,15 +12,16 @@ from penstock.run.batch_calls import batch_outcome, items_of
 from penstock.run.context import CURRENT
 from penstock.run.event_loop import run_to_end
 from penstock.run.outcomes import Outcome, TaskError
+from penstock.run.raised_by_code import ends_from_outside
 from penstock.run.task_executors import Run
 
 
 async def call(run: Run) -> Outcome:
     """Await the coroutine function of the run's action in the calling task, and return the outcome.
 
-    Raises CancelledError only if the calling task was cancelled. A CancelledError that the action raises itself, or
-    gets from an awaited object, is a failure like any other. SystemExit in a task that the action started ends the
-    action.
+    Raises CancelledError only if the calling task was cancelled, and ClaimLost only for a durable function. Whatever
+    else the action raises is a failure, also CancelledError, GeneratorExit and SystemExit. SystemExit in a task that the
+    action started ends the action.
     """
     token = CURRENT.set(run)
     task = run.task = asyncio.current_task()
@@ -33,16 +34,14 @@ async def call(run: Run) -> Outcome:
             durable: Outcome = await run.durable(arguments)
             return durable
         return Outcome.returned(await _function(run)(**arguments), run.result_limit)
-    except asyncio.CancelledError as error:
-        if task is None or task.cancelling() > (run.exited is not None):
+    except BaseException as error:  # SystemExit too: an action that calls sys.exit() must not end the worker
+        if ends_from_outside(error, task, requested=int(run.exited is not None)):
             run.cancelled = True
             raise
-        return Outcome.raised(error) if run.exited is None else _exited(run.exited)
-    except GeneratorExit:  # the event loop is gone, and Python closes its coroutines
-        raise
-    except ClaimLost:  # raised for a durable function: the worker that claimed the attempt has to handle it
-        raise
-    except BaseException as error:  # SystemExit too: an action that calls sys.exit() must not end the worker
+        if isinstance(error, ClaimLost) and run.durable is not None:  # its worker has to handle it
+            raise
+        if isinstance(error, asyncio.CancelledError) and run.exited is not None:
+            return _exited(run.exited)
         return _raised(error, run, bound=arguments is not None)
     finally:
         run.task = None
@@ -55,7 +54,7 @@ def call_plain(run: Run) -> Outcome:
     """Call the function of the run's action in this thread, and block until it returns. A coroutine function gets its
     own event loop."""
     if run.action.is_coroutine:
-        return run_to_end(call(run))
+        return _call_in_loop(run)
     token = CURRENT.set(run)
     arguments = None
     try:
@@ -67,6 +66,13 @@ def call_plain(run: Run) -> Outcome:
         return _raised(error, run, bound=arguments is not None)
     finally:
         CURRENT.reset(token)
+
+
+def _call_in_loop(run: Run) -> Outcome:
+    try:
+        return run_to_end(call(run))
+    except BaseException as error:  # a function that cancels its own task, for example
+        return _raised(error, run, bound=True)
 
 
 def with_costs(outcome: Outcome, run: Run) -> Outcome:

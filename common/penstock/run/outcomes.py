@@ -60,7 +60,7 @@ class TaskError:
             message = str(error)
             if isinstance(error, PenstockError) and error.hint:
                 message = f"{message.removesuffix('.')}. {error.hint}"
-        except Exception as unprintable:
+        except BaseException as unprintable:
             message = f"<str() of the error failed with {type(unprintable).__name__}>"
         return cls(
             type=name_of(type(error)),

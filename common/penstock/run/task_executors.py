@@ -16,6 +16,7 @@ from typing import Protocol
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.run.deadlines import deadlines
 from penstock.run.outcomes import Outcome, TaskError
+from penstock.run.raised_by_code import ends_from_outside
 from penstock.run.run import Run, RunnableAction, TaskReadyEvent
 from penstock.run.run_log import RunLog
 
@@ -144,13 +145,16 @@ async def attempt(executor: TaskExecutor, run: Run) -> Outcome:
     itself becomes a failed outcome, to which the retry policy applies. So a bug in one executor fails only its own
     work.
     """
+    task = asyncio.current_task()
     try:
         if run.timeout is None:
             return await executor.execute(run)
         return await _within(run.timeout, executor, run)
     except (NoCapacity, ClaimLost):
         raise
-    except Exception as fault:
+    except BaseException as fault:
+        if ends_from_outside(fault, task):
+            raise
         return Outcome.failed(fault)
     finally:
         run.log.close()

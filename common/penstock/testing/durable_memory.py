@@ -7,12 +7,14 @@ import asyncio
 import copy
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
 import orjson
 
+from penstock.bounds import PAYLOAD_CAP
 from penstock.engine.durable.records import (
     ASK,
     CANCELLED,
@@ -25,6 +27,7 @@ from penstock.engine.durable.records import (
     STATE,
     SUPERSEDED,
     TOLD,
+    WAIT_FOR,
     Child,
     ChildStart,
     Failure,
@@ -32,12 +35,16 @@ from penstock.engine.durable.records import (
     Key,
     Record,
 )
-from penstock.errors import ClaimLost
+from penstock.errors import ClaimLost, InvalidInput
 from penstock.language.definitions.action import Action
+from penstock.language.rules.event_filter import check_filter
+from penstock.language.schemas import Schema
+from penstock.language.schemas.question_schema import check_default, question_schema
 from penstock.language.terms.ids import new_id
 from penstock.run import results
 from penstock.run.context import CURRENT, Named
 from penstock.run.outcomes import TaskError
+from penstock.run.raised_by_code import ends_from_outside
 from penstock.run.run import Run
 
 D = TypeVar("D", bound=Named)
@@ -119,7 +126,8 @@ class Memory:
     async def start(self, start: ChildStart) -> Child:
         key = start.record.key
         if key not in self.children:
-            self._commit([start.record], lambda: self._store(start))
+            checked = _checked(start)
+            self._commit([start.record], lambda: self._store(checked))
         await self.run_children()
         return copy.copy(self.children[key])
 
@@ -138,6 +146,8 @@ class Memory:
         timeout, default = start.parameters["timeout"], start.parameters.get("default")
         if answers and (timeout is None or answers[0][0] <= timeout):
             delay, value = answers.pop(0)
+            if start.record.kind == ASK:
+                _check_answer(value, start.parameters["schema"])
             self._due[child.id] = (self._in(delay), COMPLETED, orjson.dumps(value).decode())
         elif timeout is not None and start.record.kind == ASK and default is not None:
             self._due[child.id] = (self._in(timeout), COMPLETED, orjson.dumps(default).decode())
@@ -163,7 +173,9 @@ class Memory:
             else:
                 value = await self.call(start.target, start.parameters)
             child.status, child.result = COMPLETED, orjson.dumps(value).decode()
-        except Exception as error:
+        except BaseException as error:
+            if ends_from_outside(error, asyncio.current_task()):
+                raise
             failure = TaskError.of(error)
             child.status = FAILED
             child.error = orjson.dumps({"type": failure.type, "message": failure.message}).decode()
@@ -301,3 +313,22 @@ class AttemptMemory:
 
     async def requested_end(self) -> str | None:
         return self._memory.ends_as
+
+
+def _checked(start: ChildStart) -> ChildStart:
+    """Return a start with checked parameters. The refusals of a question and of a condition are those of a worker."""
+    params = start.parameters
+    if start.record.kind == ASK:
+        schema = question_schema(params["schema"])
+        check_default(params["default"], schema, cap=PAYLOAD_CAP)
+        return replace(start, parameters={**params, "schema": schema})
+    if start.record.kind == WAIT_FOR:
+        check_filter(params["filter"], params["names"], None)
+    return start
+
+
+def _check_answer(answer: Any, schema: Mapping[str, Any] | None) -> None:
+    try:
+        Schema(schema).check(answer, cap=PAYLOAD_CAP, what="run.answer(...)")
+    except InvalidInput as error:
+        raise AssertionError(f"{error.message}: no such answer is accepted from a human") from None

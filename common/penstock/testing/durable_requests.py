@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from penstock.language.terms.ids import new_id
 from penstock.run.failure_causes import execution_failed
 from penstock.run.outcomes import TaskError
 from penstock.run.outgoing import AwaitResult, Callback, Publish, Request, Start
+from penstock.run.raised_by_code import ends_from_outside
 from penstock.testing.durable_memory import Memory
 from penstock.testing.request_checks import check_request, no_transaction
 from penstock.testing.world import PublishedEvent
@@ -103,7 +105,9 @@ class DurableRequests:
         try:
             execution.result = await self._memory.call(execution.ref, execution.parameters)
             execution.status = COMPLETED
-        except Exception as error:
+        except BaseException as error:
+            if ends_from_outside(error, asyncio.current_task()):
+                raise
             failure = TaskError.of(error)
             execution.status = FAILED
             execution.error = {"type": failure.type, "message": failure.message}

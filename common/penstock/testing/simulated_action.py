@@ -16,6 +16,7 @@ from penstock.language.definitions.batch import Batch
 from penstock.language.moves import COMPLETED, FAILED, REQUESTED, RUNNING, TIMEOUT, WAITING
 from penstock.language.policies.after_attempt import Ending, ending_of
 from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT, Policies, Recovery, RetryPolicy
+from penstock.language.schemas.question_schema import with_checked_question
 from penstock.language.terms.parameter_paths import value_at
 from penstock.operate.outside import Report, outside_error
 from penstock.run.outcomes import Outcome
@@ -101,6 +102,7 @@ class ActionExecution(Execution):
 
     def _report_in_time(self, fake: Fake | None, outcome: Outcome) -> None:
         """Report an outcome after the time that the attempt takes."""
+        outcome = with_checked_question(outcome)
         takes, limit = (fake.takes if fake else 0.0), self.timeouts.get("attempt")
         if fake is not None and fake.loss == "after":
             self.later(takes, self._lose)

@@ -21,6 +21,7 @@ from penstock.language.moves import COMPLETED, FAILED, REQUESTED, WAITING
 from penstock.language.policies.after_attempt import ending_of
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.system_triggers import schemas as system_schemas
 from penstock.run import results
 from penstock.run.calls import call
 from penstock.run.capture import echoed
@@ -175,6 +176,9 @@ class DurableExecution(ActionExecution):
         elif start.record.kind == RUN:
             items = [self._execution(start.target, name, start.parameters, None)]
         else:
+            trigger = start.parameters.get("trigger")
+            if trigger is not None and trigger not in dict(system_schemas()):
+                self.world.known.trigger(trigger)
             params = {**start.parameters, "bound": start.parameters.get("names")}
             items = [WaitExecution(self.world, self._call_of(start.target, name, params, None))]
         together = start.parameters.get("concurrency") if start.record.kind == MAP else None

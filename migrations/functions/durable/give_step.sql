@@ -3,7 +3,7 @@
 -- A signal is sent with the result when the woken function waits for it again. A step that has begun may be given
 -- a result; its running child is returned in `open_child`, and the caller has to cancel it. `known`: the execution is a
 -- durable function that has not ended. `given`: the step was not over, and has the result now. A result that the step's
--- attempt records later does not count.
+-- attempt records later does not count. The row has the number of the present attempt, which may be about to suspend itself.
 -- planner: lookups
 create or replace function give_step(
     p_execution uuid, p_name text, p_ordinal integer, p_result text, p_kind text, p_by text, p_reason text,
@@ -11,21 +11,23 @@ create or replace function give_step(
 )
 language plpgsql
 as $$
+declare
+    v_attempt integer;
 begin
     messages := '{}';
     given := false;
-    perform from execution e join definition d on d.id = e.definition_id
+    select e.attempt into v_attempt from execution e join definition d on d.id = e.definition_id
     where e.id = p_execution and e.finished_at is null and d.body ? 'durable' for no key update of e;
     known := found;
     if not known then
         return;
     end if;
     insert into step as s (execution_id, name, ordinal, place, kind, status, attempt, result)
-    select p_execution, p_name, p_ordinal, 0, 'given', 'completed', 0, p_result::json
+    select p_execution, p_name, p_ordinal, 0, 'given', 'completed', v_attempt, p_result::json
     where not exists (select from step g
         where g.execution_id = p_execution and g.name = 'signal/' || p_name and g.ordinal = p_ordinal)
     on conflict (execution_id, name, ordinal) do update set status = 'completed', result = excluded.result, error = null,
-        at = clock_timestamp()
+        at = clock_timestamp(), attempt = excluded.attempt
     where s.status = 'started' and s.told is null
         and not exists (select from execution c
             where c.parent = p_execution and c.task = p_name and c.item = p_ordinal and c.finished_at is not null);

@@ -3,7 +3,7 @@
 -- takes an attempt away while its step is recorded. So the next attempt reads all that this attempt has recorded.
 -- A write with the status `told` records only when the result of its row was delivered to the function. A write may name a
 -- step that must not exist (`p_unless_names`, `p_unless_ordinals`); that is checked under the lock, which sees a signal that
--- was sent before. Return only the writes that changed nothing (`nth` counts from 1), with the row that is there instead: the
+-- was sent before. A result that an operator has given by the name of a signal is that signal. Return only the writes that changed nothing (`nth` counts from 1), with the row that is there instead: the
 -- attempt was lost, the step is recorded already, or the other step exists.
 -- planner: lookups_planned_once
 create or replace function record_steps(
@@ -22,6 +22,14 @@ declare
     v_told integer := 0;
 begin
     perform lock_attempts(p_worker, p_executions);
+    if exists (select from unnest(p_unless_names) u where u is not null) then
+        insert into step (execution_id, name, ordinal, place, kind, status, attempt, result, at)
+        select d.id, d.unless, d.unless_ordinal, 0, 'signal', 'completed', 0, t.result, t.at
+        from unnest(p_executions, p_attempts, p_unless_names, p_unless_ordinals) as d (id, attempt, unless, unless_ordinal)
+        join step t on t.execution_id = d.id and 'signal/' || t.name = d.unless and t.ordinal = d.unless_ordinal
+        where owns_attempt(p_worker, d.id, d.attempt) and t.kind = 'given' and t.told is null
+        on conflict do nothing;
+    end if;
     insert into step as s (execution_id, name, ordinal, place, kind, status, tries, attempt, took, result, error, asked_after, told)
     select d.id, d.name, d.ordinal, d.place, d.kind, d.status, d.tries, d.attempt, d.took, d.result::json, d.error::json,
         d.asked_after, d.told

@@ -1,6 +1,7 @@
--- Suspend functions that have just become waiting. An awaited end, a signal or a cancel may have come while they ran, and
--- woke none of them. The function looks for those under the locks of the rows, and wakes the functions again. A transaction
--- that ends a child or sends a signal later finds them suspended.
+-- Suspend functions that have just become waiting. An awaited end, a signal, a cancel or the result of a step from an operator
+-- may have come while they ran, and woke none of them. The function looks for those under the locks of the rows, and wakes the
+-- functions again. A transaction that ends a child, sends a signal or gives a result later finds them suspended. A result that
+-- came before the present attempt began wakes no function: the attempt has read it.
 -- planner: lookups
 create or replace function suspend_functions(p_ids uuid[], p_awaits jsonb[]) returns message[]
 language plpgsql
@@ -17,6 +18,9 @@ begin
     return wake_functions(array(
         select s.execution_id from suspended s where s.execution_id = any (p_ids) and (
             exists (select from execution e where e.id = s.execution_id and e.ends_as is not null)
+            or exists (select from execution e join step t on t.execution_id = e.id and t.attempt = e.attempt
+                where e.id = s.execution_id and t.status = 'completed' and t.told is null
+                    and t.kind not in ('value', 'version', 'state'))
             or exists (select from execution c where c.id = any (s.children) and c.finished_at is not null)
             or exists (select from jsonb_array_elements(s.signals) g join step t on t.execution_id = s.execution_id
                 and t.name = g ->> 0 and t.ordinal = (g ->> 1)::integer))

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -16,6 +17,7 @@ from penstock.engine.durable.drive import END_AT_ONCE
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending, Unfinished
+from penstock.language.schemas.question_schema import with_checked_question
 from penstock.messaging.metrics import Metrics
 from penstock.run.run import executor_name
 from penstock.run.run_log import RunLog
@@ -56,11 +58,13 @@ class Runner:
         self._batches.call = self._call
         self._awaited: dict[UUID, asyncio.Future[BatchCall]] = {}
         """The calls of the batches of the items that wait, by item."""
+        self._own_task: asyncio.Task[Any] | None = None
         self.slots = state.slots
         self.running = state.running
 
     async def run(self) -> None:
         """Start the attempts that arrive in the inbox."""
+        self._own_task = asyncio.current_task()
         while True:
             await self._inbox.wait()
             self._begin_arrived()
@@ -75,14 +79,19 @@ class Runner:
         id, executor = owned.event.execution_id, executor_name(owned.version.action, owned.of_route)
         task = asyncio.create_task(self._run(owned))
         self.running[id] = Running(owned, task, is_durable=getattr(owned.version.action, "durable", False))
-        task.add_done_callback(lambda _: self._ended(owned, executor))
+        task.add_done_callback(lambda task: self._ended(owned, executor, task))
 
-    def _ended(self, owned: OwnedAttempt, executor: str) -> None:
+    def _ended(self, owned: OwnedAttempt, executor: str, task: asyncio.Task[None]) -> None:
         """Clean up after the asyncio task of an attempt. A task that is cancelled before its first step runs no code, so it is
-        reported here."""
+        reported here. So is a task that an error of this worker ended: the attempt has failed, and counts."""
+        error = None if task.cancelled() else task.exception()
         running = self.running.get(owned.event.execution_id)
         if running is not None and running.attempt is owned:
-            self._stopped(owned)
+            if error is None:
+                self._stopped(owned)
+            else:
+                log.error("worker.attempt_broke", execution_id=str(owned.event.execution_id), exc_info=error)
+                self._failed(owned, error)
         if owned.version.batch is None:
             self._room.take_back(executor)
         else:
@@ -126,7 +135,7 @@ class Runner:
                 outcome = await (self._execute(run, owned.of_route) if call is None else call.outcome_of(run))
                 if outcome.costs:
                     run.costs.update(outcome.costs)
-                outcome = await self._put_away(owned, running, outcome)
+                outcome = await self._put_away(owned, running, with_checked_question(outcome))
         except asyncio.CancelledError:
             self._stopped(owned)
             return
@@ -179,11 +188,25 @@ class Runner:
         except asyncio.CancelledError:
             self._stopped(owned)
         except Exception as error:
-            self._finished(owned, self._backend.concealed(owned, Outcome.failed(explained(error))))
+            self._failed(owned, error)
         return False
 
+    def _failed(self, owned: OwnedAttempt, error: BaseException) -> None:
+        """Report an attempt that failed with an error outside of its executor."""
+        reported = explained(error) if isinstance(error, Exception) else error
+        self._finished(owned, self._backend.concealed(owned, Outcome.failed(reported)))
+
+    @property
+    def _is_shut_down(self) -> bool:
+        """Return whether the worker's event loop is ending, which cancels all of its tasks."""
+        return self._own_task is not None and (self._own_task.done() or self._own_task.cancelling() > 0)
+
     def _stopped(self, owned: OwnedAttempt) -> None:
-        """Report an attempt that this worker stopped."""
+        """Report an attempt that this worker stopped. An attempt with a task that its own code cancelled has failed: were it
+        handed back, it would run again without being counted."""
+        if not (self.running[owned.event.execution_id].is_stopped or self._is_shut_down):
+            self._failed(owned, asyncio.CancelledError("the code of the action cancelled its own task"))
+            return
         running = self.running.pop(owned.event.execution_id)
         if running.claim_lost:
             self._backend.discard(owned, known_to_be_lost=running.known_to_be_lost)
@@ -283,14 +306,14 @@ class Runner:
             running = self.running.get(id)
             if running is not None and not running.cancelled:
                 running.cancelled = True
-                running.task.cancel()
+                running.stop()
 
     def end_clean_up(self, ids: Sequence[UUID]) -> None:
         """End the durable functions among `ids` that clean up here, because their end was requested once more."""
         for id in ids:
             running = self.running.get(id)
             if running is not None and running.is_durable and running.cancelled:
-                running.task.cancel(END_AT_ONCE)
+                running.stop(END_AT_ONCE)
 
     def lose(self, ids: Sequence[UUID], *, confirmed: bool) -> None:
         """End attempts with claims that are lost, or may be, without a report. `confirmed`: the database confirmed
@@ -300,7 +323,7 @@ class Runner:
             running = self.running.get(id)
             if running is not None and not running.claim_lost:
                 running.claim_lost, running.known_to_be_lost = True, confirmed
-                running.task.cancel()
+                running.stop()
                 log.warning("worker.claim_lost", execution_id=str(id), attempt=running.attempt.event.attempt)
 
     def give_up(self, why: str) -> None:
@@ -310,7 +333,7 @@ class Runner:
         for running in self.running.values():
             if running.given_up is None:
                 running.given_up = why
-                running.task.cancel()
+                running.stop()
 
     # -- the end of the worker -----------------------------------------------------------------------------------
 
@@ -330,7 +353,7 @@ class Runner:
         self._backend.give_up_claims()
         self._begin_arrived()
         for running in list(self.running.values()):
-            running.task.cancel()
+            running.stop()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._settings.grace + WRITTEN):
                 await self.slots.all_free()

@@ -13,10 +13,12 @@ import orjson
 from penstock.advance.child_targets import current_targets, known_targets, remembered
 from penstock.engine.durable.records import MAP, WAIT_FOR, Child, ChildStart
 from penstock.errors import InvalidInput, NotFound, PenstockError
-from penstock.language.rules.event_filter import bind_filter
+from penstock.language.rules.event_filter import bind_filter, check_filter
 from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schemas import Schema, check_value
+from penstock.language.schemas.question_schema import check_default, question_schema
 from penstock.language.terms.ids import new_id
+from penstock.language.terms.system_triggers import schemas as system_schemas
 from penstock.language.workflows.target import Target
 from penstock.store.admission import namespaces
 from penstock.store.admission.namespaces import Namespace
@@ -132,6 +134,7 @@ async def _made(
 ) -> tuple[dict[int, NewChild], dict[int, PenstockError]]:
     """Return the children to create, and the errors of the other orders, both by the identity of the order."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
+    payloads = await _payload_schemas(tx, orders)
     places = await namespaces.places(tx, {order.namespace for order in orders if order.target in targets})
     new_children: dict[int, NewChild] = {}
     refused: dict[int, PenstockError] = {}
@@ -140,7 +143,11 @@ async def _made(
             target = _target(order, targets)
             if order.execution_id in too_deep:
                 raise _too_deep(order, max_depth)
-            parameters = _parameters(order, target, schemas, tx.settings.payload_cap)
+            parameters = (
+                _wait(order, payloads, tx.settings.payload_cap)
+                if order.start.record.kind == WAIT_FOR
+                else _parameters(order, target, schemas, tx.settings.payload_cap)
+            )
         except PenstockError as error:
             refused[id(order)] = error
             continue
@@ -177,17 +184,36 @@ def _target(order: ChildOrder, targets: Mapping[str, Target]) -> Target:
     return target
 
 
+async def _payload_schemas(tx: Transaction, orders: Sequence[ChildOrder]) -> dict[str, Any]:
+    """Return the payload schemas of the existing triggers that these orders name."""
+    refs = {order.start.parameters["trigger"] for order in orders if order.start.record.kind == WAIT_FOR}
+    if not refs:
+        return {}
+    rows = [row for row in await catalog.current(tx, ["trigger"], sorted(refs)) if row.enabled]
+    bodies = await catalog.bodies(tx, [row.definition_id for row in rows])
+    return {**dict(system_schemas()), **{row.ref: bodies[row.definition_id].get("schema") for row in rows}}
+
+
+def _wait(order: ChildOrder, payloads: Mapping[str, Any], cap: int) -> str:
+    params = order.start.parameters
+    trigger = params["trigger"]
+    if trigger not in payloads:
+        raise NotFound(
+            f"there is no trigger {trigger!r} to wait for",
+            hint="Apply it (`penstock apply`), or correct the name that the function gives.",
+        )
+    check_filter(params["filter"], params["names"], payloads.get(trigger))
+    bound = bind_filter(params["filter"], params["names"])
+    waiting = {"trigger": trigger, "timeout": params["timeout"], **bound}
+    return check_value(waiting, cap, what="what it waits for").decode()
+
+
 def _parameters(order: ChildOrder, target: Target, schemas: Mapping[int, Schema], cap: int) -> str:
     params = order.start.parameters
-    if order.start.record.kind == WAIT_FOR:
-        bound = bind_filter(params["filter"], params["names"])
-        waiting = {"trigger": params["trigger"], "timeout": params["timeout"], **bound}
-        return check_value(waiting, cap, what="what it waits for").decode()
     if target.kind == "wait":
-        default = params["default"]
-        if default is not None:
-            Schema(params["schema"]).check(default, what="the default answer", cap=cap)
-        return check_value(params, cap, what="the inquiry").decode()
+        schema = question_schema(params["schema"])
+        check_default(params["default"], schema, cap=cap)
+        return check_value({**params, "schema": schema}, cap, what="the inquiry").decode()
     if not isinstance(params, Mapping):
         raise InvalidInput(f"parameters are a mapping, not {type(params).__name__}")
     return checked_parameters(schemas[target.definition], params, cap).decode()

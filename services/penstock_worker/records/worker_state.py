@@ -48,7 +48,7 @@ class Running:
     """A running attempt. `is_executing`: its task executor has it, so that it may have had effects. `cancelled`: its end was
     requested. `claim_lost`: its claim is lost, or may be. `known_to_be_lost`: the database confirmed that. `given_up`: the
     reason why this worker ends it, if not because it stops. `is_durable`: a durable function, which cleans up once its end was
-    requested. `costs`: the true costs that it has reported so far, by unit."""
+    requested. `is_stopped`: the worker has cancelled its task. `costs`: the true costs that it has reported so far, by unit."""
 
     attempt: OwnedAttempt
     task: asyncio.Task[None]
@@ -58,7 +58,13 @@ class Running:
     known_to_be_lost: bool = False
     given_up: str | None = None
     is_durable: bool = False
+    is_stopped: bool = False
     costs: Mapping[str, Decimal] = field(default_factory=dict)
+
+    def stop(self, message: str | None = None) -> None:
+        """Cancel the task of the attempt."""
+        self.is_stopped = True
+        self.task.cancel(message)
 
     @property
     def may_begin(self) -> bool:

@@ -67,6 +67,14 @@ def test_exception_in_the_list_fails_its_item_alone() -> None:
     ]
 
 
+def test_returned_error_of_any_class_fails_its_item() -> None:
+    done = outcomes(lambda items: [asyncio.CancelledError("of gather"), GeneratorExit()], [0, 0])
+    assert [one.error and one.error.type for one in done] == [
+        "asyncio.exceptions.CancelledError",
+        "GeneratorExit",
+    ]
+
+
 @pytest.mark.parametrize("returned", [[], [1, 2, 3], None, 7, "ab", {1: 2, 3: 4}])
 def test_wrong_number_of_results_fails_all_items(returned: Any) -> None:
     done = outcomes(lambda items: returned, [0, 0])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock import DurableContext, action, current
-from penstock.errors import InvalidInput
+from penstock.errors import ExecutionFailed, InvalidInput
 from penstock.testing import DurableRun, crash_everywhere
 from tests.penstock.testing import invoices, shop
 
@@ -82,3 +82,34 @@ def test_target_that_is_not_durable_is_refused(target: Any, kind: str) -> None:
 
     with pytest.raises(InvalidInput, match=kind):
         crash_everywhere(play)()
+
+
+@action(pack="refused")
+async def asks_for_number(ctx: DurableContext, schema: dict[str, Any]) -> Any:
+    return await ctx.ask("?", schema=schema, timeout="1d", default="a text")
+
+
+@action(pack="refused")
+async def waits_for_other(ctx: DurableContext) -> Any:
+    return await ctx.wait_for("refused.paid", when="event.payload.order == other")
+
+
+async def test_question_is_refused_as_on_a_worker() -> None:
+    with pytest.raises(ExecutionFailed, match="DefinitionError: the schema of the answer"):
+        await DurableRun()(asks_for_number, schema={"type": "nonsense"})
+    with pytest.raises(ExecutionFailed, match="InvalidInput: the default answer: expected integer"):
+        await DurableRun()(asks_for_number, schema={"type": "integer"})
+
+
+async def test_answer_that_its_schema_refuses_fails_the_test() -> None:
+    run = DurableRun()
+    run.answer(7, after="1h")
+    with pytest.raises(ExecutionFailed, match="expected string, got integer: no such answer is accepted"):
+        await run(asks_for_number, schema={"type": "string"})
+
+
+async def test_condition_with_undefined_name_is_refused_as_on_a_worker() -> None:
+    with pytest.raises(
+        ExecutionFailed, match=r"DefinitionError: the condition .*`other` is not defined here"
+    ):
+        await DurableRun()(waits_for_other)

@@ -60,6 +60,11 @@ async def outer(ctx: DurableContext) -> Any:
         return error.type
 
 
+@action(pack="simdur")
+async def waits_for_nothing(ctx: DurableContext) -> Any:
+    return await ctx.wait_for("simdur.piad")
+
+
 @pytest.fixture
 def simulation() -> Simulation:
     UNDONE.clear()
@@ -117,3 +122,9 @@ def test_cancelled_function_is_undone(simulation: Simulation) -> None:
 def test_signal_to_plain_action_is_refused(simulation: Simulation) -> None:
     with pytest.raises(Conflict, match="not a durable function"):
         simulation.run(price, n=1).signal("go")
+
+
+def test_wait_for_unknown_trigger_is_refused(simulation: Simulation) -> None:
+    run = simulation.run(waits_for_nothing)
+    assert run.status == "failed"
+    assert "knows no trigger 'simdur.piad'" in str(run.error)

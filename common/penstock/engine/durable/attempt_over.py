@@ -20,7 +20,7 @@ class Stopped:
     """The end of an attempt that cannot continue: its claim is lost, its code does not fit its records, or a write has
     failed."""
 
-    error: Exception
+    error: BaseException
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,15 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class GraceOver:
-    """The end of an attempt that began only to clean up, and has not done so within the grace. The run ends as it was
+    """The end of an attempt that has not cleaned up within the grace, after it was asked to end. The run ends as it was
     asked to."""
 
     ends_as: str
     grace: float
+
+    @property
+    def message(self) -> str:
+        return f"the run was asked to end as {self.ends_as}, and had not cleaned up after {self.grace:g} s"
 
 
 Verdict = Suspended | Stopped | Unfinished | GraceOver

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from penstock.engine.durable.child_runs import run_child
 from penstock.engine.durable.core import Core
 from penstock.engine.durable.first import First, first_of
 from penstock.engine.durable.journal import state_key
-from penstock.engine.durable.names import child_name, step_name, target_of
+from penstock.engine.durable.names import called_name, child_name, step_name, target_of, undo_name
 from penstock.engine.durable.records import Record
 from penstock.engine.durable.step_runs import run_step
 from penstock.engine.durable.step_tries import policy_of
@@ -53,7 +54,7 @@ class DurableContext(ContextMark):
         function runs at least once, but only one result is recorded and returned. `retry` is the maximum number of
         tries, or a RetryPolicy. Raises StepFailed when the step has failed for good."""
         policy = policy_of(retry)
-        record = self._core.ask(records.STEP, step_name(name))
+        record = self._core.ask(records.STEP, called_name(name))
         return run_step(self._core, record, partial(function, *args, **kwargs), policy)
 
     def now(self) -> datetime:
@@ -82,14 +83,21 @@ class DurableContext(ContextMark):
 
     def version(self, change: str) -> bool:
         """Return whether this run uses this change of the code: False if the run had passed this place before the
-        change."""
+        change. `penstock set-result` decides instead, if it comes before; `penstock skip` means False."""
         journal = self._core.journal
-        if not journal.peek(records.VERSION, step_name(change)) and journal.replaying:
+        override = journal.override(called_name(change))
+        if override is not None and override.told is None and journal.replaying:
+            return False
+        if override is None and not journal.peek(records.VERSION, change) and journal.replaying:
             return False
         record = self._core.ask(records.VERSION, change)
+        if override is not None and override.told is None:
+            # It is recorded that it was read: later attempts must not take another way.
+            override.told = journal.told
+            self._core.unwritten[override.key] = replace(override, status=records.TOLD)
         if not record.final:
             self._keep(record, "true")
-        return True
+        return bool(orjson.loads(record.result or "null"))
 
     def set(self, key: str, value: Any) -> None:
         """Show `value` (JSON) under this key of the run's state (`penstock show`). It is written together with the next
@@ -141,8 +149,9 @@ class DurableContext(ContextMark):
         default: Any = None,
         name: str = "ask",
     ) -> Coroutine[Any, Any, Any]:
-        """Return the answer of a human (`penstock answer`). After `timeout` the default is the answer; without a
-        default it raises StepTimedOut."""
+        """Return the answer of a human (`penstock answer`), which fits the JSON Schema. After `timeout` the default is the
+        answer; without a default it raises StepTimedOut. Raises DefinitionError for an invalid schema, and InvalidInput for
+        a default that it refuses."""
         question = {
             "prompt": prompt,
             "schema": None if schema is None else dict(schema),
@@ -157,7 +166,7 @@ class DurableContext(ContextMark):
     ) -> Coroutine[Any, Any, Any]:  # fmt: skip
         """Return the next event of this trigger that meets the condition `when`. That is an expression of `event` and
         of the keyword arguments: `wait_for("shop.paid", when="event.payload.order == order", order=order)`. Raises
-        StepTimedOut."""
+        StepTimedOut, NotFound for an unknown trigger, and DefinitionError for an undefined name."""
         waits = {
             "trigger": target_of(trigger),
             "filter": when,
@@ -205,5 +214,4 @@ class DurableContext(ContextMark):
         registered function is called first, whichever branch registered it."""
         self._core.refuse_inside_step("on_failure")
         self._core.waiting.check()
-        name = getattr(function, "__name__", None) or getattr(function, "name", None) or "undo"
-        self.undo.register(step_name(f"on failure {name}"), partial(function, *args, **kwargs))
+        self.undo.register(undo_name(function), partial(function, *args, **kwargs))

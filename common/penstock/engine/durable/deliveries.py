@@ -24,7 +24,8 @@ from penstock.errors import PenstockError, ReplayMismatch
 
 BATCH = 100
 """The number of results that are delivered before the worker's loop has its turn."""
-END_KEY = Key(END, 1)
+END_KEY = Key(f"{END}/run", 1)
+"""The key of the request that a run ends. No step has it: the name of a step has no slash."""
 
 
 class Deliveries(OpenCalls):
@@ -36,7 +37,7 @@ class Deliveries(OpenCalls):
         """What the run is to end as, until its function is told."""
         self.end_reason = ""
         """The message with which the function was ended. `asyncio.gather` drops the message of a cancellation."""
-        end = history.records.get(END_KEY)
+        end = next((record for record in history.records.values() if record.kind == END), None)
         self._end_at = None if end is None else end.told
         if end is not None and end.result is not None:
             self.ends_as = orjson.loads(end.result)

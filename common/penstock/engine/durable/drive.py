@@ -25,8 +25,11 @@ from penstock.engine.durable.deliveries import Deliveries
 from penstock.engine.durable.journal import Journal
 from penstock.errors import ClaimLost, DefinitionError, ReplayMismatch
 from penstock.language.moves import CANCELLED, TIMEOUT
+from penstock.language.schemas.question_schema import with_checked_question
+from penstock.run.context import CURRENT
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome, TaskError
+from penstock.run.raised_by_code import ends_from_outside, task_reference
 
 END_AT_ONCE = "the end of the run was requested once more"
 """The message of the cancellation of an attempt that may not clean up any more."""
@@ -55,11 +58,14 @@ class Attempt:
         self._retried = retried
         self._core: Core | None = None
         self._ends_as: str | None = None
+        self._is_not_undone = False
+        """An undo has failed, or the grace was over before the function had cleaned up."""
 
     async def run(self, arguments: Mapping[str, Any]) -> Outcome:
         """Run the attempt, and return its outcome. Raises ClaimLost, and CancelledError where the attempt was ended from
         outside. A function that was asked to end, and returned a result nevertheless, completes. An attempt that another
-        attempt follows ends as it would have without the request: the next attempt cleans up and undoes."""
+        attempt follows ends as it would have without the request: the next attempt cleans up and undoes. An attempt that
+        was asked to end, and has not undone everything, returns an outcome that says so."""
         inside = asyncio.create_task(self._inside(arguments))
         try:
             return await asyncio.shield(inside)
@@ -70,6 +76,8 @@ class Attempt:
                 outcome = inside.result()
                 # The request may come after the attempt has decided that another one follows.
                 if outcome.kind not in ("failed", "timed_out") or self._retried(outcome):
+                    return outcome
+                if self._is_not_undone:
                     return outcome
             raise
         finally:
@@ -113,10 +121,21 @@ class Attempt:
         else:
             core.waiting.end(Unfinished())
         await asyncio.wait({inside}, timeout=self._grace)
+        if self._core is not None and ends_as is not None and not inside.done():
+            self._end_clean_up(self._core, ends_as)
+            await asyncio.wait({inside}, timeout=1.0)
         if self._core is not None:
             self._core.waiting.end(Unfinished())
         inside.cancel()
         await asyncio.wait({inside})
+
+    def _end_clean_up(self, core: Core, ends_as: str) -> None:
+        """End an attempt that has not cleaned up within its grace, and say so in the log of its execution."""
+        over = GraceOver(ends_as, self._grace)
+        self._is_not_undone = True
+        core.waiting.end(over)
+        if (run := CURRENT.get()) is not None:
+            run.log("log", over.message)
 
     async def _inside(self, arguments: Mapping[str, Any]) -> Outcome:
         history = await self._backend.load()
@@ -145,8 +164,7 @@ class Attempt:
         if ends_as is None:
             yield
             return
-        over = GraceOver(ends_as, self._grace)
-        timer = asyncio.get_running_loop().call_later(self._grace, core.waiting.end, over)
+        timer = asyncio.get_running_loop().call_later(self._grace, self._end_clean_up, core, ends_as)
         try:
             yield
         finally:
@@ -184,6 +202,7 @@ class Attempt:
             # The end that may be requested meanwhile is told to the function, and not to the undo.
             await deliveries.run(root, undo.done)
             if failed := undo.result():
+                self._is_not_undone = True
                 outcome.error = outcome.error.followed_by(f"(and not undone: {'; '.join(failed)})")
         await deliveries.finish()
         return outcome
@@ -210,16 +229,19 @@ def _check_end(core: Core) -> None:
 
 async def _called(function: Coroutine[Any, Any, Any], limit: int, deliveries: Deliveries) -> Outcome:
     """Run a function as a task of its own loop, and return its outcome."""
+    task = task_reference()
     try:
-        return Outcome.returned(await function, limit)
+        return with_checked_question(Outcome.returned(await function, limit))
     except asyncio.CancelledError as error:
         if not error.args and deliveries.end_reason:
             error.args = (deliveries.end_reason,)
         return Outcome("failed", error=TaskError.of(error, retryable=False))
-    except (AttemptOver, GeneratorExit):
+    except AttemptOver:
         raise
     except BaseException as error:
-        return Outcome.raised(error, limit=limit)
+        if ends_from_outside(error, task()):
+            raise
+        return with_checked_question(Outcome.raised(error, limit=limit))
 
 
 async def _in_a_callback(function: Callable[[], None]) -> None:
@@ -251,8 +273,9 @@ def _said(verdict: Verdict | None, outcome: Outcome) -> Outcome:
         case Stopped(error):
             final = isinstance(error, ReplayMismatch | DefinitionError)
             return Outcome("failed", error=TaskError.of(error, retryable=False if final else None))
-        case GraceOver(ends_as, grace):
-            why = f"the run was asked to end as {ends_as}, and had not cleaned up after {grace:g} s"
-            return Outcome("failed", error=TaskError.of(asyncio.CancelledError(why), retryable=False))
+        case GraceOver():
+            return Outcome(
+                "failed", error=TaskError.of(asyncio.CancelledError(verdict.message), retryable=False)
+            )
         case Unfinished():
             raise asyncio.CancelledError

@@ -87,6 +87,12 @@ class Journal:
         at_place = self._at.get((branch.path, branch.asked + 1))
         return at_place is not None and at_place.kind == kind and at_place.key.name == branch.path + name
 
+    def override(self, name: str) -> Record | None:
+        """Return the result that a command has set for the next call of this name of the calling branch, or None."""
+        branch = branch_here()
+        record = self._history.records.get(Key(branch.path + name, branch.names[name] + 1))
+        return record if record is not None and record.kind == GIVEN else None
+
     def forget_unasked(self) -> None:
         """Set aside the records after a failure that the function has not reached by now. All recorded results were
         delivered, so it never will."""

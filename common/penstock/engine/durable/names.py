@@ -8,6 +8,8 @@ from typing import Any
 from penstock.errors import DefinitionError
 
 _STEP = re.compile(r"[^/\x00-\x1f]{1,200}")
+UNDO = "on failure "
+"""The beginning of the name of each undo."""
 _CHILD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 
 
@@ -19,6 +21,22 @@ def step_name(name: object) -> str:
             hint='Name it first: await ctx.step("charge", charge, order).',
         )
     return name
+
+
+def called_name(name: object) -> str:
+    """Return the name of a step that a function calls, checked. Raises DefinitionError."""
+    if (checked := step_name(name)).startswith(UNDO):
+        raise DefinitionError(
+            f"{checked!r} is the name of an undo, which ctx.on_failure registers",
+            hint=f"Give the step a name that does not begin with {UNDO!r}.",
+        )
+    return checked
+
+
+def undo_name(function: Any) -> str:
+    """Return the name of the step that undoes a run with this function. Raises DefinitionError."""
+    name = getattr(function, "__name__", None) or getattr(function, "name", None) or "undo"
+    return step_name(f"{UNDO}{name}")
 
 
 def child_name(name: object) -> str:

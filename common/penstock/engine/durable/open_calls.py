@@ -278,12 +278,16 @@ class OpenCalls(ABC):
         waiting = self._core.waiting
         try:
             await call.work(call)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if not call.cancelling:
+                if (
+                    call in self._open and waiting.verdict is None
+                ):  # the code of a step cancelled its own task
+                    waiting.end(Stopped(error))
                 return
-        except AttemptOver:
+        except (AttemptOver, GeneratorExit):
             return
-        except Exception as error:
+        except BaseException as error:
             waiting.end(Stopped(error))
             return
         finally:

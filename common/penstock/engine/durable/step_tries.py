@@ -16,6 +16,7 @@ from penstock.engine.durable.records import COMPLETED, FAILED, Record
 from penstock.language.policies.policies import RetryPolicy
 from penstock.run import results
 from penstock.run.outcomes import TaskError
+from penstock.run.raised_by_code import ends_from_outside, task_reference
 
 IN_STEP: ContextVar[str | None] = ContextVar("penstock_in_step", default=None)
 """The name of the step whose function runs."""
@@ -34,28 +35,44 @@ def policy_of(retry: RetryPolicy | Mapping[str, Any] | int | None) -> RetryPolic
 
 async def try_once(record: Record, call: Callable[[], Any], limit: int) -> TaskError | None:
     """Call the function of a step once, and put the outcome into its record. A plain function runs in a thread. Returns
-    the error if it raised one."""
+    the error if it raised one. Raises only what ends the calling task from outside."""
+    task = task_reference()
     token, began = IN_STEP.set(str(record.key)), time.monotonic()
+    failure: TaskError | None = None
     try:
-        record.result = results.encode(await _called(call), limit).decode()
-        record.status, record.error = COMPLETED, None
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # neither may end the worker
+        value, failure = await _called(call)
+        if failure is None:
+            record.result = results.encode(value, limit).decode()
+            record.status, record.error = COMPLETED, None
+    except BaseException as error:  # SystemExit too: it must not end the worker
+        if ends_from_outside(error, task()):
+            raise
         failure = TaskError.of(error)
-        record.status, record.error = FAILED, error_json(failure)
-        return failure
     finally:
         record.took += time.monotonic() - began
         IN_STEP.reset(token)
-    return None
+    if failure is not None:
+        record.status, record.error = FAILED, error_json(failure)
+    return failure
 
 
-async def _called(call: Callable[[], Any]) -> Any:
+async def _called(call: Callable[[], Any]) -> tuple[Any, TaskError | None]:
+    """Call the function, and return its result. Return the error of a plain function, and raise that of a coroutine."""
     function = getattr(call, "func", call)
     function = getattr(function, "function", None) or function  # an action is its function, here and now
     if inspect.iscoroutinefunction(function):
-        return await call()
-    value = await asyncio.to_thread(call)
-    return await value if inspect.isawaitable(value) else value
+        return await call(), None
+    value, failure = await asyncio.to_thread(_caught, call)
+    return (await value if inspect.isawaitable(value) else value), failure
+
+
+def _caught(call: Callable[[], Any]) -> tuple[Any, TaskError | None]:
+    """Call this in a thread, and return its result or its error. A future cannot hold every error: after StopIteration
+    or CancelledError of a thread its task would wait for ever."""
+    try:
+        return call(), None
+    except BaseException as error:
+        return None, TaskError.of(error)
 
 
 def error_json(error: TaskError) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.errors import DefinitionError
 from penstock.language.expressions import condition, equality
+from penstock.language.rules.event_rules import EVENT
+from penstock.language.rules.parameter_checks import names_of, unknown_names
 
 
 def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,6 +34,19 @@ def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
     if same is not None and key is not None:
         return {"filter": filter, "bound": bound, "path": list(same.path), "key": key}
     return {"filter": filter, "bound": bound}
+
+
+def check_filter(
+    filter: str | None, names: Mapping[str, Any], payload_schema: Mapping[str, Any] | None
+) -> None:
+    """Check that a filter uses only `names` and what an event with such a payload has. Raises DefinitionError: it would
+    match no event, and its task would wait for ever. Raises ExpressionError."""
+    if filter is None:
+        return
+    event = {**dict.fromkeys(EVENT), "payload": names_of(payload_schema)}
+    problem = next(unknown_names(condition(filter).names, {**dict.fromkeys(names), "event": event}), None)
+    if problem is not None:
+        raise DefinitionError(f"the condition `{filter}` of a wait: {problem.message}", hint=problem.hint)
 
 
 def matches(filter: str | None, bound: Mapping[str, Any], event: Mapping[str, Any]) -> bool:

@@ -52,13 +52,18 @@ def _schema(declared: Any) -> dict[str, Any]:
     if not all(isinstance(name, str) for name in declared):
         raise Wrong("has a name that is not text", "Put names such as 1 or true in quotes.")
     schema = dict(declared) if _is_json_schema(declared) else _long_form(declared)
+    check_words(schema)
+    return schema
+
+
+def check_words(schema: Mapping[str, Any]) -> None:
+    """Check that a schema uses only words of JSON Schema. Raises Wrong."""
     for place, part in every(schema):
         for word in part:
             if word not in _WORDS and not word.startswith("x-"):
                 at = f" at {dotted(place)}" if place else ""
                 hint = f"{did_you_mean(word, _WORDS)} A word of your own begins with x-."
                 raise Wrong(f"has a word that JSON Schema does not know{at}: {word!r}", hint)
-    return schema
 
 
 def _is_json_schema(declared: Mapping[str, Any]) -> bool:

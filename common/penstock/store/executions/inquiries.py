@@ -95,6 +95,18 @@ async def of_tasks(tx: Transaction, workflow: UUID) -> dict[UUID, str]:
     return {row["execution_id"]: row["task"] for row in await tx.fetch(OF_TASKS, workflow)}
 
 
+OF_STEP = FIND.replace(
+    "where execution_id = $1",
+    """where status = 'created' and execution_id = (select c.id from execution c
+    where c.parent = $1 and c.task = $2 and ($3::integer is null or c.item = $3) and c.finished_at is null limit 1)""",
+)
+
+
+async def of_step(tx: Transaction, run: UUID, name: str, ordinal: int | None) -> Inquiry | None:
+    """Return the open inquiry of a step of a durable function, or of a task of a workflow (`ordinal` is None)."""
+    return first_as(Inquiry, await tx.fetch(OF_STEP, run, name, ordinal))
+
+
 ANSWER = "select messages, moved from answer_inquiry($1, $2, $3)"
 
 

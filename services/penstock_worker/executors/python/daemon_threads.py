@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -24,20 +25,23 @@ class DaemonThreads:
         self._threads = 0
 
     def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        """Call `function`, which must not raise, in one of the threads. The future completes when the function
-        returns. Cancelling the future does not stop the thread."""
+        """Call `function` in one of the threads. The future completes when the function returns. Its error is the cause of
+        the future's RuntimeError, as a future cannot hold every error. Cancelling the future does not stop the thread."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
-        def settle(result: T) -> None:
+        def settle(complete: Callable[[], None]) -> None:
             self._busy -= 1
             if not future.done():
-                future.set_result(result)
+                complete()
 
         def work() -> None:
-            result = function()
+            try:
+                complete = partial(future.set_result, function())
+            except BaseException as error:
+                complete = partial(future.set_exception, _raised_by(error))
             with suppress(RuntimeError):  # the loop is closed, and no task waits any more
-                loop.call_soon_threadsafe(settle, result)
+                loop.call_soon_threadsafe(settle, complete)
 
         self._busy += 1
         if self._busy > self._threads:
@@ -55,3 +59,9 @@ class DaemonThreads:
     def _serve(self) -> None:
         while (work := self._calls.get()) is not None:
             work()
+
+
+def _raised_by(error: BaseException) -> RuntimeError:
+    raised = RuntimeError(f"a call in a thread raised {type(error).__name__}: {error}")
+    raised.__cause__ = error
+    return raised

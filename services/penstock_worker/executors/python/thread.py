@@ -45,6 +45,9 @@ class ThreadExecutor:
             finally:
                 self._give_up(run, started, done)
             raise
+        except BaseException:
+            self._tally.end(started, None)
+            raise
         self._tally.end(started, outcome)
         return outcome
 

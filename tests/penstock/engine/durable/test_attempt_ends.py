@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock import AskInquiry, Defer, DurableContext
+from penstock import AskInquiry, Defer, DurableContext, action
 from penstock.engine.durable import run_loop
 from penstock.engine.durable.records import (
     ASK,
@@ -16,6 +16,7 @@ from penstock.engine.durable.records import (
     COMPLETED,
     END,
     FAILED,
+    GIVEN,
     MAP,
     RUN,
     WAIT_FOR,
@@ -27,6 +28,7 @@ from penstock.errors import NotFound, ResultNotStorable
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome
 from penstock.testing.durable_memory import Memory
+from penstock.testing.durable_run import DurableRun
 from tests.penstock.engine.durable.attempts import LIMIT, Outside, attempt_of, memory_of_run, outcome_of
 
 CLEAN = Key("clean", 1)
@@ -81,13 +83,35 @@ async def test_run_that_is_asked_to_end_cleans_up() -> None:
     memory = await _end(_cleans_up, asked=True)
     assert memory.records[CLEAN].status == COMPLETED
     assert memory.records[Key("long", 1)].status == CANCELLED
-    assert [key.name for key, record in memory.records.items() if record.kind == END] == [END]
+    assert [key.name for key, record in memory.records.items() if record.kind == END] == ["end/run"]
 
 
 async def test_run_that_is_asked_to_end_waits_while_it_cleans_up() -> None:
     """A suspended run would give its slot back, and its worker stops."""
     memory = await _end(_cleans_up_later, asked=True)
     assert memory.records[CLEAN].status == COMPLETED
+
+
+@pytest.mark.parametrize("name", ["step", "version", "child", "given"])
+async def test_call_named_end_ends_no_run(name: str) -> None:
+    async def function(ctx: DurableContext) -> Any:
+        if name == "step":
+            await ctx.step("end", _note)
+        if name == "version":
+            assert ctx.version("end")
+        if name == "child":
+            await ctx.run("t.child", name="end")
+        await ctx.sleep(60)
+        return "done"
+
+    async def child() -> str:
+        return "cancelled"
+
+    run = DurableRun()
+    run.child("t.child", child)
+    if name == "given":
+        run._memory.records[Key("end", 1)] = Record(Key("end", 1), 0, GIVEN, COMPLETED, '"cancelled"')
+    assert await run(action(pack="t", ref="t.ends")(function)) == "done"
 
 
 async def test_run_is_told_of_its_end_once() -> None:
@@ -208,7 +232,7 @@ class Loading(Outside):
         return await super().load()
 
 
-@pytest.mark.parametrize(("asked", "recorded"), [(True, ["end", "clean"]), (False, [])])
+@pytest.mark.parametrize(("asked", "recorded"), [(True, ["end/run", "clean"]), (False, [])])
 async def test_attempt_that_ends_while_it_loads(asked: bool, recorded: list[str]) -> None:
     memory = memory_of_run()
     task = asyncio.create_task(attempt_of(Loading(memory, asked=asked), _cleans_up).run({}))
@@ -225,7 +249,13 @@ async def test_attempt_of_a_stopping_worker_records_nothing() -> None:
 
 
 async def test_clean_up_ends_with_its_grace() -> None:
-    memory = await _end(_never_cleans_up, asked=True, grace=0.1)
+    memory = memory_of_run()
+    task = asyncio.create_task(attempt_of(Outside(memory, asked=True), _never_cleans_up, grace=0.1).run({}))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    outcome = await asyncio.wait_for(task, 60)
+    assert outcome.error is not None
+    assert "asked to end as cancelled, and had not cleaned up after 0.1 s" in outcome.error.message
     assert CLEAN not in memory.records
 
 

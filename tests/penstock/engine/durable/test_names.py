@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock import Trigger, action
-from penstock.engine.durable.names import child_name, step_name, target_of
+from penstock.engine.durable.names import called_name, child_name, step_name, target_of
 from penstock.errors import DefinitionError
 
 STEP_NAMES: dict[Any, bool] = {
@@ -41,6 +41,16 @@ CHILD_NAMES: dict[Any, bool] = {
 @pytest.mark.parametrize("name", STEP_NAMES)
 def test_step_name_has_1_to_200_characters_without_slash(name: Any) -> None:
     _check(step_name, name, STEP_NAMES[name], "a step's name")
+
+
+@pytest.mark.parametrize("name", STEP_NAMES)
+def test_name_of_called_step_is_a_step_name(name: Any) -> None:
+    _check(called_name, name, STEP_NAMES[name], "a step's name")
+
+
+def test_step_cannot_have_name_of_undo() -> None:
+    with pytest.raises(DefinitionError, match=r"ctx\.on_failure registers"):
+        called_name("on failure refund")
 
 
 @pytest.mark.parametrize("name", CHILD_NAMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -49,6 +50,26 @@ async def _exits(n: int) -> None:
     raise SystemExit(n)
 
 
+def _stops(n: int) -> None:
+    raise StopIteration(n)
+
+
+def _cancels(n: int) -> None:
+    raise asyncio.CancelledError(n)
+
+
+async def _cancels_later(n: int) -> None:
+    raise asyncio.CancelledError(n)
+
+
+async def _closes(n: int) -> None:
+    raise GeneratorExit(n)
+
+
+async def _groups(n: int) -> None:
+    raise BaseExceptionGroup("both", [KeyboardInterrupt(), GeneratorExit()])
+
+
 FUNCTIONS: dict[str, tuple[Any, Any]] = {
     "coroutine function": (_coroutine, 8),
     "plain function in a thread": (_plain, 9),
@@ -76,7 +97,18 @@ async def test_coroutine_needs_no_thread(name: str, monkeypatch: pytest.MonkeyPa
     assert await try_once(_record(), partial(FUNCTIONS[name][0], 7), LIMIT) is None
 
 
-@pytest.mark.parametrize(("function", "kind"), [(_raises, "LookupError"), (_exits, "SystemExit")])
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (_raises, "LookupError"),
+        (_exits, "SystemExit"),
+        (_stops, "StopIteration"),
+        (_cancels, "asyncio.exceptions.CancelledError"),
+        (_cancels_later, "asyncio.exceptions.CancelledError"),
+        (_closes, "GeneratorExit"),
+        (_groups, "BaseExceptionGroup"),
+    ],
+)
 async def test_error_of_try_is_recorded(function: Any, kind: str) -> None:
     record = _record()
     error = await try_once(record, partial(function, 7), LIMIT)
@@ -88,6 +120,29 @@ async def test_error_of_try_is_recorded(function: Any, kind: str) -> None:
     assert function.__name__ in stored["traceback"]
     assert "final" not in stored
     assert IN_STEP.get() is None
+
+
+async def test_cancelled_try_records_nothing() -> None:
+    record = _record()
+    task = asyncio.create_task(try_once(record, partial(asyncio.sleep, 60), LIMIT))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert record.status == STARTED
+
+
+def test_closed_coroutine_of_try_records_nothing() -> None:
+    """Python closes the coroutines of an event loop that is gone."""
+    record, loop = _record(), asyncio.new_event_loop()
+    closed = try_once(record, partial(asyncio.sleep, 60), LIMIT)
+    context = copy_context()
+    task = loop.create_task(closed, context=context)
+    loop.run_until_complete(asyncio.sleep(0))
+    context.run(closed.close)
+    assert record.status == STARTED
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.close()
 
 
 async def test_result_above_the_limit_is_an_error() -> None:

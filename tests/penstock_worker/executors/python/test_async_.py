@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -33,6 +34,24 @@ async def test_an_unrequested_cancellation_is_a_failure() -> None:
     assert outcome.kind == "failed"
     assert outcome.error is not None
     assert "CancelledError" in outcome.error.type
+
+
+def test_closed_attempt_has_no_outcome() -> None:
+    """Python closes the coroutines of an event loop that is gone."""
+
+    async def action() -> None:
+        await asyncio.sleep(60)
+
+    failed = executor.metrics().failed
+    loop = asyncio.new_event_loop()
+    closed = executor.execute(run_of(action)[0])
+    context = copy_context()
+    task = loop.create_task(closed, context=context)
+    loop.run_until_complete(asyncio.sleep(0))
+    context.run(closed.close)
+    assert (executor.metrics().active, executor.metrics().failed) == (0, failed)
+    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    loop.close()
 
 
 async def test_work_that_ends_although_it_was_cancelled_has_won_the_race() -> None:
