@@ -23,6 +23,10 @@ Kind = Literal[
 ]
 
 
+TYPE_CAP = 500
+"""The maximum length of the type of an error, in characters."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskError:
     """The error that failed an attempt, in a form that can be stored.
@@ -47,6 +51,7 @@ class TaskError:
     cause: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "type", text(self.type, TYPE_CAP))
         object.__setattr__(self, "message", text(self.message, MESSAGE_CAP))
         object.__setattr__(self, "traceback", text(self.traceback, TRACEBACK_CAP))
         if not self.kinds:
