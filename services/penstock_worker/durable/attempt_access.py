@@ -69,7 +69,9 @@ class AttemptAccess:
         return history
 
     async def begin(self, record: Record) -> None:
-        """Do nothing: a step that a crash interrupted is simply called again."""
+        """Check the name of a step before its function is called. A step that a crash interrupted is simply called
+        again."""
+        self._conceal(record)
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         for record in records:
@@ -90,6 +92,7 @@ class AttemptAccess:
         event, started = self._event, {}
         tenant = event.namespace.partition("::")[0]
         for child_start in children:
+            self._conceal(child_start.record)
             start = self._without_secrets(child_start)
             order = ChildOrder(event.execution_id, event.attempt, tenant, event.action, start)
             child = await self._recorder.start(order)
