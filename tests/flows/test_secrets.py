@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock import DurableContext, Rule, Schedule, Trigger, action, later
+from penstock import AskInquiry, DurableContext, Rule, Schedule, Trigger, action, later
 from penstock.errors import ExecutionFailed, InvalidInput
 from penstock.language.workflows import from_yaml
 from penstock.operate import secrets
@@ -86,6 +86,8 @@ tasks:
   passed: {action: safe.use, input: {password: "{{ parameters.password }}", note: "{{ parameters.note }}"}, needs: [own]}
 output: {password: "{{ parameters.password }}", own: "{{ tasks.own.result.said }}"}
 """)
+
+
 class Refused(Exception):
     """An error whose class is named after what it was given, as some clients of APIs make them."""
 
@@ -118,7 +120,32 @@ async def waits_outside(password: str) -> Any:
     return later(f"job {password}")
 
 
-ALL = (raises_its_secret, raises_in_a_step, names, waits_outside, use, break_, in_steps, through_children, waits_with, called, rule, flow)
+@action(pack="safe")
+async def asks_with_default(ctx: DurableContext, password: str) -> Any:
+    return await ctx.ask("which?", timeout=0.1, default=f"{password}!")
+
+
+@action(pack="safe")
+async def inquires_with_default(password: str) -> Any:
+    return AskInquiry("which?", timeout=0.1, default=[password])
+
+
+ALL = (
+    asks_with_default,
+    inquires_with_default,
+    raises_its_secret,
+    raises_in_a_step,
+    names,
+    waits_outside,
+    use,
+    break_,
+    in_steps,
+    through_children,
+    waits_with,
+    called,
+    rule,
+    flow,
+)
 
 
 @pytest.fixture
@@ -242,6 +269,14 @@ async def test_name_with_a_secret_is_refused_before_it_is_stored(house: Installa
     with pytest.raises(ExecutionFailed, match=f"the name of a {what} holds a secret"):
         await house.client.result(id, timeout=20)
     assert not is_in(await told(house) + str(await house.rows("select name from step")))
+
+
+@pytest.mark.parametrize("ref", ["safe.asks_with_default", "safe.inquires_with_default"])
+async def test_default_answer_with_a_secret_is_refused(house: Installation, ref: str) -> None:
+    id = await house.client.start(ref, {}, secrets={"password": "password"})
+    with pytest.raises(ExecutionFailed, match="the default answer of a question"):
+        await house.client.result(id, timeout=20)
+    assert not is_in(await told(house))
 
 
 async def test_id_of_later_with_a_secret_is_refused(house: Installation) -> None:

@@ -23,7 +23,6 @@ from penstock.language.rules.secret_references import put_back
 from penstock.language.terms.redaction import cleaned, concealed
 from penstock.run.task_executors import Outcome
 
-
 SHORTEST_IN_NAMES = 8
 """The length of the shortest secret, in characters, that a name may not hold. Shorter ones may be there by chance."""
 
@@ -32,6 +31,8 @@ def concealed_outcome(outcome: Outcome, secrets: Sequence[str], of_store: Sequen
     if of_store:
         if outcome.outside is not None and _names(outcome.outside.get("id"), of_store):
             return Outcome.refused(_shown("the id of `later`"), retryable=False)
+        if outcome.inquiry is not None and _is_default(outcome.inquiry, of_store):
+            return Outcome.refused(_shown("the default answer of a question"), retryable=False)
         outcome = _without(outcome, of_store)
     error = outcome.error
     if error is None or not secrets:
@@ -74,10 +75,15 @@ def _names(name: str | None, of_store: Sequence[str]) -> bool:
     return name is not None and any(len(form) >= SHORTEST_IN_NAMES and form in name for form in of_store)
 
 
+def _is_default(inquiry: Mapping[str, Any], of_store: Sequence[str]) -> bool:
+    """Return whether a secret is in the default answer of a question. Masked, it would be another answer."""
+    return bool(cleaned(inquiry.get("default"), of_store) != inquiry.get("default"))
+
+
 def _shown(what: str) -> DefinitionError:
     return DefinitionError(
         f"{what} holds a secret of the store, and would be shown to all who may see the run",
-        hint="Name it by something that is no secret, such as the number of the order.",
+        hint="Take something that is no secret, such as the number of the order.",
     )
 
 

@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from penstock.attempts.traced_attempt import TracedAttempt
 from penstock.engine.durable.records import (
+    ASK,
     COMPLETED,
     GIVEN,
     WAIT_FOR,
@@ -112,6 +113,13 @@ class AttemptAccess:
                     hint="Compare another value, such as an id, or the hash of the secret.",
                 )
             return start
+        if start.record.kind == ASK:
+            default = to_jsonable_python(start.parameters["default"])
+            if self._passed_on(default) != default:
+                raise InvalidInput(
+                    "a secret of the store would be the default answer of a question, which is stored and shown",
+                    hint="Take another default, such as None, and let the function use the secret instead of it.",
+                )
         return replace(start, parameters=self._passed_on(start.parameters))
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
