@@ -158,13 +158,13 @@ class Outcome:
         try:
             steering = steering_of(error)
             if isinstance(steering, Defer):
-                results.encode(steering.carry, limit)
+                results.encode(steering.carry, limit, "the state of Defer")
                 return cls("deferred", until=steering.until, delay=steering.delay, carry=steering.carry)
             if isinstance(steering, AskInquiry):
-                results.encode(steering.request, limit)
+                results.encode(steering.request, limit, "the question")
                 return cls("inquiry", inquiry=steering.request)
             if isinstance(steering, Later):
-                results.encode(steering.outside, limit)
+                results.encode(steering.outside, limit, "the id of `later`")
                 return cls("later", outside=steering.outside)
         except ResultNotStorable as unstorable:
             return cls.failed(unstorable)

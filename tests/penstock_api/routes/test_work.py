@@ -426,7 +426,8 @@ async def test_attempt_that_cannot_be_sent_fails_and_takes_no_other_with_it(api:
         )
         other = await api.house.client.start(ref)
         await api.house.until(
-            "select 1 from execution where id = any($1) and status = 'scheduled' having count(*) = 2", [id, other]
+            "select 1 from execution where id = any($1) and status = 'scheduled' having count(*) = 2",
+            [id, other],
         )
         [attempt] = await worker.take(slots=2)
         assert attempt["execution"] == str(other)
