@@ -29,7 +29,7 @@ the loop's usual length."""
 @dataclass(frozen=True, slots=True)
 class Loop:
     """A loop. `name` is that of its module, and appears in logs and metrics. `turn` does one bounded batch, and returns
-    what a Turn returns; the usual pause is about `every` seconds. A loop whose turns share something has `turns` instead:
+    what a Turn returns; the usual pause is about `every` seconds. A loop with turns that share something has `turns` instead:
     a context with its Turn. Without `opens` its session reads encrypted values as they are stored."""
 
     name: str
@@ -38,7 +38,7 @@ class Loop:
     opens: bool = True
     turns: Callable[[Parts, Session], AbstractAsyncContextManager[Turn]] | None = None
 
-    def begun(self, parts: Parts, session: Session) -> AbstractAsyncContextManager[Turn]:
+    def context(self, parts: Parts, session: Session) -> AbstractAsyncContextManager[Turn]:
         """Return the context of the loop's turns."""
         if self.turns is not None:
             return self.turns(parts, session)
@@ -50,7 +50,7 @@ async def run_loop(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio
     """Take turns until stopped. When `woken` is set, the next turn is at once. A turn that fails is logged and
     retried, with a backoff of up to a minute."""
     session = parts.database.session(timeout=LONGEST, opens=loop.opens)
-    async with loop.begun(parts, session) as turn:
+    async with loop.context(parts, session) as turn:
         await _take_turns(loop, turn, parts, stop, woken)
 
 

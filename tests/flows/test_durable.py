@@ -505,7 +505,7 @@ async def signalled(ctx: DurableContext) -> list[Any]:
     return [stamp, *results, await ctx.step("two", note, "two"), await ctx.signal("word")]
 
 
-async def test_rerun_from_signal_keeps_what_came_before_it(house: Installation) -> None:
+async def test_rerun_from_signal_keeps_earlier_steps(house: Installation) -> None:
     await house.start(signalled)
     id = await house.client.start("dur.signalled")
     for word in ("a", "b"):  # the function receives them long after they were sent

@@ -89,7 +89,7 @@ output: {password: "{{ parameters.password }}", own: "{{ tasks.own.result.said }
 
 
 class Refused(Exception):
-    """An error whose class is named after what it was given, as some clients of APIs make them."""
+    """An error with a class that is named after a parameter."""
 
 
 @action(pack="safe")
@@ -107,8 +107,8 @@ def raises_in_step(password: str) -> None:
 
 
 @action(pack="safe")
-async def names(ctx: DurableContext, password: str, what: str) -> None:
-    if what == "step":
+async def names(ctx: DurableContext, password: str, kind: str) -> None:
+    if kind == "step":
         await ctx.step(password, log_in, password)
     else:
         ctx.set(password, 1)
@@ -263,10 +263,10 @@ async def test_type_and_cause_of_an_error_show_none(house: Installation, ref: st
     assert not is_in(await told(house))
 
 
-@pytest.mark.parametrize("what", ["step", "state"])
-async def test_name_with_a_secret_is_refused_before_it_is_stored(house: Installation, what: str) -> None:
-    id = await house.client.start("safe.names", {"what": what}, secrets={"password": "password"})
-    with pytest.raises(ExecutionFailed, match=f"the name of a {what} holds a secret"):
+@pytest.mark.parametrize("kind", ["step", "state"])
+async def test_name_with_a_secret_is_refused_before_it_is_stored(house: Installation, kind: str) -> None:
+    id = await house.client.start("safe.names", {"kind": kind}, secrets={"password": "password"})
+    with pytest.raises(ExecutionFailed, match=f"the name of a {kind} holds a secret"):
         await house.client.result(id, timeout=20)
     assert not is_in(await told(house) + str(await house.rows("select name from step")))
 

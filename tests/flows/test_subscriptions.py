@@ -212,7 +212,7 @@ async def test_a_call_whose_maker_died_is_made_by_another(house: Installation, w
     await arrived(house, web)
 
 
-async def test_silent_subscriber_does_not_delay_calls_of_others(
+async def test_silent_subscriber_delays_no_other_call(
     house: Installation, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(subscriber_calls, "TIMEOUT", 3600.0)
@@ -241,7 +241,7 @@ async def test_silent_subscriber_does_not_delay_calls_of_others(
     assert [request.path for request in web.requests].count("/silent") == 3
 
 
-async def test_call_with_unexpected_error_does_not_stop_calls_of_others(
+async def test_call_with_unexpected_error_stops_no_other_call(
     house: Installation, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make = subscriber_calls.call

@@ -30,9 +30,9 @@ SHORTEST_IN_NAMES = 8
 def concealed_outcome(outcome: Outcome, secrets: Sequence[str], of_store: Sequence[str] = ()) -> Outcome:
     if of_store:
         if outcome.outside is not None and _names(outcome.outside.get("id"), of_store):
-            return Outcome.refused(_shown("the id of `later`"), retryable=False)
+            return Outcome.refused(_refusal("the id of `later`"), retryable=False)
         if outcome.inquiry is not None and _is_default(outcome.inquiry, of_store):
-            return Outcome.refused(_shown("the default answer of a question"), retryable=False)
+            return Outcome.refused(_refusal("the default answer of a question"), retryable=False)
         outcome = _without(outcome, of_store)
     error = outcome.error
     if error is None or not secrets:
@@ -49,9 +49,9 @@ def concealed_outcome(outcome: Outcome, secrets: Sequence[str], of_store: Sequen
 
 def conceal_step(step: Record, secrets: Sequence[str], of_store: Sequence[str]) -> None:
     """Mask the secrets in a step before it is recorded. The function then gets the masked value, in the first attempt
-    too. Raises DefinitionError for a step whose name holds a secret of the store."""
+    too. Raises DefinitionError if its name holds a secret of the store."""
     if _names(step.key.name, of_store):
-        raise _shown(f"the name of a {step.kind}")
+        raise _refusal(f"the name of a {step.kind}")
     if step.result is not None and of_store:
         step.result = orjson.dumps(cleaned(orjson.loads(step.result), of_store)).decode()
     if step.error is not None and secrets:
@@ -80,9 +80,9 @@ def _is_default(inquiry: Mapping[str, Any], of_store: Sequence[str]) -> bool:
     return bool(cleaned(inquiry.get("default"), of_store) != inquiry.get("default"))
 
 
-def _shown(what: str) -> DefinitionError:
+def _refusal(label: str) -> DefinitionError:
     return DefinitionError(
-        f"{what} holds a secret of the store, and would be shown to all who may see the run",
+        f"{label} holds a secret of the store, and would be shown with the run",
         hint="Take something that is no secret, such as the number of the order.",
     )
 

@@ -21,7 +21,7 @@ ExecutionId = Annotated[Id, Field(description="The execution.")]
 
 
 def _checked_carry(carry: dict[str, Any]) -> dict[str, Any]:
-    """Check the fields of a carry that Penstock itself reads. All others belong to the worker."""
+    """Check the fields of a carry that Penstock itself reads. Other fields belong to the worker."""
     answers, sleeps, until = carry.get("answers", []), carry.get("sleeps", 0), carry.get("until", "")
     if not isinstance(answers, list):
         raise ValueError("has `answers` that are not a list: leave them out, or send those of the attempt")

@@ -228,17 +228,17 @@ def _check(hello: models.Hello) -> None:
 async def _deliverable(
     worker: RemoteWorker, backend: Here, owned: Sequence[OwnedAttempt]
 ) -> list[models.TakenAttempt]:
-    """Return the attempts as the worker gets them. One that cannot be written down ends as failed, and the others go on."""
-    taken: list[models.TakenAttempt] = []
+    """Return the attempts as the worker gets them. An attempt that cannot be written down ends as failed, alone."""
+    answers: list[models.TakenAttempt] = []
     failed: list[tuple[OwnedAttempt, Exception]] = []
     for attempt in owned:
         try:
-            taken.append(_taken(attempt))
+            answers.append(_taken(attempt))
         except Exception as error:
             logger.exception("gateway.attempt_not_sent", execution=str(attempt.event.execution_id))
             failed.append((attempt, _unsendable(error)))
     await backend.gateway.held.fail(worker, failed)
-    return taken
+    return answers
 
 
 def _unsendable(error: Exception) -> InvalidInput:

@@ -93,8 +93,8 @@ class Calls:
         return deliveries
 
     async def _call(self, delivery: Delivery, sealed: Sealed | None) -> Called:
-        """Return the outcome of a call, even if it fails with an error that no subscriber should cause: then the calls of the
-        others go on."""
+        """Return the outcome of a call, even if it fails with an error that no subscriber should cause: other calls
+        go on then."""
         try:
             if sealed is None:
                 return failed(delivery, "it has no secret: set it with `penstock subscriptions set`")

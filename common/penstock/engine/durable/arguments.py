@@ -18,8 +18,8 @@ def span(value: Span, label: str) -> float:
     try:
         return seconds(value)
     except WrongDuration as wrong:
-        shown = "" if ":" in str(wrong) else f", not {value!r:.80}"
-        raise DefinitionError(f"{label} {wrong}{shown}", hint=HINT) from None
+        addition = "" if ":" in str(wrong) else f", not {value!r:.80}"
+        raise DefinitionError(f"{label} {wrong}{addition}", hint=HINT) from None
 
 
 def step_policy(name: object, retry: RetryPolicy | Mapping[str, Any] | int | None) -> RetryPolicy:
