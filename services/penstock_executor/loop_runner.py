@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -19,22 +21,42 @@ LONGEST = 60.0
 """The timeout in seconds of a statement of a loop. A longer one probably waits for a lock: it is retried later."""
 
 
+Turn = Callable[[], Awaitable[bool | float]]
+"""One bounded batch of a loop. It returns True if there is more, the seconds until there is more, or False for a pause of
+the loop's usual length."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop. `name` is that of its module, and appears in logs and metrics. `turn` does one bounded batch. It
-    returns True if there is more, the seconds until there is more, or False for a pause of about `every` seconds. Without
-    `opens` its session reads encrypted values as they are stored."""
+    """A loop. `name` is that of its module, and appears in logs and metrics. `turn` does one bounded batch, and returns
+    what a Turn returns; the usual pause is about `every` seconds. A loop with turns that share something has `turns` instead:
+    a context with its Turn. Without `opens` its session reads encrypted values as they are stored."""
 
     name: str
     every: Callable[[Settings], float]
-    turn: Callable[[Parts, Session], Awaitable[bool | float]]
+    turn: Callable[[Parts, Session], Awaitable[bool | float]] | None = None
     opens: bool = True
+    turns: Callable[[Parts, Session], AbstractAsyncContextManager[Turn]] | None = None
+
+    def context(self, parts: Parts, session: Session) -> AbstractAsyncContextManager[Turn]:
+        """Return the context of the loop's turns."""
+        if self.turns is not None:
+            return self.turns(parts, session)
+        assert self.turn is not None, "a loop has a turn, or turns"
+        return nullcontext(partial(self.turn, parts, session))
 
 
 async def run_loop(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio.Event | None = None) -> None:
     """Take turns until stopped. When `woken` is set, the next turn is at once. A turn that fails is logged and
     retried, with a backoff of up to a minute."""
     session = parts.database.session(timeout=LONGEST, opens=loop.opens)
+    async with loop.context(parts, session) as turn:
+        await _take_turns(loop, turn, parts, stop, woken)
+
+
+async def _take_turns(
+    loop: Loop, turn: Turn, parts: Parts, stop: asyncio.Event, woken: asyncio.Event | None
+) -> None:
     seconds = parts.metrics.loop_seconds.labels(loop.name)
     failed = parts.metrics.loop_failures.labels(loop.name)
     failures = 0
@@ -49,7 +71,7 @@ async def run_loop(loop: Loop, parts: Parts, stop: asyncio.Event, woken: asyncio
             woken.clear()
         try:
             with seconds.time():
-                outcome = await loop.turn(parts, session)
+                outcome = await turn()
             failures = 0
             pause = outcome if outcome is not False else interval * random.uniform(0.8, 1.2)
             wait = 0 if pause is True else pause

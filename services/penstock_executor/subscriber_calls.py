@@ -16,6 +16,8 @@ from penstock.store.access.subscriptions import Called, Delivery
 
 TIMEOUT = 10.0
 """Seconds that a subscriber has to connect, and then to answer."""
+KEPT = 2.0
+"""Seconds for which a connection is kept for the next call. A later call checks the address again."""
 GONE = 410
 DELAYS = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0, *((14400.0,) * 17))
 """Seconds until the next try of a call, by the number of tries: three days in all."""
@@ -32,7 +34,10 @@ def connections(settings: Settings, limit: int) -> httpcore.AsyncConnectionPool:
     """Return a pool that connects to public addresses, and to those that the operator allows. It ignores proxies of
     the environment."""
     return httpcore.AsyncConnectionPool(
-        ssl_context=trusted(), max_connections=limit, network_backend=GuardedNetwork(addresses(settings))
+        ssl_context=trusted(),
+        max_connections=limit,
+        keepalive_expiry=KEPT,
+        network_backend=GuardedNetwork(addresses(settings)),
     )
 
 

@@ -395,6 +395,6 @@ def failed_with(text: str) -> tuple[Any, ...]:
     if matched is None:
         return ("broken", text)
     kind, message = matched.groups()
-    if kind == "ReplayMismatch":
+    if kind == "ReplayMismatch" or "wait for each other" in message:
         return ("broken", text)
     return ("failed", kind, [] if kind.endswith("Group") else sorted(set(MARK.findall(message))))

@@ -499,6 +499,33 @@ async def test_a_rerun_keeps_the_records_before_a_step(house: Installation, arch
         await house.client.rerun(id, from_task="four", by="ada")
 
 
+@action(pack="dur")
+async def signalled(ctx: DurableContext) -> list[Any]:
+    stamp = ctx.random()
+    results = [await ctx.step("one", note, "one"), await ctx.signal("word")]
+    return [stamp, *results, await ctx.step("two", note, "two"), await ctx.signal("word")]
+
+
+async def test_rerun_from_signal_keeps_earlier_steps(house: Installation) -> None:
+    await house.start(signalled)
+    id = await house.client.start("dur.signalled")
+    for word in ("a", "b"):  # the function receives them long after they were sent
+        await house.client.signal(id, "word", word)
+    first = await house.client.result(id, timeout=20)
+    assert first[1:] == ["ONE", "a", "TWO", "b"]
+    new = await house.client.rerun(id, from_task="word", by="ada")
+    for word in ("c", "d"):
+        await house.client.signal(new, "word", word)
+    assert await house.client.result(new, timeout=20) == [first[0], "ONE", "c", "TWO", "d"]
+    assert CALLS == {"one": 1, "two": 2}
+    last = await house.client.rerun(id, from_task="word:2", by="ada")
+    await house.client.signal(last, "word", "e")
+    assert await house.client.result(last, timeout=20) == [first[0], "ONE", "a", "TWO", "e"]
+    assert CALLS == {"one": 1, "two": 2}
+    await house.quiet()
+    await house.sound()
+
+
 async def test_a_function_that_does_not_stay_is_woken_for_everything(house: Installation) -> None:
     await house.start(parent, double, suspend_after=0.0)
     results = await asyncio.gather(*(run(house, "dur.parent") for _ in range(4)))

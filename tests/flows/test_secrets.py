@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock import DurableContext, Rule, Schedule, Trigger, action
+from penstock import AskInquiry, DurableContext, Rule, Schedule, Trigger, action, later
 from penstock.errors import ExecutionFailed, InvalidInput
 from penstock.language.workflows import from_yaml
 from penstock.operate import secrets
@@ -86,7 +86,66 @@ tasks:
   passed: {action: safe.use, input: {password: "{{ parameters.password }}", note: "{{ parameters.note }}"}, needs: [own]}
 output: {password: "{{ parameters.password }}", own: "{{ tasks.own.result.said }}"}
 """)
-ALL = (use, break_, in_steps, through_children, waits_with, called, rule, flow)
+
+
+class Refused(Exception):
+    """An error with a class that is named after a parameter."""
+
+
+@action(pack="safe")
+async def raises_its_secret(password: str) -> None:
+    raise type(f"Refused {password}", (Refused,), {})("so it is")
+
+
+@action(pack="safe")
+async def raises_in_a_step(ctx: DurableContext, password: str) -> None:
+    await ctx.step("log in", raises_in_step, password)
+
+
+def raises_in_step(password: str) -> None:
+    raise type(f"Refused {password}", (Refused,), {})("so it is")
+
+
+@action(pack="safe")
+async def names(ctx: DurableContext, password: str, kind: str) -> None:
+    if kind == "step":
+        await ctx.step(password, log_in, password)
+    else:
+        ctx.set(password, 1)
+        await ctx.sleep(0)
+
+
+@action(pack="safe")
+async def waits_outside(password: str) -> Any:
+    return later(f"job {password}")
+
+
+@action(pack="safe")
+async def asks_with_default(ctx: DurableContext, password: str) -> Any:
+    return await ctx.ask("which?", timeout=0.1, default=f"{password}!")
+
+
+@action(pack="safe")
+async def inquires_with_default(password: str) -> Any:
+    return AskInquiry("which?", timeout=0.1, default=[password])
+
+
+ALL = (
+    asks_with_default,
+    inquires_with_default,
+    raises_its_secret,
+    raises_in_a_step,
+    names,
+    waits_outside,
+    use,
+    break_,
+    in_steps,
+    through_children,
+    waits_with,
+    called,
+    rule,
+    flow,
+)
 
 
 @pytest.fixture
@@ -194,6 +253,37 @@ async def test_the_steps_of_a_durable_function_show_none(house: Installation) ->
     )
     assert len(rows) == 3
     assert not is_in(str([row["said"] for row in rows]))
+
+
+@pytest.mark.parametrize("ref", ["safe.raises_its_secret", "safe.raises_in_a_step"])
+async def test_type_and_cause_of_an_error_show_none(house: Installation, ref: str) -> None:
+    id = await house.client.start(ref, {}, secrets={"password": "password"})
+    with pytest.raises(ExecutionFailed, match=r"Refused \*\*\*"):
+        await house.client.result(id, timeout=20)
+    assert not is_in(await told(house))
+
+
+@pytest.mark.parametrize("kind", ["step", "state"])
+async def test_name_with_a_secret_is_refused_before_it_is_stored(house: Installation, kind: str) -> None:
+    id = await house.client.start("safe.names", {"kind": kind}, secrets={"password": "password"})
+    with pytest.raises(ExecutionFailed, match=f"the name of a {kind} holds a secret"):
+        await house.client.result(id, timeout=20)
+    assert not is_in(await told(house) + str(await house.rows("select name from step")))
+
+
+@pytest.mark.parametrize("ref", ["safe.asks_with_default", "safe.inquires_with_default"])
+async def test_default_answer_with_a_secret_is_refused(house: Installation, ref: str) -> None:
+    id = await house.client.start(ref, {}, secrets={"password": "password"})
+    with pytest.raises(ExecutionFailed, match="the default answer of a question"):
+        await house.client.result(id, timeout=20)
+    assert not is_in(await told(house))
+
+
+async def test_id_of_later_with_a_secret_is_refused(house: Installation) -> None:
+    id = await house.client.start("safe.waits_outside", {}, secrets={"password": "password"})
+    with pytest.raises(ExecutionFailed, match="the id of `later` holds a secret"):
+        await house.client.result(id, timeout=20)
+    assert not is_in(await told(house))
 
 
 async def test_a_secret_of_a_durable_function_stays_a_reference(house: Installation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -21,7 +22,7 @@ from penstock_executor.loops import call_subscribers
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY
-from tests.penstock_worker.executors.web import Answer, Web, serving
+from tests.penstock_worker.executors.web import Answer, Request, Web, serving
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of twenty-four b").decode()
 WAITS = "select 1 from delivery where tries > 0"
@@ -209,6 +210,56 @@ async def test_a_call_whose_maker_died_is_made_by_another(house: Installation, w
         "(gen_random_uuid(), 'theirs', '{}', 1, now() - interval '1 second')"
     )
     await arrived(house, web)
+
+
+async def test_silent_subscriber_delays_no_other_call(
+    house: Installation, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriber_calls, "TIMEOUT", 3600.0)
+    released = asyncio.Event()
+
+    async def silent(_: Request) -> Answer:
+        await released.wait()
+        return Answer(200)
+
+    web.routes["/silent"] = silent
+    web.answer("/well", Answer(200))
+    await put(house, web.url("/silent"), "silent")
+    await put(house, web.url("/well"), "well")
+    try:
+        for count in (1, 2, 3):
+            await house.client.start("shop.count", {"words": "a"})
+            await house.until(
+                "select 1 where not exists (select from subscribed_move) and not exists (select from delivery "
+                "where subscription = 'well') and not exists (select from execution where finished_at is null)"
+            )
+            assert [request.path for request in web.requests].count("/well") == count
+            assert [request.path for request in web.requests].count("/silent") == 1, "its first call is open"
+    finally:
+        released.set()
+    await house.until("select 1 where not exists (select from delivery)")
+    assert [request.path for request in web.requests].count("/silent") == 3
+
+
+async def test_call_with_unexpected_error_stops_no_other_call(
+    house: Installation, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = subscriber_calls.call
+
+    async def call(pool: Any, delivery: Any, secret: str) -> Any:
+        if delivery.subscription == "odd":
+            raise LookupError("an error that no library documents")
+        return await make(pool, delivery, secret)
+
+    monkeypatch.setattr(call_subscribers, "call", call)
+    web.answer("/well", Answer(200))
+    await put(house, web.url("/odd"), "odd")
+    await put(house, web.url("/well"), "well")
+    await house.client.start("shop.count", {"words": "a"})
+    await arrived(house, web)
+    [odd, well] = await store.listed(house.session)
+    assert (odd.dropped, odd.error) == (1, "LookupError: an error that no library documents")
+    assert (well.dropped, well.error) == (0, None)
 
 
 async def test_one_that_does_not_answer_keeps_no_other_waiting_and_is_bounded(

@@ -88,7 +88,7 @@ class References:
             if encoded is None:
                 for value in (outcome.carry, outcome.inquiry):
                     # inquiries and carries are always stored in the database
-                    results.encode(value, self._cap)
+                    results.encode(value, self._cap, "what the attempt carries over")
                 return outcome
             tenant = owned.event.namespace.partition("::")[0]
             stored = await self._store.put(owned.event.execution_id, encoded, tenant)

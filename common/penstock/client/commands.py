@@ -13,6 +13,7 @@ from penstock import tracing
 from penstock.client import durable_commands
 from penstock.client.changed_parameters import ChangedParameters
 from penstock.client.command_kinds import check_command
+from penstock.client.recorded_steps import recorded_step
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import check_value
@@ -101,7 +102,8 @@ async def rerun(
             params=None if parameters is None else parameters.stored,
         )
     if is_there and (from_failed or from_task is not None):
-        await durable_commands.keep(tx, new, old, from_task)
+        step = None if from_task is None else await recorded_step(tx, old, from_task)
+        await durable_commands.keep(tx, new, old, step)
     if not is_there:
         raise NotFound(
             f"execution {old} is gone", hint="Ended executions are deleted when their retention is over."
@@ -138,7 +140,7 @@ async def _see_what_is_kept(
     body = (await catalog.bodies(tx, [row.definition_id]))[row.definition_id]
     if "durable" in body:
         if from_task is not None:
-            await durable_commands.check_kept(tx, row.id, from_task)
+            await durable_commands.check_kept(tx, row.id, await recorded_step(tx, row.id, from_task))
         if parameters is not None:
             await parameters.check_kept_steps(tx)
         return True

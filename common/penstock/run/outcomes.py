@@ -23,6 +23,10 @@ Kind = Literal[
 ]
 
 
+TYPE_CAP = 500
+"""The maximum length of the type of an error, in characters."""
+
+
 @dataclass(frozen=True, slots=True)
 class TaskError:
     """The error that failed an attempt, in a form that can be stored.
@@ -47,6 +51,7 @@ class TaskError:
     cause: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "type", text(self.type, TYPE_CAP))
         object.__setattr__(self, "message", text(self.message, MESSAGE_CAP))
         object.__setattr__(self, "traceback", text(self.traceback, TRACEBACK_CAP))
         if not self.kinds:
@@ -153,13 +158,13 @@ class Outcome:
         try:
             steering = steering_of(error)
             if isinstance(steering, Defer):
-                results.encode(steering.carry, limit)
+                results.encode(steering.carry, limit, "the state of Defer")
                 return cls("deferred", until=steering.until, delay=steering.delay, carry=steering.carry)
             if isinstance(steering, AskInquiry):
-                results.encode(steering.request, limit)
+                results.encode(steering.request, limit, "the question")
                 return cls("inquiry", inquiry=steering.request)
             if isinstance(steering, Later):
-                results.encode(steering.outside, limit)
+                results.encode(steering.outside, limit, "the id of `later`")
                 return cls("later", outside=steering.outside)
         except ResultNotStorable as unstorable:
             return cls.failed(unstorable)

@@ -17,6 +17,7 @@ from penstock.run import json_integers
 RESULT_LIMIT = 1024 * 1024
 """The default maximum size of a result, in bytes of JSON."""
 
+RESULT = "the result"
 NULL = b"null"
 _EXTREME_NUMBER = re.compile(rb"[eE]-\d{3}|\d{400}")
 """The pattern of numbers that PostgreSQL's numeric may not hold (1e-20000). JSON with a match is rewritten with
@@ -24,8 +25,9 @@ doubles."""
 _HINT = "Return JSON: dicts with string keys, lists, strings, finite numbers, booleans, None."
 
 
-def encode(value: object, limit: int = RESULT_LIMIT) -> bytes:
-    """Return `value` as JSON. Dataclasses, pydantic models, datetimes, UUIDs and enums are converted.
+def encode(value: object, limit: int = RESULT_LIMIT, label: str = RESULT) -> bytes:
+    """Return `value` as JSON. Dataclasses, pydantic models, datetimes, UUIDs and enums are converted. An error calls the
+    value `label`.
 
     Raises ResultNotStorable if it is not JSON, is larger than `limit` bytes, or holds NUL, NaN or Infinity.
     """
@@ -34,11 +36,11 @@ def encode(value: object, limit: int = RESULT_LIMIT) -> bytes:
     try:
         encoded = orjson.dumps(value, default=_model)
     except (TypeError, ValueError, RecursionError) as error:  # orjson's own error is a TypeError
-        raise ResultNotStorable(f"the result is not JSON: {error}", hint=_HINT) from None
+        raise ResultNotStorable(f"{label} is not JSON: {error}", hint=_HINT) from None
     # orjson writes NaN and Infinity as null. Only a result with a null can have lost a number that way.
     if NULL in encoded and any(isinstance(x, float) and not math.isfinite(x) for x in _leaves(value)):
-        raise ResultNotStorable("the result holds NaN or Infinity, which JSON has no word for", hint=_HINT)
-    return _within(encoded, limit)
+        raise ResultNotStorable(f"{label} holds NaN or Infinity, which JSON has no word for", hint=_HINT)
+    return _within(encoded, limit, label)
 
 
 def check(encoded: bytes, limit: int = RESULT_LIMIT) -> bytes:
@@ -60,17 +62,19 @@ def refuse_large_integers(encoded: bytes, label: str) -> None:
         raise ResultNotStorable(f"{label} is not JSON: {json_integers.TOO_LARGE}", hint=json_integers.HINT)
 
 
-def _within(encoded: bytes, limit: int) -> bytes:
+def _within(encoded: bytes, limit: int, label: str = RESULT) -> bytes:
     if len(encoded) > limit:
         raise ResultNotStorable(
-            f"the result has {len(encoded):,} bytes; at most {limit:,} are stored",
-            hint="Set PENSTOCK_RESULT_STORE, and it is kept there; or raise PENSTOCK_PAYLOAD_CAP.",
+            f"{label} has {len(encoded):,} bytes; at most {limit:,} are stored",
+            hint="Set PENSTOCK_RESULT_STORE, and it is kept there; or raise PENSTOCK_PAYLOAD_CAP."
+            if label is RESULT
+            else "Pass on a reference, such as an id or the address of a file; or raise PENSTOCK_PAYLOAD_CAP.",
         )
     # An escaped backslash before u0000 is harmless text, so a match is checked again in the decoded value.
     nul = b"\\u0000" in encoded and orjson.loads(encoded)
     if nul and any(isinstance(x, str) and "\0" in x for x in _leaves(nul)):
         raise ResultNotStorable(
-            "the result holds a NUL character, which PostgreSQL refuses", hint="Remove it, or use base64."
+            f"{label} holds a NUL character, which PostgreSQL refuses", hint="Remove it, or use base64."
         )
     return encoded
 

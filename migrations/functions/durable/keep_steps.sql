@@ -1,6 +1,7 @@
 -- Copy the recorded steps of a durable function to its re-run `p_new`: completed steps, and sleeps that have begun. If the
 -- re-run starts at the step `p_name` (null for none), copy only the steps before it. In its own branch these are the steps
--- that were requested before it, and in other branches those that were recorded before it.
+-- that were requested before it, and in other branches those that were recorded before it. A signal has no place: the steps
+-- before it are those that the function was told, or has asked for, before it received the signal.
 -- planner: lookups
 create or replace function keep_steps(p_new uuid, p_old uuid, p_name text, p_ordinal integer) returns void
 language plpgsql
@@ -16,6 +17,9 @@ begin
         and (p_name is null or case
             when s.place > 0 and f.place > 0 and regexp_replace(s.name, '[^/]*$', '') = regexp_replace(f.name, '[^/]*$', '')
                 then s.place < f.place
+            when f.kind = 'signal' and (s.kind <> 'signal' or s.told > 0)
+                -- Nothing was recorded after a signal that has no number.
+                then f.told is null or coalesce(s.told, s.asked_after) < f.told
             else s.at < f.at end)
     on conflict do nothing;
 end $$;

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from penstock_api.models.model import Answer, Id, Instant
 
@@ -18,6 +18,21 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=r"
 Ref = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,300}$")]
 AttemptNumber = Annotated[int, Field(ge=1, le=2_147_483_647, description="The number of the attempt.")]
 ExecutionId = Annotated[Id, Field(description="The execution.")]
+
+
+def _checked_carry(carry: dict[str, Any]) -> dict[str, Any]:
+    """Check the fields of a carry that Penstock itself reads. Other fields belong to the worker."""
+    answers, sleeps, until = carry.get("answers", []), carry.get("sleeps", 0), carry.get("until", "")
+    if not isinstance(answers, list):
+        raise ValueError("has `answers` that are not a list: leave them out, or send those of the attempt")
+    if not isinstance(sleeps, int) or isinstance(sleeps, bool) or not 0 <= sleeps <= 2**31:
+        raise ValueError("has `sleeps` that are not a number of sleeps, from 0 on")
+    if not isinstance(until, str):
+        raise ValueError("has an `until` that is not the text of an instant")
+    return carry
+
+
+Carry = Annotated[dict[str, Any], AfterValidator(_checked_carry)]
 
 
 class Sent(BaseModel):
@@ -115,7 +130,7 @@ class End(Sent):
     )
     until: Instant | None = Field(default=None, description="Of a deferred attempt, instead of `delay`.")
     state: Any = Field(default=None, description="Of a deferred attempt: what the next one is given.")
-    carry: dict[str, Any] | None = Field(
+    carry: Carry | None = Field(
         default=None, description="Of a deferred attempt: the `carry` of the next one, with `state`."
     )
     started: bool = Field(default=True, description="False: a handed back attempt had no effect at all.")

@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
+import structlog
 from fastapi import Depends, Header, Request, Response
 
 from penstock.attempts.owned_attempt import OwnedAttempt
@@ -29,6 +30,7 @@ from penstock_api.work.held_attempts import Key
 from penstock_api.work.remote_worker import RemoteWorker
 from penstock_api.work.sessions import NewWorker, patience
 
+logger = structlog.get_logger()
 T = TypeVar("T")
 
 router = Router("work")
@@ -113,7 +115,7 @@ async def take(body: models.Taking, worker: Calling, backend: Here, request: Req
     finally:
         settled = await storing if storing is not None else set()
     return models.Taken(
-        attempts=[_taken(attempt) for attempt in owned or ()],
+        attempts=await _deliverable(worker, backend, owned or ()),
         drain=worker.cordoned,
         lost_attempts=[execution for execution, _ in ends if execution not in settled],
     )
@@ -221,6 +223,29 @@ def _check(hello: models.Hello) -> None:
         raise InvalidInput(error.message, hint=error.hint) from None
     except ValueError as error:
         raise InvalidInput(str(error), hint='Write labels as {"gpu": "a100"}.') from None
+
+
+async def _deliverable(
+    worker: RemoteWorker, backend: Here, owned: Sequence[OwnedAttempt]
+) -> list[models.TakenAttempt]:
+    """Return the attempts as the worker gets them. An attempt that cannot be written down ends as failed, alone."""
+    answers: list[models.TakenAttempt] = []
+    failed: list[tuple[OwnedAttempt, Exception]] = []
+    for attempt in owned:
+        try:
+            answers.append(_taken(attempt))
+        except Exception as error:
+            logger.exception("gateway.attempt_not_sent", execution=str(attempt.event.execution_id))
+            failed.append((attempt, _unsendable(error)))
+    await backend.gateway.held.fail(worker, failed)
+    return answers
+
+
+def _unsendable(error: Exception) -> InvalidInput:
+    return InvalidInput(
+        f"what this execution carries over cannot be sent to a worker of a gateway: {type(error).__name__}: {error}",
+        hint="Start the execution again. The attempt before this one deferred it with a `carry` of a wrong form.",
+    )
 
 
 def _taken(owned: OwnedAttempt) -> models.TakenAttempt:

@@ -86,17 +86,26 @@ class HeldAttempts:
         """Resolve the references in the parameters of these attempts. Return those that may begin. The others end as
         failed."""
         ready: list[OwnedAttempt] = []
-        failed: dict[Key, End] = {}
+        failed: list[tuple[OwnedAttempt, Exception]] = []
         for entry in owned:
             try:
                 await self._follow(worker, entry)
                 ready.append(entry)
             except Exception as error:
-                outcome = self.references.concealed(entry, Outcome.failed(explained(error)))
-                failed[entry.event.execution_id, entry.event.attempt] = outcome
-        if failed:
-            await self.finish(worker, failed)
+                failed.append((entry, error))
+        await self.fail(worker, failed)
         return ready
+
+    async def fail(self, worker: RemoteWorker, failed: Sequence[tuple[OwnedAttempt, Exception]]) -> None:
+        """End attempts that cannot be given to their worker, each with its error."""
+        ends: dict[Key, End] = {
+            (entry.event.execution_id, entry.event.attempt): self.references.concealed(
+                entry, Outcome.failed(explained(error))
+            )
+            for entry, error in failed
+        }
+        if ends:
+            await self.finish(worker, ends)
 
     async def hand_back(
         self, worker: RemoteWorker, owned: Sequence[OwnedAttempt], *, of: Take | None = None

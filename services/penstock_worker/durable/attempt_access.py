@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from penstock.attempts.traced_attempt import TracedAttempt
 from penstock.engine.durable.records import (
+    ASK,
     COMPLETED,
     GIVEN,
     WAIT_FOR,
@@ -69,7 +70,9 @@ class AttemptAccess:
         return history
 
     async def begin(self, record: Record) -> None:
-        """Do nothing: a step that a crash interrupted is simply called again."""
+        """Check the name of a step before its function is called. A step that a crash interrupted is simply called
+        again."""
+        self._conceal(record)
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
         for record in records:
@@ -90,6 +93,7 @@ class AttemptAccess:
         event, started = self._event, {}
         tenant = event.namespace.partition("::")[0]
         for child_start in children:
+            self._conceal(child_start.record)
             start = self._without_secrets(child_start)
             order = ChildOrder(event.execution_id, event.attempt, tenant, event.action, start)
             child = await self._recorder.start(order)
@@ -109,6 +113,13 @@ class AttemptAccess:
                     hint="Compare another value, such as an id, or the hash of the secret.",
                 )
             return start
+        if start.record.kind == ASK:
+            default = to_jsonable_python(start.parameters["default"])
+            if self._passed_on(default) != default:
+                raise InvalidInput(
+                    "a secret of the store would be the default answer of a question, which is stored and shown",
+                    hint="Take another default, such as None, and let the function use the secret instead of it.",
+                )
         return replace(start, parameters=self._passed_on(start.parameters))
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:

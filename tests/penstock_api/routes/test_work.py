@@ -395,6 +395,57 @@ async def test_carry_of_deferral_returns_whole_from_another_attempt(api: Api) ->
         await worker.finish(second)
 
 
+@pytest.mark.parametrize(
+    "carry",
+    [{"answers": 5}, {"answers": None}, {"answers": "yes"}, {"sleeps": "1"}, {"sleeps": -1}, {"until": 5}],
+    ids=str,
+)
+async def test_carry_of_a_wrong_form_is_refused(api: Api, carry: dict[str, Any]) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        await api.house.client.start(ref)
+        attempt = await worker.one()
+        end = {**key(attempt), "outcome": "deferred", "delay": 0, "carry": carry}
+        for name, message in (
+            ("finish", {"ends": [end]}),
+            ("take", {"request": str(uuid4()), "slots": 1, "wait": 0.0, "ends": [end]}),
+        ):
+            answer = await worker.post(name, message)
+            assert answer.status_code == 422
+            assert "ends[0].carry" in answer.json()["detail"]
+        assert (await worker.finish(attempt)).json() == {"lost": []}
+
+
+async def test_attempt_that_cannot_be_sent_fails_and_takes_no_other_with_it(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref)
+        await worker.finish(await worker.one(), outcome="deferred", delay=3, carry={"answers": [1]})
+        await api.house.rows(
+            "update attempt set error = jsonb_set(error, '{carry, answers}', '5') where execution_id = $1", id
+        )
+        other = await api.house.client.start(ref)
+        await api.house.until(
+            "select 1 from execution where id = any($1) and status = 'scheduled' having count(*) = 2",
+            [id, other],
+        )
+        [attempt] = await worker.take(slots=2)
+        assert attempt["execution"] == str(other)
+        assert (await worker.finish(attempt)).json() == {"lost": []}
+        [row] = await api.house.until("select reason from execution where id = $1 and status = 'failed'", id)
+        assert "carries over cannot be sent" in row["reason"]
+
+
+async def test_type_of_an_error_with_a_nul_keeps_no_other_end(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref)
+        error = {"type": "T\0", "message": "m", "retryable": False}
+        assert (await worker.finish(await worker.one(), outcome="failed", error=error)).json() == {"lost": []}
+        [row] = await api.house.rows("select reason from execution where id = $1", id)
+        assert row["reason"] == "T\ufffd: m"
+
+
 async def test_group_of_errors_is_retried_only_if_each_would_be(api: Api) -> None:
     ref = await remote(api, retry={"max_attempts": 2, "initial_delay": 50, "retry_on": ["ConnectionError"]})
     async with working(api, ref) as worker:

@@ -13,6 +13,7 @@ from uuid import UUID
 import orjson
 
 from penstock.engine.durable import records
+from penstock.engine.durable.arguments import map_items, span, step_policy
 from penstock.engine.durable.child_runs import run_child
 from penstock.engine.durable.core import Core
 from penstock.engine.durable.first import First, first_of
@@ -20,14 +21,12 @@ from penstock.engine.durable.journal import state_key
 from penstock.engine.durable.names import called_name, child_name, step_name, target_of, undo_name
 from penstock.engine.durable.records import Record
 from penstock.engine.durable.step_runs import run_step
-from penstock.engine.durable.step_tries import policy_of
 from penstock.engine.durable.time_limit import TimeLimit
 from penstock.engine.durable.undo import Undo
 from penstock.engine.durable.waits import await_signal, sleep_for
 from penstock.errors import DefinitionError
 from penstock.language.definitions.durable_functions import ContextMark
 from penstock.language.policies.policies import RetryPolicy
-from penstock.language.terms.durations import seconds
 from penstock.language.terms.ids import new_id
 from penstock.run import results
 from penstock.run.durations import Span
@@ -53,7 +52,7 @@ class DurableContext(ContextMark):
         """Call `function(*args, **kwargs)` and record its result as JSON. A plain function runs in a thread. The
         function runs at least once, but only one result is recorded and returned. `retry` is the maximum number of
         tries, or a RetryPolicy. Raises StepFailed when the step has failed for good."""
-        policy = policy_of(retry)
+        policy = step_policy(name, retry)
         record = self._core.ask(records.STEP, called_name(name))
         return run_step(self._core, record, partial(function, *args, **kwargs), policy)
 
@@ -103,15 +102,14 @@ class DurableContext(ContextMark):
         """Show `value` (JSON) under this key of the run's state (`penstock show`). It is written together with the next
         record."""
         self._core.waiting.check()
-        encoded = results.encode(value, self._core.limit).decode()
+        encoded = results.encode(value, self._core.limit, f"the state {key!r:.80}").decode()
         if not self._core.journal.replaying:
             self._keep(Record(state_key(step_name(key)), 0, records.STATE, records.STARTED), encoded)
 
     def sleep(self, duration: Span) -> Coroutine[Any, Any, None]:
         """Sleep for this duration. A long sleep holds no worker and no slot."""
-        return sleep_for(
-            self._core, self._core.ask(records.SLEEP, "sleep"), timedelta(seconds=seconds(duration))
-        )
+        duration_s = span(duration, "the duration of ctx.sleep")
+        return sleep_for(self._core, self._core.ask(records.SLEEP, "sleep"), timedelta(seconds=duration_s))
 
     def run(
         self, action: Any, parameters: Mapping[str, Any] | None = None, /, *, name: str | None = None, **extra: Any
@@ -128,7 +126,7 @@ class DurableContext(ContextMark):
         """Run an action for each of these parameters, at most `concurrency` at a time, and await the list of their
         results. It is one child, which fans out. Raises StepFailed if one of the items fails."""
         ref = target_of(action)
-        entries = [dict(item) for item in items]
+        entries = map_items(items, ref)
         if concurrency is not None and (
             isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1
         ):
@@ -156,7 +154,7 @@ class DurableContext(ContextMark):
             "prompt": prompt,
             "schema": None if schema is None else dict(schema),
             "assignee": assignee,
-            "timeout": None if timeout is None else seconds(timeout),
+            "timeout": None if timeout is None else span(timeout, f"the timeout of {name!r:.80}"),
             "default": default,
         }
         return self._child(records.ASK, name, "inquiry", question)
@@ -171,25 +169,27 @@ class DurableContext(ContextMark):
             "trigger": target_of(trigger),
             "filter": when,
             "names": names,
-            "timeout": None if timeout is None else seconds(timeout),
+            "timeout": None if timeout is None else span(timeout, f"the timeout of {name!r:.80}"),
         }
         return self._child(records.WAIT_FOR, name, "wait_for_event", waits)
 
     def _child(
         self, kind: str, name: str, target: str, parameters: Mapping[str, Any]
     ) -> Coroutine[Any, Any, Any]:
-        results.encode(parameters, self._core.limit)  # raises ResultNotStorable here, where the call stands
+        results.encode(
+            parameters, self._core.limit, f"what {kind} {name!r:.80} is given"
+        )  # raises ResultNotStorable here, where the call stands
         return run_child(self._core, self._core.ask(kind, child_name(name)), target, parameters)
 
     def signal(self, name: str, *, timeout: Span | None = None) -> Coroutine[Any, Any, Any]:
         """Wait for a signal of this name to this run (`penstock signal`). The nth signal of a name goes to the nth call
         that receives a signal. Raises StepTimedOut if no signal was sent before the deadline. `timeout=0` takes a
         signal only if it was sent before."""
-        core, span = self._core, timedelta(seconds=seconds(timeout or 0))
+        core, wait = self._core, timedelta(seconds=span(timeout or 0, f"the timeout of signal {name!r:.80}"))
         core.refuse_inside_step(f"signal {step_name(name)}")
         core.waiting.check()
         deadline = None if timeout is None else core.ask(records.SLEEP, f"timeout of {name}")
-        return await_signal(core, name, core.deliveries.signals.number(), deadline, span)
+        return await_signal(core, name, core.deliveries.signals.number(), deadline, wait)
 
     def first(self, **arms: Awaitable[Any]) -> Coroutine[Any, Any, First]:
         """Wait for the first of these arms: `name, value = await ctx.first(paid=ctx.signal("paid"),
@@ -207,7 +207,7 @@ class DurableContext(ContextMark):
     def timeout(self, duration: Span) -> TimeLimit:
         """Limit the time of a block, on the database's clock: `async with ctx.timeout("5m"): ...`. The time counts from
         the first attempt that entered the block. When it is over, the block is cancelled and raises StepTimedOut."""
-        return TimeLimit(self._core, timedelta(seconds=seconds(duration)))
+        return TimeLimit(self._core, timedelta(seconds=span(duration, "the duration of ctx.timeout")))
 
     def on_failure(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
         """Register a function that is called as a step if this run fails, times out or is cancelled. The last

@@ -20,7 +20,7 @@ from penstock.engine.durable.calls import Call
 from penstock.engine.durable.journal import CHANGED
 from penstock.engine.durable.open_calls import OpenCalls, Writer
 from penstock.engine.durable.records import CANCELLED, COMPLETED, END, TOLD, History, Key, Record
-from penstock.errors import PenstockError, ReplayMismatch
+from penstock.errors import DefinitionError, PenstockError, ReplayMismatch
 
 BATCH = 100
 """The number of results that are delivered before the worker's loop has its turn."""
@@ -200,7 +200,7 @@ class Deliveries(OpenCalls):
             call.decision.set_result(self.reserve(call))
 
     def _check_waits(self) -> None:
-        """Check that an open call can still end. Raises ReplayMismatch, or stops the attempt, if none can."""
+        """Check that an open call can still end. Raises DefinitionError or ReplayMismatch if none can."""
         if any(call.task is not None or call.number is not None for call in self._open):
             return
         for call in self._open:
@@ -210,7 +210,7 @@ class Deliveries(OpenCalls):
                     hint=CHANGED,
                 )
         if self._root is not None and not self._until():
-            raise ReplayMismatch(
+            raise DefinitionError(
                 "the tasks of the function wait for each other, and for nothing that could let them go on",
                 hint="Look for a queue, a lock or an event that no task serves any more.",
             )

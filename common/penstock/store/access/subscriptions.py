@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -143,15 +143,15 @@ class Delivery:
     now: datetime
 
 
-LEASE = "select id, subscription, url, body, tries, now from lease_deliveries($1, $2, $3)"
+LEASE = "select id, subscription, url, body, tries, now from lease_calls($1, $2, $3, $4)"
 
 
-async def lease_deliveries(
-    session: Session, per_subscription: int, limit: int, seconds: float
+async def lease_calls(
+    session: Session, busy: Collection[str], per_subscription: int, limit: int, seconds: float
 ) -> list[Delivery]:
-    """Lease at most `limit` due calls, at most `per_subscription` of a subscription. A call that is not settled
-    within `seconds` can be leased again by another executor."""
-    return rows_as(Delivery, await session.fetch(LEASE, per_subscription, limit, seconds))
+    """Lease at most `limit` due calls, at most `per_subscription` of a subscription, and none of the subscriptions
+    `busy`. A call that is not settled within `seconds` can be leased again by another executor."""
+    return rows_as(Delivery, await session.fetch(LEASE, list(busy), per_subscription, limit, seconds))
 
 
 @dataclass(frozen=True, slots=True)

@@ -265,7 +265,7 @@ def _question(key: DataKey, question: Mapping[str, Any]) -> dict[str, Any]:
 
 def _resumed(key: DataKey, carry: Any) -> Any:
     """Return the sealed values that are carried over an answer. The database adds the answer to their list."""
-    if not isinstance(carry, dict):
+    if not isinstance(carry, dict) or not isinstance(carry.get("answers", []), list):
         return sealed_value(key, carry)
     answers = [sealed_value(key, answer) for answer in carry.get("answers", ())]
     state = {name: value for name, value in carry.items() if name != "answers"}

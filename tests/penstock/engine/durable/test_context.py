@@ -370,3 +370,29 @@ async def test_step_whose_function_exits_has_failed(error: type[BaseException]) 
     async with asyncio.timeout(20):
         assert await DurableRun()(changing(function)) == error.__name__
     assert CALLS["exits"] == 2
+
+
+WRONG_ARGUMENTS: dict[str, tuple[Callable[[DurableContext], Any], str]] = {
+    "sleep": (lambda ctx: ctx.sleep(-1), "the duration of ctx.sleep must be between 0 and 100 years, not -1"),
+    "sleep text": (lambda ctx: ctx.sleep("soon"), "the duration of ctx.sleep is not a duration: 'soon'"),
+    "signal": (lambda ctx: ctx.signal("go", timeout=-1), "the timeout of signal 'go' must be between"),
+    "ask": (lambda ctx: ctx.ask("ok?", timeout="soon"), "the timeout of 'ask' is not a duration"),
+    "timeout": (lambda ctx: ctx.timeout(-1), "the duration of ctx.timeout must be between"),
+    "retry": (lambda ctx: ctx.step("a", note, "a", retry=0), "the retry of the step 'a' is 0: max_attempts"),
+    "map": (lambda ctx: ctx.map("t.double", [1]), r"item 0 of ctx.map\(t.double\) is no mapping"),  # type: ignore[list-item]
+    "child": (lambda ctx: ctx.run("t.double", n="\0"), "what run 'double' is given holds a NUL"),
+    "state": (lambda ctx: ctx.set("seen", "\0"), "the state 'seen' holds a NUL"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ARGUMENTS)
+async def test_error_of_wrong_argument_names_its_subject(name: str) -> None:
+    call, says = WRONG_ARGUMENTS[name]
+
+    @action(pack="t", ref="t.wrong")
+    async def function(ctx: DurableContext) -> None:
+        call(ctx)
+
+    with pytest.raises(ExecutionFailed, match=says) as failed:
+        await DurableRun()(function)
+    assert "DefinitionError" in str(failed.value) or "ResultNotStorable" in str(failed.value)

@@ -119,7 +119,7 @@ async def test_tasks_that_never_end_stop_the_end_of_the_function() -> None:
 
     outcome = await outcome_of(Outside(memory_of_run()), function)
     assert outcome.error is not None
-    assert (outcome.error.type, outcome.error.retryable) == ("ReplayMismatch", False)
+    assert (outcome.error.type, outcome.error.retryable) == ("DefinitionError", False)
     assert "wait for each other" in outcome.error.message
 
 

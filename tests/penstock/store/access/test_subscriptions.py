@@ -141,11 +141,10 @@ async def test_a_subscriber_with_too_many_calls_gets_no_more(stand: Stand) -> No
     assert {row["name"]: row["dropped"] for row in rows} == {"full": 1, "fuller": 1}
 
 
-async def take(stand: Stand, each: int = 10, most: int = 100) -> set[str]:
+async def take(stand: Stand, each: int = 10, most: int = 100, busy: tuple[str, ...] = ()) -> set[str]:
     async with asyncio.timeout(SOON):
-        return stand.names(
-            [row["id"] for row in await stand.sql("select id from lease_deliveries($1, $2, 60)", each, most)]
-        )
+        rows = await stand.sql("select id from lease_calls($1, $2, $3, 60)", list(busy), each, most)
+    return stand.names([row["id"] for row in rows])
 
 
 async def test_a_batch_has_few_calls_of_each_subscriber(stand: Stand) -> None:
@@ -172,6 +171,15 @@ async def test_no_more_are_taken_than_there_is_room_for(stand: Stand) -> None:
         await call(stand, f"of {name}", name)
     assert len(await take(stand, most=2)) == 2
     assert len(await take(stand, most=2)) == 1
+
+
+async def test_busy_subscriber_gets_no_call_and_failing_ones_come_last(stand: Stand) -> None:
+    for name, failing in (("fails", AGO), ("fails too", AGO), ("answers", None), ("busy", None)):
+        await subscriber(stand, name, failing=failing)
+        await call(stand, f"of {name}", name)
+    assert await take(stand, most=1, busy=("busy", "fails too")) == {"of answers"}
+    assert await take(stand, busy=("busy", "fails too")) == {"of fails"}
+    assert await take(stand) == {"of busy", "of fails too"}
 
 
 async def settle(
