@@ -294,12 +294,17 @@ class Client(StartAndWatch):
         return await why(self.session, id, self.settings, task)
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
-        """Ask for executions to end, and return the number of those asked. Ended ones are left unchanged."""
+        """Ask for executions to end, and return the number of those asked. Ended ones are left unchanged.
+
+        Asking again cancels the `on_exit` of a workflow, and ends a durable function that cleans up.
+        """
         from penstock.messaging import broadcast
         from penstock.store.executions import executions
         from penstock.store.session.committed_once import committed_once
 
-        tx, count = await committed_once(self.session, lambda tx: executions.cancel(tx, ids, reason))
+        tx, count = await committed_once(
+            self.session, lambda tx: executions.cancel(tx, ids, reason, by_hand=True)
+        )
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
         return count
