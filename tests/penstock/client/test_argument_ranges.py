@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -31,7 +31,7 @@ NOT_WRONG = {
 """Priorities have a range on both sides of zero. A depth of zero lets nothing follow."""
 ENDS = {"hold.until", "open.until"}
 """The instants that must be to come. An execution may be due, or a period begin, in the past."""
-OTHERS = {
+OTHERS: Mapping[str, Callable[[], Any]] = {
     "UUID": uuid4,
     "datetime": lambda: datetime(2030, 1, 1, tzinfo=UTC),
     "int": lambda: 1,
