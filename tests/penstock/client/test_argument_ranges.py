@@ -68,7 +68,7 @@ def type_of(subject: str) -> type:
     return owner  # type: ignore[no-any-return]
 
 
-async def test_client_refuses_what_is_out_of_range_first(house: Installation) -> None:
+async def test_client_refuses_arguments_out_of_range_first(house: Installation) -> None:
     await house.apply(x)
     tried, accepted = 0, []
     for subject, name, wrong, value in cases():
