@@ -422,6 +422,29 @@ async def test_function_that_is_cancelled_twice_ends_at_once(house: Installation
     await house.sound()
 
 
+@pytest.mark.parametrize("seconds", [3600, 0.9])
+async def test_function_that_cleans_up_is_ended_by_no_request_but_one_by_hand(
+    house: Installation, seconds: float
+) -> None:
+    await house.start(never_clean, suspend_after=1.0, grace=300)
+    id = await house.client.start("dur.never_clean", {"seconds": seconds})
+    await house.until("select 1 from step where kind = 'sleep'")
+    if seconds > 1:
+        await house.until("select 1 from suspended")
+    assert await house.client.cancel(id) == 1
+    while not CALLS["cleans"]:
+        await asyncio.sleep(0.01)
+    for request in ("cancel_executions(array[$1::uuid],", "stop_executions(array[$1::uuid], 'timeout',"):
+        [ends] = await house.rows(f"select canceling, stopping, moved from {request} 'not by hand')", id)
+        assert not any(ends), request
+    assert (await house.client.get(id)).status == "running"
+    assert await house.client.cancel(id) == 1
+    with pytest.raises(ExecutionFailed):
+        await house.client.result(id, timeout=20)
+    await house.quiet()
+    await house.sound()
+
+
 @action(pack="dur")
 async def returns_nevertheless(ctx: DurableContext) -> str:
     ctx.on_failure(note, "undone")

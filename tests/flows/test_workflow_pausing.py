@@ -87,8 +87,20 @@ timeout: 600
 tasks: {one: {action: ps.nap, input: {seconds: 60}}}
 on_exit: {action: ps.nap}
 """)
+CLEANED = from_yaml("""
+workflow: ps.cleaned
+timeout: 600
+parameters: {seconds: {type: integer}}
+limits: [{max: 1, when_full: cancel_running}]
+tasks: {one: {action: ps.nap, input: {seconds: "{{ parameters.seconds }}"}}}
+on_exit: {action: ps.hold}
+""")
+AROUND = from_yaml("""
+workflow: ps.around
+tasks: {inner: {workflow: ps.cleaned, input: {seconds: 0}}}
+""")
 
-ALL = (nap, hold, second_time, narrow, READY, RETRYING, LINE, OUTER, INNER, EXIT, BRIEF)
+ALL = (nap, hold, second_time, narrow, READY, RETRYING, LINE, OUTER, INNER, EXIT, BRIEF, CLEANED, AROUND)
 DUE = "update timer set due_at = clock_timestamp() where kind = $1 returning 1"
 OBEYED = "select 1 where not exists (select from workflow_command where obeyed_at is null)"
 
@@ -250,4 +262,108 @@ async def test_a_workflow_over_its_time_cancels_tasks_and_runs_exit(
     await house.quiet()
     tasks = await house.rows("select task, status from execution where parent = $1", id)
     assert dict(map(tuple, tasks)) == {"one": "cancelled", "on_exit": "completed"}
+    await house.sound()
+
+
+EXITING = "select 1 from execution where task = 'on_exit' and status = 'running'"
+YIELD = "insert into timer (due_at, kind, execution_id) values (clock_timestamp(), 'yield', $1)"
+REPLACE = (
+    "select stopping from cancel_executions(array[$1::uuid], 'replaced by a newer fire of its schedule')"
+)
+NO_TIMER = "select 1 where not exists (select from timer where due_at < clock_timestamp())"
+
+
+async def task_statuses(house: Installation, id: UUID) -> dict[str, str]:
+    return dict(map(tuple, await house.rows("select task, status from execution where parent = $1", id)))
+
+
+@pytest.mark.parametrize("seconds", [60, 0])
+@pytest.mark.parametrize("cause", ["timeout", "limit", "schedule"])
+async def test_exit_task_is_cut_by_no_request_but_one_by_hand(
+    house: Installation, cause: str, seconds: int
+) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.cleaned", {"seconds": seconds})
+    if seconds:
+        await house.until("select 1 from execution where task = 'one' and status = 'running'")
+        await house.client.cancel(id, reason="enough")
+    await house.until(EXITING)
+    if cause == "timeout":
+        assert await house.rows(DUE, "total")
+    elif cause == "limit":
+        await house.rows(YIELD, id)
+    else:
+        assert await house.rows(REPLACE, id)
+    await house.until(NO_TIMER)
+    await settle(house)
+    gate.set()
+    if seconds:
+        with pytest.raises(ExecutionFailed, match="enough") as failure:
+            await house.client.result(id, timeout=30)
+        assert failure.value.status == "cancelled"
+    else:
+        await house.client.result(id, timeout=30)
+    assert (await task_statuses(house, id))["on_exit"] == "completed"
+    await house.quiet()
+    await house.sound()
+
+
+async def test_workflow_that_gives_way_runs_its_exit_task_to_the_end(house: Installation) -> None:
+    await house.start(*ALL)
+    first = await house.client.start("ps.cleaned", {"seconds": 60})
+    await house.until("select 1 from execution where task = 'one' and status = 'running'")
+    second = await house.client.start("ps.cleaned", {"seconds": 60})
+    await house.until(EXITING)
+    third = await house.client.start("ps.cleaned", {"seconds": 0})
+    await house.until("select 1 from execution where id = $1 and status = 'cancelled'", second)
+    await settle(house)
+    await asyncio.sleep(0.5)  # a second stop would reach the exit task meanwhile
+    gate.set()
+    await house.client.result(third, timeout=30)
+    assert await task_statuses(house, first) == {"one": "cancelled", "on_exit": "completed"}
+    await house.quiet()
+    await house.sound()
+
+
+async def test_cancelled_parent_lets_the_exit_task_of_a_child_end(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.around")
+    await house.until(EXITING)
+    await house.client.cancel(id, reason="enough")
+    await house.until(
+        "select 1 from workflow where execution_id = $1 and (head ->> 'stops')::integer = 1", id
+    )
+    await settle(house)
+    gate.set()
+    with pytest.raises(ExecutionFailed, match="enough"):
+        await house.client.result(id, timeout=30)
+    [inner] = await house.rows("select id, status from execution where parent = $1", id)
+    assert inner["status"] == "completed"
+    assert await task_statuses(house, inner["id"]) == {"one": "completed", "on_exit": "completed"}
+    await house.quiet()
+    await house.sound()
+
+
+@pytest.mark.parametrize("cancels", [1, 2])
+async def test_completed_workflow_is_cancelled_in_its_exit_task_by_the_second_request(
+    house: Installation, cancels: int
+) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.cleaned", {"seconds": 0})
+    await house.until(EXITING)
+    for n in range(cancels):
+        assert await house.client.cancel(id, reason=f"request {n}") == 1
+        await house.until(
+            "select 1 from workflow where execution_id = $1 and (head ->> 'stops')::integer > $2", id, n
+        )
+    gate.set()
+    if cancels == 1:
+        await house.client.result(id, timeout=30)
+    else:
+        with pytest.raises(ExecutionFailed, match="request 0") as failure:
+            await house.client.result(id, timeout=30)
+        assert failure.value.status == "cancelled"
+    status = "completed" if cancels == 1 else "cancelled"
+    assert await task_statuses(house, id) == {"one": "completed", "on_exit": status}
+    await house.quiet()
     await house.sound()

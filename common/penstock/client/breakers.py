@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from penstock.client.argument_ranges import check_end
 from penstock.client.checked_arguments import checks_arguments
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.store.admission import breakers
@@ -47,10 +48,7 @@ class Breakers:
     ) -> None:
         """Open the breaker of an action by hand, for these values of its `by`. It probes at `until`, or stays open until it is
         closed. Raises NotFound and InvalidInput."""
-        if until is not None and until.tzinfo is None:
-            raise InvalidInput(
-                "until is not an instant with an offset", hint="Give datetime(2030, 1, 31, 9, tzinfo=UTC)."
-            )
+        check_end(until)
 
         async def open_(tx: Transaction) -> None:
             key = await _locked(tx, ref, parameters or {})

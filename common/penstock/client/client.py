@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from penstock.client.argument_ranges import check_limit
 from penstock.client.checked_arguments import checks_arguments, timeout_seconds
 from penstock.client.start_and_wait import Startable, StartAndWatch, named_start
 from penstock.errors import InvalidInput
@@ -50,9 +51,6 @@ if TYPE_CHECKING:
 
 # Importing the client costs little. A method's imports happen at its first call, and the common imports at `connect`.
 # A web server imports the client in every process, and so does a script that only prints its usage.
-
-LONGEST_PAGE = 1000
-"""The maximum number of rows that a list returns at once."""
 
 
 @checks_arguments
@@ -294,12 +292,17 @@ class Client(StartAndWatch):
         return await why(self.session, id, self.settings, task)
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
-        """Ask for executions to end, and return the number of those asked. Ended ones are left unchanged."""
+        """Ask for executions to end, and return the number of those asked. Ended ones are left unchanged.
+
+        Asking again cancels the `on_exit` of a workflow, and ends a durable function that cleans up.
+        """
         from penstock.messaging import broadcast
         from penstock.store.executions import executions
         from penstock.store.session.committed_once import committed_once
 
-        tx, count = await committed_once(self.session, lambda tx: executions.cancel(tx, ids, reason))
+        tx, count = await committed_once(
+            self.session, lambda tx: executions.cancel(tx, ids, reason, by_hand=True)
+        )
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
         return count
@@ -500,7 +503,7 @@ class Client(StartAndWatch):
         page. Raises InvalidInput."""
         from penstock.operate import titles
 
-        _check_limit(limit)
+        check_limit(limit)
         return await titles.listed(self.session, filters, cursor=before, limit=limit)
 
     async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
@@ -523,7 +526,7 @@ class Client(StartAndWatch):
         from penstock.operate.enforcements import listed
         from penstock.store.events.enforcement_list import EnforcementFilter
 
-        _check_limit(limit)
+        check_limit(limit)
         filters = EnforcementFilter(rule=rule, event=event, status=status)
         return await listed(self.session, filters, cursor=cursor, limit=limit)
 
@@ -539,7 +542,7 @@ class Client(StartAndWatch):
         `attempt` or `fire`. Raises InvalidInput."""
         from penstock.store.executions import recoveries
 
-        _check_limit(limit)
+        check_limit(limit)
         if kind not in (None, "attempt", "fire"):
             raise InvalidInput(f"{kind[:60]!r} is no kind of loss", hint="Give attempt or fire.")
         begin = since or datetime.now(UTC) - timedelta(days=1)
@@ -600,9 +603,3 @@ class Client(StartAndWatch):
     async def flush(self) -> None:
         """Wait until all submitted messages are published."""
         await self.publisher.flush()
-
-
-def _check_limit(limit: int) -> None:
-    """Raise InvalidInput for a number of rows that a page cannot have."""
-    if not 1 <= limit <= LONGEST_PAGE:
-        raise InvalidInput(f"the limit is not from 1 to {LONGEST_PAGE}", hint="Read page by page.")

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
+from penstock.client.argument_ranges import check_end
 from penstock.client.checked_arguments import checks_arguments
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.definitions.limit import parse_rate
@@ -43,10 +44,7 @@ class Holds:
         The executions that it covers are stored, and no worker runs them. Running executions go on. An existing hold is
         replaced. Raises InvalidInput."""
         _check(kind, name)
-        if until is not None and until.tzinfo is None:
-            raise InvalidInput(
-                "until is not an instant with an offset", hint="Give datetime(2030, 1, 31, 9, tzinfo=UTC)."
-            )
+        check_end(until)
 
         async def put(tx: Transaction) -> None:
             await namespaces.lock_rules(tx)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from penstock.client.argument_ranges import check_limit, check_period
 from penstock.client.checked_arguments import checks_arguments
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.definitions import Schedule
@@ -91,6 +92,7 @@ class Schedules:
 
     async def preview(self, ref: str, count: int = 10) -> list[Preview]:
         """Return the next fires, as if the schedule were enabled, with notes on its zone's clock changes."""
+        check_limit(count, "count")
         row = await self.get(ref)
         compiled = compile_schedule(orjson.loads(row.body))
         return upcoming(compiled, max(row.since, row.now), count)
@@ -106,6 +108,7 @@ class Schedules:
 
     async def pause(self, ref: str, seconds: float) -> ScheduleState:
         """Pause a schedule for `seconds`. Afterwards it fires again by itself."""
+        check_period(seconds)
         return await self._change(lambda tx: changes.pause(tx, ref, seconds), wakes=True)
 
     async def delete(self, ref: str) -> None:
@@ -135,11 +138,13 @@ class Schedules:
 
     async def history(self, ref: str, limit: int = 50, before: datetime | None = None) -> list[Fire]:
         """Return the fires of a schedule, newest first, only those before the instant `before` if given."""
+        check_limit(limit)
         await self.get(ref)
         return await reading.history(self._session, ref, limit, before)
 
     async def stats(self, ref: str, seconds: float = 86_400) -> FireStats:
         """Return counts and times of the fires that were due in the last `seconds`."""
+        check_period(seconds)
         await self.get(ref)
         return await reading.stats(self._session, ref, seconds)
 

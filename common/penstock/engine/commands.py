@@ -75,10 +75,16 @@ def stop(
     """End the workflow as `status` (cancelled or timeout): cancel open executions, and start nothing but the exit
     task.
 
-    A second stop while the exit task runs cancels the exit task.
+    A second stop while the exit task runs cancels the exit task. A first one finds nothing to stop, since all other tasks have
+    ended: the workflow keeps its outcome.
     """
     draft = Draft(plan, state, facts, system)
+    state.stops += 1
     if state.phase == "ended":
+        return draft.decision
+    if state.phase == "exiting" and state.stops == 1:
+        state.paused = False
+        yield from start_due(draft)
         return draft.decision
     draft.decision.cancel_all = True
     due = list(state.due)

@@ -120,7 +120,6 @@ def take_turn(
         except PenstockError as refusal:
             turn.refused[command.id] = refusal.message
     while state.stops < inbox.stops:
-        state.stops += 1
         assert inbox.stop_status is not None
         why = {"type": inbox.stop_status, "message": inbox.stop_reason}
         turn.decisions.append((yield from stop(plan, state, facts, system, inbox.stop_status, why)))

@@ -17,7 +17,7 @@ from penstock.engine.durable.drive import Attempt
 from penstock.engine.durable.journal import signal_key
 from penstock.engine.durable.records import MAP, RUN, SIGNAL, STARTED, Child, ChildStart, Key
 from penstock.errors import NotFound
-from penstock.language.moves import COMPLETED, FAILED, REQUESTED, WAITING
+from penstock.language.moves import CANCELLED, COMPLETED, FAILED, REQUESTED, WAITING
 from penstock.language.policies.after_attempt import ending_of
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
@@ -148,12 +148,21 @@ class DurableExecution(ActionExecution):
 
     def stop(self, status: str, reason: str) -> None:
         """Stop the execution. A function that waits resumes once more, to clean up and to compensate."""
-        if self.status != WAITING or self._stopped is not None:
+        if self._stopped is not None:
+            return
+        if self.status != WAITING:
             super().stop(status, reason)
             return
         self._stopped = status, reason
         self.memory.end_as(status)
         self._wake()
+
+    def cancel_by_hand(self, reason: str) -> None:
+        """Cancel the execution. A function that cleans up already ends at once."""
+        if self._stopped is not None:
+            super().stop(CANCELLED, reason)
+        else:
+            self.cancel(reason)
 
     def signal(self, name: str, value: Any) -> None:
         """Send a signal to the function."""

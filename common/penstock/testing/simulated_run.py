@@ -142,7 +142,7 @@ class SimulatedRun:
         self._world.settle()
 
     def cancel(self, reason: str = "asked by the test") -> None:
-        self._execution.cancel(reason)
+        self._execution.cancel_by_hand(reason)
         self._world.settle()
 
     def command(self, kind: str, task: str | None = None, value: Any = None) -> None:

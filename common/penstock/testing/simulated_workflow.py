@@ -9,7 +9,7 @@ import orjson
 from penstock.engine import ChildEnded, Decision, Start
 from penstock.engine.children import child_parameters
 from penstock.errors import NotFound
-from penstock.language.moves import FAILED, RUNNING
+from penstock.language.moves import CANCELLED, FAILED, RUNNING
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.waits import WAITS
 from penstock.language.workflows.target import target_ref
@@ -49,6 +49,13 @@ class WorkflowExecution(Execution):
         self._act()
 
     def stop(self, status: str, reason: str) -> None:
+        if self.run.state.phase != "exiting":
+            self._stop(status, reason)
+
+    def cancel_by_hand(self, reason: str) -> None:
+        self._stop(CANCELLED, reason)
+
+    def _stop(self, status: str, reason: str) -> None:
         self.run.stop(status, {"type": status, "message": reason})
         self._act()
 

@@ -106,6 +106,10 @@ class Execution(ABC):
     def cancel(self, reason: str) -> None:
         self.stop(CANCELLED, reason)
 
+    def cancel_by_hand(self, reason: str) -> None:
+        """Cancel the execution as a person does, which also ends what cleans up already."""
+        self.cancel(reason)
+
     def stop(self, status: str, reason: str) -> None:
         """End the execution from outside, as cancelled or timeout."""
         self._end_step(status, None, {"type": status, "message": reason})

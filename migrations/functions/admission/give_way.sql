@@ -31,9 +31,16 @@ begin
                 where n.limits && array[p_key.limit_id] and cardinality(n.limits) > 1) s
             join lane l on l.gate_limit = s.id and cardinality(l.keys) > 1 and p_key = any (l.keys)
             join waiter w on w.lane = l.id
+            union
+            -- Those that wait for a worker or for their regrouping.
+            select true, w.ready_at, w.execution_id from namespace n
+            join lane l on l.namespace_id = n.id and l.gate_kind <> 'limit' and p_key = any (l.keys)
+            join waiter w on w.lane = l.id
+            where n.limits && array[p_key.limit_id]
         ) o
         join execution e on e.id = o.execution_id
         where e.status <> 'canceling'
+            and not exists (select from workflow w where w.execution_id = o.execution_id and w.stop_status is not null)
             and not exists (select from timer t where t.execution_id = o.execution_id and t.kind = 'yield')
     ) x
     where x.n <= x.all_of - p_max;

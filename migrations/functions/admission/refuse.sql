@@ -1,6 +1,7 @@
 -- Cancel the new executions in `p_waiting` that a limit does not let wait: it has `when_full: cancel_new`, or `max_waiting`
 -- others wait already. Under `when_full: cancel_running`, make older executions give way. Each limit of an execution decides, at the
--- gate of whichever it waits: what waits at the gate of another limit, and needs this key, takes of its room. Only an execution that
+-- gate of whichever it waits: what waits at the gate of another limit, for a worker or for its regrouping, and needs this key, takes
+-- of its room. Only an execution that
 -- never ran is refused: a retry keeps its place. The caller holds the locks of the rows and of all keys, so neither the waiters nor the
 -- room can change.
 create or replace function refuse(p_waiting candidate[]) returns message[]
@@ -26,7 +27,7 @@ begin
     for r in
         select k.limit_id, k.group_value, c.ref, c.max, c.when_full, c.max_waiting,
             array_agg(w.execution_id order by w.rank, w.turn, w.ready_at, w.execution_id) as ids
-        from waiter w join lane l on l.id = w.lane and l.gate_kind = 'limit'
+        from waiter w join lane l on l.id = w.lane
         cross join unnest(l.keys) k join concurrency_limit c on c.id = k.limit_id
         where w.execution_id = any (v_new) and (c.when_full <> 'enqueue' or c.max_waiting is not null)
         group by k.limit_id, k.group_value, c.id
@@ -56,6 +57,11 @@ begin
             join lane l on l.gate_limit = o.id and cardinality(l.keys) > 1 and (r.limit_id, r.group_value)::limit_key = any (l.keys)
                 and (l.gate_limit, l.gate_group) <> (r.limit_id, r.group_value)
             join waiter w on w.lane = l.id
+            union all
+            select w.execution_id from namespace n
+            join lane l on l.namespace_id = n.id and l.gate_kind <> 'limit' and (r.limit_id, r.group_value)::limit_key = any (l.keys)
+            join waiter w on w.lane = l.id
+            where n.limits && array[r.limit_id]
             limit coalesce(r.max_waiting, 0)::bigint + v_free + cardinality(v_ids)) x;
         if r.when_full = 'cancel_new' then
             v_messages := v_messages || (end_executions(v_ids[greatest(v_free - v_others, 0) + 1:], array['queued'], 'cancelled',

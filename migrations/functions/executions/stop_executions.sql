@@ -1,34 +1,11 @@
--- Request the end of executions as `p_status` (cancelled, timeout). An execution without a worker ends at once (`moved`). A
--- running execution becomes canceling (`canceling`). It keeps its slots until its worker or the sweeper ends it, and the
--- caller notifies its worker. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first,
--- and is in `canceling`, too.
--- planner: indexes
+-- Request the end of executions as `p_status` (cancelled, timeout), not by hand. The results are those of request_ends.
 create or replace function stop_executions(
     p_ids uuid[], p_status text, p_reason text,
     out messages message[], out canceling uuid[], out stopping uuid[], out moved uuid[]
 )
 language plpgsql
 as $$
-declare
-    v_messages message[];
-    v_told uuid[];
 begin
-    -- No transaction moves the executions between these steps: one that was about to be claimed is claimed now, and becomes
-    -- canceling. All rows are locked before the keys, which the last step locks.
-    perform lock_runs(p_ids);
-    select t.messages, t.told into v_messages, v_told from tell_functions(p_ids, p_status, p_reason) t;
-    with changed as (
-        update execution e set status = 'canceling', ends_as = p_status, reason = p_reason
-        from namespace n
-        where e.id = any (p_ids) and e.id <> all (v_told) and e.status = 'running' and n.id = e.namespace_id and n.kind = 'action'
-        returning e.id
-    )
-    select v_told || coalesce(array_agg(id), '{}') into canceling from changed;
-    select v_messages || s.messages, s.stopping into v_messages, stopping from stop_workflows(p_ids, p_status, p_reason) s;
-    if p_status = 'timeout' then
-        v_messages := v_messages || count_timeouts(array(select unnest(p_ids) except select unnest(v_told)), p_reason);
-    end if;
-    select e.messages, e.moved into messages, moved
-    from end_executions(array(select unnest(p_ids) except select unnest(v_told)), array['requested', 'queued', 'scheduled', 'waiting'], p_status, p_reason, null) e;
-    messages := v_messages || messages;
+    select r.messages, r.canceling, r.stopping, r.moved into messages, canceling, stopping, moved
+    from request_ends(p_ids, p_status, p_reason, false) r;
 end $$;

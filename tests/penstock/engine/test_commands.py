@@ -96,19 +96,27 @@ def test_a_failing_exit_task_fails_a_workflow_that_had_completed() -> None:
     assert world.final.status == "completed"
 
 
-def test_stopping_while_the_exit_task_runs_cancels_that_too() -> None:
+def test_only_the_second_stop_cancels_the_exit_task_of_a_completed_run() -> None:
     world = run("a: {action: t.a}", EXIT).finish(("a", 1))
+    world.stop("cancelled", {"type": "Cancelled"})
+    assert not world.decision.cancel_all
     world.stop("cancelled", {"type": "Cancelled"})
     assert world.decision.cancel_all
     world.finish(("on_exit", "cancelled", None))
     assert world.final is not None
     assert world.final.status == "cancelled"
+
+
+def test_a_stop_lets_a_paused_run_begin_its_exit_task() -> None:
     world = run("a: {action: t.a}", EXIT)
     world.pause()
     world.finish(("a", 1))
+    assert names(world) == []
     world.stop("cancelled")
+    assert names(world) == ["on_exit"]
+    world.finish(("on_exit", 1))
     assert world.final is not None
-    assert world.final.status == "cancelled"
+    assert world.final.status == "completed"
 
 
 def test_a_result_set_by_hand_is_as_good_as_one_that_was_worked_out() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from functools import lru_cache
@@ -68,15 +69,15 @@ def next_change(start: datetime, until: datetime, zone: ZoneInfo) -> datetime | 
 
 
 def _change_within(low: datetime, high: datetime, zone: ZoneInfo) -> datetime:
-    """Return the instant in (low, high] from which the offset is that of `high`."""
+    """Return the instant in (low, high] from which the offset is that of `high`.
+
+    Offsets change at whole seconds. So the search is among whole seconds, whatever fraction `low` and `high` have.
+    """
     old_offset = offset_at(low, zone)
-    while high - low > _SECOND:
-        middle = low + timedelta(seconds=(high - low) // _SECOND // 2)
-        if offset_at(middle, zone) == old_offset:
-            low = middle
-        else:
-            high = middle
-    return high
+    first = low.replace(microsecond=0)
+    later = range(1, (high - first) // _SECOND + 1)
+    place = bisect_left(later, True, key=lambda n: offset_at(first + n * _SECOND, zone) != old_offset)
+    return first + later[place] * _SECOND
 
 
 def first_instant(local_time: datetime, zone: ZoneInfo) -> datetime:

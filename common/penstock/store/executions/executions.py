@@ -118,12 +118,16 @@ async def schedule(tx: Transaction, ids: Sequence[UUID]) -> None:
 
 
 CANCEL = "select messages, canceling, stopping, moved from cancel_executions($1::uuid[], $2)"
+CANCEL_BY_HAND = "select messages, canceling, stopping, moved from cancel_by_hand($1::uuid[], $2)"
 
 
-async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str) -> int:
+async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str, *, by_hand: bool = False) -> int:
     """Cancel executions: those without a worker end at once, the others when their worker is notified. Return the
-    number of executions that were ended or notified; the others had ended before."""
-    [row] = await tx.stage(CANCEL, sorted(ids), reason)
+    number of executions that were ended or notified; the others had ended before.
+
+    Only a request `by_hand` cancels what cleans up already: the exit task of a workflow, or a durable function.
+    """
+    [row] = await tx.stage(CANCEL_BY_HAND if by_hand else CANCEL, sorted(ids), reason)
     told = len(row["moved"] + row["canceling"] + row["stopping"])  # ended at once, run by a worker, workflows
     tx.tell(asked=len(ids), told=told)
     return told

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from zoneinfo import ZoneInfo
+from random import Random
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.language.schedules import Spec
+from penstock.language.schedules.zones import next_change
 
 from .walking import MINUTE, Clockwork, changes, walk
 
@@ -81,6 +83,35 @@ def test_the_next_fire_after_any_instant_is_the_next_of_the_walk(
     later = [fire for fire in expected if fire > instant]
     if later:
         assert Spec.parse(expression, zone).after(instant) == later[0]
+
+
+@settings(max_examples=200)
+@given(
+    st.sampled_from(sorted(zone for zone in available_timezones() if "/" in zone)),
+    st.integers(1973, 2037),
+    st.randoms(use_true_random=False),
+)
+def test_an_instant_between_two_seconds_has_the_next_fire_of_the_walk(
+    zone: str, year: int, random: Random
+) -> None:
+    at = random.choice(changes(zone, year, year) or (datetime(year, 6, 1, 12, tzinfo=UTC),))
+    steps = walk(zone, at - timedelta(hours=30), at + timedelta(hours=30))
+    for expression in random.sample(EXPRESSIONS, 4):
+        expected = Clockwork(expression).fires(steps)
+        instant = at + timedelta(microseconds=random.randint(-7_200_000_000, 7_200_000_000))
+        later = [fire for fire in expected if fire > instant]
+        fires = Spec.parse(expression, zone).between(instant, steps[-1][0], None)
+        assert fires == later, f"{expression} in {zone} after {instant}"
+
+
+@pytest.mark.parametrize("fraction", [0, 1, 123_456, 500_000, 999_999])
+@pytest.mark.parametrize("seconds", [0, 1, 2, 3, 86_399])
+def test_a_change_is_found_at_its_second_from_any_instant_before(seconds: int, fraction: int) -> None:
+    change = datetime(2027, 3, 28, 1, tzinfo=UTC)
+    start = change - timedelta(seconds=seconds, microseconds=fraction)
+    expected = change if start < change else None
+    for until in (change, change + timedelta(microseconds=1), change + timedelta(days=3, microseconds=7)):
+        assert next_change(start, until, ZoneInfo("Europe/London")) == expected
 
 
 def local(zone: str, spec: str, first: str, last: str) -> list[str]:

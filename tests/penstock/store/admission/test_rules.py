@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from random import Random
+from uuid import UUID
 
 import pytest
 
@@ -296,6 +299,77 @@ async def test_the_oldest_gives_way_behind_another_gate(desk: Desk, order: Seque
     ids = await desk.start(3, customer="ada")
     await desk.timers()
     assert await desk.statuses(ids) == ["cancelled", "cancelled", "queued"]
+    await desk.sound()
+
+
+async def test_limits_decide_while_no_worker_has_the_action(desk: Desk) -> None:
+    await desk.open(
+        Limit(1, ref="shop.new", scope="shop.charge", by="customer", when_full="cancel_new"),
+        Limit(1, ref="shop.few", scope="shop.refund", by="customer", max_waiting=2),
+        Limit(1, ref="shop.old", scope="mail.send", by="customer", when_full="cancel_running"),
+        worker=False,
+    )
+    ids = [(await desk.start(1, customer=customer))[0] for customer in "aabab"]
+    assert await desk.statuses(ids) == ["queued", "cancelled", "queued", "cancelled", "cancelled"]
+    assert await desk.reasons(ids[1:2]) == ["refused: the limit shop.new is full"]
+    few = await desk.start(2, "shop.refund", customer="a") + await desk.start(4, "shop.refund", customer="a")
+    assert await desk.statuses(few) == ["queued"] * 3 + ["cancelled"] * 3
+    assert await desk.reasons(few[3:4]) == ["refused: 2 already wait for the limit shop.few"]
+    old = [(await desk.start(1, "mail.send", customer="a"))[0] for _ in range(3)]
+    await desk.timers()
+    assert await desk.statuses(old) == ["cancelled", "cancelled", "queued"]
+    await desk.hire("shop.charge", "shop.refund", "mail.send")
+    await desk.tidy()
+    assert await desk.statuses([ids[0], ids[2], *few[:3], old[2]]) == [
+        *["scheduled"] * 3,
+        *["queued"] * 2,
+        "scheduled",
+    ]
+    await desk.sound()
+
+
+async def test_limits_decide_after_the_last_worker_has_left(desk: Desk) -> None:
+    await desk.open(Limit(1, ref="shop.new", scope="shop.charge", when_full="cancel_new"))
+    await desk.run(await desk.start(1))
+    await desk.dismiss(desk.worker)
+    ids = await desk.start(2)
+    assert await desk.statuses(ids) == ["queued", "cancelled"]
+    await desk.sound()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_refusals_agree_with_a_plain_count_with_and_without_a_worker(desk: Desk, seed: int) -> None:
+    """Under `cancel_new` at most `max` of a customer wait or run. Under `max_waiting` so many more may wait."""
+    random = Random(seed)
+    await desk.open(
+        Limit(2, ref="shop.new", scope="shop.charge", by="customer", when_full="cancel_new"),
+        Limit(1, ref="shop.few", scope="shop.refund", by="customer", max_waiting=2),
+    )
+    worker, most = desk.worker, {"shop.charge": 2, "shop.refund": 3}
+    open_ids: dict[tuple[str, str], list[UUID]] = defaultdict(list)
+    lives = True
+    for _ in range(40):
+        key = random.choice([*most]), random.choice("ab")
+        step = random.randrange(6)
+        if step == 0 and lives:
+            await desk.dismiss(worker)
+            lives = False
+        elif step == 0:
+            worker, lives = await desk.hire("shop.charge", "shop.refund", "mail.send"), True
+            await desk.tidy()
+        elif step == 1 and lives and open_ids[key]:
+            ended = open_ids[key].pop(0)
+            await desk.run([ended])
+        else:
+            count = random.randint(1, 3)
+            ids = await desk.start(count, key[0], customer=key[1])
+            admitted = min(count, most[key[0]] - len(open_ids[key]))
+            statuses = await desk.statuses(ids)
+            assert ["cancelled" if status == "cancelled" else "open" for status in statuses] == [
+                *["open"] * admitted,
+                *["cancelled"] * (count - admitted),
+            ]
+            open_ids[key] += ids[:admitted]
     await desk.sound()
 
 

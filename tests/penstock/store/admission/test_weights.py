@@ -208,3 +208,17 @@ async def test_why_names_the_figures(desk: Desk) -> None:
     assert (answer.facts["needs"], answer.facts["left"], answer.facts["unit"]) == (12_300, 8_100, "tokens")
     behind = await why(desk.session, ids[2], Settings(database_url=desk.session.settings.database_url))
     assert behind.says.endswith("This execution is 2nd in line.")
+
+
+async def test_amount_of_any_size_is_written_in_digits(desk: Desk) -> None:
+    texts = await desk.session.fetch(
+        "select amount_text(n, 'tokens') from unnest(array[1.5, 12300, 1e15, 1e18, 1.7e308, -1e20]::numeric[]) n"
+    )
+    assert [text for (text,) in texts] == [
+        "1.5 tokens",
+        "12,300 tokens",
+        "1,000,000,000,000,000 tokens",
+        "1.00e+18 tokens",
+        "1.70e+308 tokens",
+        "-1.00e+20 tokens",
+    ]

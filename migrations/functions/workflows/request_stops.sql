@@ -1,7 +1,8 @@
--- Ask running workflows to stop as `p_status`; their next advance cancels the open tasks. A second request counts only while
--- the exit task runs: then that is cancelled too. `stopping` are the workflows for which the request counted.
-create or replace function stop_workflows(
-    p_ids uuid[], p_status text, p_reason text, out messages message[], out stopping uuid[]
+-- Ask running workflows to stop as `p_status`; their next advance cancels the open tasks. While the exit task is due or runs, only
+-- a request by hand counts: the first one cancels nothing, since everything else has ended, and the next one cancels the exit task.
+-- `stopping` are the workflows for which the request counted.
+create or replace function request_stops(
+    p_ids uuid[], p_status text, p_reason text, p_by_hand boolean, out messages message[], out stopping uuid[]
 )
 language plpgsql
 as $$
@@ -11,7 +12,7 @@ begin
         update workflow w set stop_status = coalesce(w.stop_status, p_status), stop_reason = coalesce(w.stop_reason, p_reason),
             stops = w.stops + 1
         from execution e
-        where w.execution_id = any (p_ids) and (w.stop_status is null or w.head ->> 'phase' = 'exiting')
+        where w.execution_id = any (p_ids) and case when w.head ->> 'phase' = 'exiting' then p_by_hand else w.stop_status is null end
             and w.stops <= coalesce((w.head ->> 'stops')::integer, 0)
             and e.id = w.execution_id and e.status = 'running'
         returning w.execution_id

@@ -1,0 +1,38 @@
+-- Request the end of executions as `p_status` (cancelled, timeout). An execution without a worker ends at once (`moved`). A
+-- running execution becomes canceling (`canceling`). It keeps its slots until its worker or the sweeper ends it, and the
+-- caller notifies its worker. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first,
+-- and is in `canceling`, too. Only a request by hand (`p_by_hand`) ends what cleans up already: a limit, a timeout, a schedule or a
+-- parent that needs the execution no longer must not cut the exit task or the cleanup of another request.
+-- planner: indexes
+create or replace function request_ends(
+    p_ids uuid[], p_status text, p_reason text, p_by_hand boolean,
+    out messages message[], out canceling uuid[], out stopping uuid[], out moved uuid[]
+)
+language plpgsql
+as $$
+declare
+    v_messages message[];
+    v_told uuid[];
+begin
+    -- No transaction moves the executions between these steps: one that was about to be claimed is claimed now, and becomes
+    -- canceling. All rows are locked before the keys, which the last step locks.
+    perform lock_runs(p_ids);
+    if not p_by_hand then
+        p_ids := array(select id from execution where id = any (p_ids) and ends_as is null);
+    end if;
+    select t.messages, t.told into v_messages, v_told from tell_functions(p_ids, p_status, p_reason) t;
+    with changed as (
+        update execution e set status = 'canceling', ends_as = p_status, reason = p_reason
+        from namespace n
+        where e.id = any (p_ids) and e.id <> all (v_told) and e.status = 'running' and n.id = e.namespace_id and n.kind = 'action'
+        returning e.id
+    )
+    select v_told || coalesce(array_agg(id), '{}') into canceling from changed;
+    select v_messages || s.messages, s.stopping into v_messages, stopping from request_stops(p_ids, p_status, p_reason, p_by_hand) s;
+    if p_status = 'timeout' then
+        v_messages := v_messages || count_timeouts(array(select unnest(p_ids) except select unnest(v_told)), p_reason);
+    end if;
+    select e.messages, e.moved into messages, moved
+    from end_executions(array(select unnest(p_ids) except select unnest(v_told)), array['requested', 'queued', 'scheduled', 'waiting'], p_status, p_reason, null) e;
+    messages := v_messages || messages;
+end $$;
