@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
+import orjson
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import parse_id, parse_value
+from penstock.cli.arguments import parse_id
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, listing, out
 from penstock.cli.server import by_either, read
+from penstock.cli.text_values import send_one_as_typed
+
+if TYPE_CHECKING:
+    from penstock.cli.server import AnyClient
 
 
 def inquiries(
@@ -39,14 +44,25 @@ def answer(
             autocompletion=name_completion.waiting_executions,
         ),
     ],
-    response: Annotated[str, typer.Argument(help="JSON, or plain text.")],
+    response: Annotated[
+        str, typer.Argument(help="JSON, or plain text; text wherever the question takes only text.")
+    ],
     by: Annotated[str, typer.Option(help="The author of the answer.")] = ME,
     json: Json = False,
 ) -> None:
     """Answer an inquiry. The answer becomes the execution's result."""
-    value = parse_value(response)
 
-    by_either(lambda client: client.answer(id, value, by=by))
+    async def work(client: AnyClient) -> Any:
+        async def read_schema() -> Any:
+            asked = [inquiry for inquiry in await client.inquiries() if inquiry.execution_id == id]
+            return orjson.loads(asked[0].schema) if asked and asked[0].schema else None
+
+        _, value = await send_one_as_typed(
+            lambda value: client.answer(id, value, by=by), response, read_schema
+        )
+        return value
+
+    value = by_either(work)
     if json:
         json_line({"id": id, "answered": value, "by": by})
         return
