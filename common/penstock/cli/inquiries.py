@@ -11,6 +11,7 @@ import typer
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_id
 from penstock.cli.command_runner import ME
+from penstock.cli.executions import format_run_labels
 from penstock.cli.output import Json, json_line, listing, out
 from penstock.cli.server import by_either, read
 from penstock.cli.text_values import send_one_as_typed
@@ -27,9 +28,19 @@ def inquiries(
     """List the inquiries that executions wait for."""
     rows = read(lambda client: client.inquiries(answered=every, assignee=assignee))
     listing(
-        ["execution", "status", "assignee", "question", "due", "default", "answer"],
+        ["execution", "status", "run", "labels", "assignee", "question", "due", "default", "answer"],
         rows,
-        lambda r: (r.execution_id, r.status, r.assignee, r.prompt, r.due_at, r.default, r.response),
+        lambda r: (
+            r.execution_id,
+            "open" if r.status == "created" else r.status,
+            None if r.run is None else r.run.title or r.run.action,
+            None if r.run is None else format_run_labels(r.run.labels),
+            r.assignee,
+            r.prompt,
+            r.due_at,
+            r.default,
+            r.response,
+        ),
         json=json,
         empty="No question is open.",
     )
