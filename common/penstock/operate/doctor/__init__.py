@@ -14,6 +14,7 @@ async def examine(settings: Settings) -> list[Finding]:
     findings = [*software.findings()]
     database, reached = await postgres.reach(settings)
     served: list[str] = []
+    is_executor_alive = False
     findings.append(reached)
     if database is not None:
         session = database.session()
@@ -23,7 +24,8 @@ async def examine(settings: Settings) -> list[Finding]:
             if await installation.is_migrated(session):
                 findings += await roles.findings(session)
             served = await installation.served_queues(session, settings)
+            is_executor_alive = await installation.is_executor_alive(session, settings)
         finally:
             await database.close()
     findings += await standby.findings(settings)
-    return findings + await broker.findings(settings, served)
+    return findings + await broker.findings(settings, served, is_executor_alive=is_executor_alive)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from aiormq.exceptions import ChannelNotFoundEntity
+
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.language.terms.ids import new_id
 from penstock.messaging import envelope
@@ -22,7 +24,9 @@ PROBED = tuple(queue for queue in queues.QUEUES if queue not in (queues.EVENT_RE
 """Queues of envelopes. A probe about an unknown id changes nothing there, and comes back if no queue is bound."""
 
 
-async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Finding]:
+async def findings(
+    settings: Settings, routes: Sequence[str] = (), *, is_executor_alive: bool = True
+) -> list[Finding]:
     """Return the findings. `routes` are the queues of the routes that workers serve."""
     if settings.broker_url is None:
         return [ok("transport", "PostgreSQL carries the messages (PENSTOCK_BROKER_URL names no broker)")]
@@ -48,8 +52,11 @@ async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Findi
             ):  # topic permissions restrict the bindings of these queues
                 await transport.bind(queue)
     except ConfigurationError as error:
-        start = " If no executor has run here yet, start one: it declares them." * settings.declare_topology
-        return [bad("rabbitmq", error.message, f"{error.hint}{start}")]
+        is_new = isinstance(error.__cause__, ChannelNotFoundEntity)
+        if is_new and settings.declare_topology and not is_executor_alive:
+            says = f"answers, but has no exchange {settings.prefix} yet"
+            return [warning("rabbitmq", says, "Start an executor: it declares the exchanges and the queues.")]
+        return [bad("rabbitmq", error.message, error.hint or "Correct PENSTOCK_BROKER_URL.")]
     except PenstockError as error:
         return [bad("rabbitmq", error.message, error.hint or "Correct PENSTOCK_BROKER_URL.")]
     finally:
