@@ -72,6 +72,15 @@ async def test_rerun_sets_a_number_as_text_where_only_text_fits(house: Installat
     assert await house.client.result(again.document["id"], timeout=30) == [{"sku": "12"}]
 
 
+async def test_rerun_names_the_path_that_was_meant(house: Installation) -> None:
+    await house.start(*ALL)
+    first = await house.client.start("typed.lines", {"lines": [{"sku": "ink"}]})
+    await house.client.result(first, timeout=30)
+    refused = await penstock("rerun", first, "--set", "line[0].sku=pen")
+    assert refused.code == 1
+    assert "Did you mean 'lines[0].sku'?" in refused.err
+
+
 async def test_refusal_shows_the_quotes_if_the_schema_cannot_be_read() -> None:
     async def refuse(values: dict[str, Any]) -> None:
         raise InvalidInput("number: expected string, got integer", hint="It takes: number=string.")
