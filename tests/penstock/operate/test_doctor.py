@@ -71,6 +71,13 @@ async def test_it_names_queues_and_bindings_that_are_missing(database: str, vhos
         assert (await _of_the_broker(house)).state == "ok"
 
 
+async def test_roles_are_not_checked_on_the_embedded_server(database: str) -> None:
+    async with Installation(database, None) as house:
+        whole = {finding.what for finding in await doctor.examine(house.settings())}
+        embedded = {finding.what for finding in await doctor.examine(house.settings(), is_embedded=True)}
+    assert whole - embedded == {"roles"}
+
+
 async def _of_the_broker(house: Installation) -> doctor.Finding:
     return next(one for one in await doctor.examine(house.settings()) if one.what == "rabbitmq")
 
