@@ -113,11 +113,11 @@ def _pairs(values: Mapping[str, Any] | None) -> str | None:
     if not values:
         return None
     words: list[str] = []
-    pending = list(reversed(values.items()))
+    pending = list(values.items())[::-1]
     while pending:
         name, value = pending.pop()
         if isinstance(value, Mapping) and value:
-            pending += [(f"{name}.{inner}", item) for inner, item in reversed(value.items())]
+            pending += [(f"{name}.{inner}", item) for inner, item in list(value.items())[::-1]]
         else:
             words.append(f"{name}={value if isinstance(value, str) else orjson.dumps(value).decode()}")
     return " ".join(words)

@@ -65,8 +65,8 @@ def answer(
 
     async def work(client: AnyClient) -> Any:
         async def read_schema() -> Any:
-            asked = [inquiry for inquiry in await client.inquiries() if inquiry.execution_id == id]
-            return orjson.loads(asked[0].schema) if asked and asked[0].schema else None
+            schemas = [row.schema for row in await client.inquiries() if row.execution_id == id]
+            return orjson.loads(schemas[0]) if schemas and schemas[0] else None
 
         _, value = await send_one_as_typed(
             lambda value: client.answer(id, value, by=by), response, read_schema

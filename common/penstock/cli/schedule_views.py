@@ -109,8 +109,8 @@ def missed_policy(policy: FirePolicy) -> str:
         else f"The latest {policy.at_most:,} missed fires run"
     )
     when = f"{span(policy.delay)} after the outage" if policy.missed == "delay" else "after the outage"
-    over = f", spread over {span(policy.spread)}" if policy.spread else ""
-    return f"{late} {which} {when}{over}."
+    spreading = f", spread over {span(policy.spread)}" if policy.spread else ""
+    return f"{late} {which} {when}{spreading}."
 
 
 @dataclass(frozen=True, slots=True)

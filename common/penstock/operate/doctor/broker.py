@@ -24,6 +24,14 @@ PROBED = tuple(queue for queue in queues.QUEUES if queue not in (queues.EVENT_RE
 """Queues of envelopes. A probe about an unknown id changes nothing there, and comes back if no queue is bound."""
 
 
+_NEW = warning(
+    "rabbitmq",
+    "answers, but no executor has declared exchanges and queues yet",
+    "Start an executor: it declares the exchanges and the queues.",
+)
+"""The finding on a broker that no executor has used so far."""
+
+
 async def findings(
     settings: Settings, routes: Sequence[str] = (), *, is_executor_alive: bool = True
 ) -> list[Finding]:
@@ -54,13 +62,14 @@ async def findings(
     except ConfigurationError as error:
         is_new = isinstance(error.__cause__, ChannelNotFoundEntity)
         if is_new and settings.declare_topology and not is_executor_alive:
-            says = f"answers, but has no exchange {settings.prefix} yet"
-            return [warning("rabbitmq", says, "Start an executor: it declares the exchanges and the queues.")]
+            return [_NEW]
         return [bad("rabbitmq", error.message, error.hint or "Correct PENSTOCK_BROKER_URL.")]
     except PenstockError as error:
         return [bad("rabbitmq", error.message, error.hint or "Correct PENSTOCK_BROKER_URL.")]
     finally:
         await transport.close()
+    if set(queues.QUEUES).issubset(missing) and settings.declare_topology and not is_executor_alive:
+        return [_NEW]
     return [
         _topology(missing, unbound, settings, took_ms),
         _backlog({queue: count for queue, count in waiting.items() if count}),
