@@ -26,9 +26,9 @@ async def test_missed_shows_which_fires_would_run_after_an_outage(house: Install
     await house.apply(*shop.ALL, each)
     fires = (await penstock("schedule", "missed", "shop.hourly", *SPAN, "--json")).documents
     assert [(fire["due"], fire["outcome"]) for fire in fires] == [
-        ("2030-01-31T08:30:00Z", "skipped"),
-        ("2030-01-31T09:30:00Z", "runs"),
-        ("2030-01-31T10:30:00Z", "runs"),
+        ("2030-01-31T08:30:00+00:00", "skipped"),
+        ("2030-01-31T09:30:00+00:00", "runs"),
+        ("2030-01-31T10:30:00+00:00", "runs"),
     ]
     shown = " ".join((await penstock("schedule", "missed", "shop.hourly", *SPAN)).out.split())
     assert "2030-01-31 09:30:00+01:00 skipped" in shown

@@ -68,7 +68,8 @@ async def findings(
         return [bad("rabbitmq", error.message, error.hint or "Correct PENSTOCK_BROKER_URL.")]
     finally:
         await transport.close()
-    if set(queues.QUEUES).issubset(missing) and settings.declare_topology and not is_executor_alive:
+    has_no_queue = {f"{settings.prefix}.{queue}" for queue in queues.QUEUES}.issubset(missing)
+    if has_no_queue and settings.declare_topology and not is_executor_alive:
         return [_NEW]
     return [
         _topology(missing, unbound, settings, took_ms),
