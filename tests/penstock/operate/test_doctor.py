@@ -32,10 +32,7 @@ async def test_broker_without_exchange_is_a_warning_before_the_first_executor(
 ) -> None:
     async with Installation(database, vhost) as house:
         finding = await _of_the_broker(house)
-        assert (finding.state, finding.says) == (
-            "warning",
-            "answers, but no executor has declared exchanges and queues yet",
-        )
+        assert finding.state == "warning"
         assert finding.fix == "Start an executor: it declares the exchanges and the queues."
         [refused] = [f for f in await broker.findings(house.settings()) if f.what == "rabbitmq"]
         assert refused.state == "bad"

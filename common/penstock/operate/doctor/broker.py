@@ -68,9 +68,9 @@ async def findings(
         return [bad("rabbitmq", error.message, error.hint or "Correct PENSTOCK_BROKER_URL.")]
     finally:
         await transport.close()
-    has_no_queue = {f"{settings.prefix}.{queue}" for queue in queues.QUEUES}.issubset(missing)
-    if has_no_queue and settings.declare_topology and not is_executor_alive:
-        return [_NEW]
+    is_new = {f"{settings.prefix}.{queue}" for queue in PROBED}.issubset(missing)
+    if is_new and settings.declare_topology and not is_executor_alive:
+        return [warning("rabbitmq", "; ".join(f"no queue {name}" for name in missing), _NEW.fix or "")]
     return [
         _topology(missing, unbound, settings, took_ms),
         _backlog({queue: count for queue, count in waiting.items() if count}),
