@@ -28,6 +28,9 @@ def table(model: Any, *, without: tuple[str, ...] = ()) -> str:
         for name, field in model.model_fields.items()
         if name not in without
     ]
+    rows += [
+        (f"`{name}`", taken, "", text) for name, (taken, text) in getattr(model, "SHORT_FORMS", {}).items()
+    ]
     return HEAD + "".join(f"| {' | '.join(map(cell, one))} |\n" for one in rows)
 
 

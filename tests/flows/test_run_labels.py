@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from penstock import Rule, Secret, Trigger, action
+from penstock import Rule, Secret, Trigger, action, current
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.language.terms.run_labels import MAX_LABELS, MAX_VALUE
 from penstock.operate import titles
@@ -29,6 +29,29 @@ def transport() -> str:
     searchable=["customer"],
 )
 async def dun(customer: str, password: Annotated[str, Secret] = "hidden") -> None: ...
+
+
+@action(pack="found")
+async def starts_dunning() -> str:
+    run = current()
+    await run.start(dun, {"customer": "acme"}, labels={"source": "start"})
+    await run.run(dun, {"customer": "acme"}, labels={"source": "run"}, timeout=30)
+    try:
+        await run.start(dun, {"customer": "acme"}, labels={"": "wrong"})
+    except InvalidInput as refusal:
+        return str(refusal)
+    return "accepted"
+
+
+@action(pack="found", executor="thread")
+def starts_dunning_in_thread() -> None:
+    current().sync.start(dun, {"customer": "acme"}, labels={"source": "thread"})
+    current().sync.run(dun, {"customer": "acme"}, labels={"source": "thread-run"}, timeout=30)
+
+
+@action(pack="found", executor="process")
+def starts_dunning_in_process() -> None:
+    current().sync.start(dun, {"customer": "acme"}, labels={"source": "process"})
 
 
 PARAMS = {"customer": "{{ payload.customer }}", "password": "open sesame"}
@@ -54,6 +77,17 @@ async def test_rule_labels_its_executions(house: Installation) -> None:
         assert await labels_of(house, ExecutionFilter(labels={"customer": "acme"})) == []
         await archive.archive_finished(house.session, 0, 100, 0)
     assert await house.rows("select from label") == []
+
+
+async def test_start_within_an_action_labels_its_execution(house: Installation) -> None:
+    await house.start(dun, starts_dunning, starts_dunning_in_thread, starts_dunning_in_process)
+    refusal = await house.client.run("found.starts_dunning", timeout=30)
+    assert refusal.startswith("labels ")
+    await house.client.run("found.starts_dunning_in_thread", timeout=30)
+    await house.client.run("found.starts_dunning_in_process", timeout=30)
+    for source in ("start", "run", "thread", "thread-run", "process"):
+        [document] = await labels_of(house, ExecutionFilter(labels={"source": source}))
+        assert document["labels"] == {"customer": "acme", "source": source}
 
 
 async def test_rule_with_a_label_too_long_fails_on_the_event(house: Installation) -> None:

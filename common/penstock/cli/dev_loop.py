@@ -65,11 +65,12 @@ async def take_over(
         complain(error)
         err.print("[yellow]kept[/yellow]   the last good definitions; save again once it is mended")
         return
-    summary = (
-        ", ".join(f"{change.kind} {change.ref} {change.what}" for change in changed)
-        or "no definition changed"
-    )
-    err.print(f"[green]taken[/green]  {escape(', '.join(saved))}: {escape(summary)}", highlight=False)
+    files = escape(", ".join(saved))
+    if changed:
+        summary = ", ".join(f"{change.kind} {change.ref} {change.what}" for change in changed)
+        err.print(f"[green]taken[/green]  {files}: {escape(summary)}", highlight=False)
+    else:
+        err.print(f"[dim]saved[/dim]  {files}: no definition changed", highlight=False)
     print_faults(likely_typos(definitions), err)
 
 

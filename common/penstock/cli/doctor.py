@@ -10,6 +10,7 @@ from rich.markup import escape
 from penstock.cli.command_runner import run
 from penstock.cli.output import Json, err, json_line, out, table
 from penstock.client.installation import find_installation
+from penstock.service.environment import load
 
 
 def doctor(
@@ -28,8 +29,11 @@ def doctor(
     from penstock.operate.doctor import security as hardening
 
     async def work() -> list[Finding]:
+        is_embedded = load().database_url is None
         settings = await find_installation()
-        return await (hardening.examine(settings) if security else examine(settings))
+        if security:
+            return await hardening.examine(settings)
+        return await examine(settings, is_embedded=is_embedded)
 
     findings = run(work())
     broken = [finding for finding in findings if finding.state == "bad"]

@@ -59,7 +59,10 @@ def replay(
     if json:
         json_line({"id": id, "fits": outcome.fits, "says": outcome.says})
     else:
-        out.print(f"{'It fits' if outcome.fits else 'It does not fit'}: {outcome.says}.", markup=False)
+        out.print(
+            f"{'It fits' if outcome.fits else 'It does not fit'}: {outcome.says.removesuffix('.')}.",
+            markup=False,
+        )
     if not outcome.fits:
         raise typer.Exit(1)
 

@@ -17,6 +17,7 @@ from penstock.cli.command_runner import with_session
 from penstock.cli.executions import print_execution
 from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.server import by_either, read
+from penstock.cli.text_values import schema_of, send_as_typed
 from penstock.errors import NotFound
 from penstock.operate import event_rules
 from penstock.operate.executions import plain
@@ -37,7 +38,10 @@ def publish(
         ),
     ],
     payload: Annotated[
-        list[str] | None, typer.Argument(help="name=value (JSON, or plain text), or @FILE.json")
+        list[str] | None,
+        typer.Argument(
+            help="name=value (JSON, or plain text; text wherever the schema takes only text), or @FILE.json"
+        ),
     ] = None,
     key: Annotated[
         str | None, typer.Option(help="The idempotency key: the same key gives the same event.")
@@ -50,11 +54,22 @@ def publish(
     """Publish an event."""
     body = parse_params(payload or [])
 
-    id = by_either(
-        lambda client: client.publish(
-            trigger, body, key=key, tenant=tenant, max_depth=max_depth, max_descendants=max_descendants
+    async def work(client: AnyClient) -> UUID:
+        async def send(values: dict[str, Any]) -> UUID:
+            return await client.publish(
+                trigger,
+                values,
+                key=key,
+                tenant=tenant,
+                max_depth=max_depth,
+                max_descendants=max_descendants,
+            )
+
+        return await send_as_typed(
+            send, body, payload or [], lambda: schema_of(client, ("trigger",), trigger)
         )
-    )
+
+    id = by_either(work)
     if json:
         json_line({"id": id})
     else:

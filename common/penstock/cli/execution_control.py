@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import typer
@@ -15,9 +16,13 @@ from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, json_line, out
 from penstock.cli.server import by_either
+from penstock.cli.text_values import schema_of, send_as_typed
 from penstock.errors import InvalidInput
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
 from penstock.store.executions.execution_list import ExecutionFilter
+
+if TYPE_CHECKING:
+    from penstock.cli.server import AnyClient
 
 All = Annotated[bool, typer.Option("--all", help="All executions.")]
 
@@ -173,8 +178,8 @@ def rerun(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A parameter to change, of one run. The value is JSON, or plain text. customer.name=Ada changes a part, and "
-            "lines[1].sku=ink a part of an element.",
+            help="A parameter to change, of one run. The value is JSON, or plain text; text wherever the schema takes only text. "
+            "customer.name=Ada changes a part, and lines[1].sku=ink a part of an element.",
         ),
     ] = None,
     unset: Annotated[
@@ -194,18 +199,27 @@ def rerun(
     (--set). With a filter, executions that were re-run before are left out, so after an interruption it can be called again."""
     _say_which(id is not None, chosen, every, dry_run)
     if id is not None:
-        params = parse_params(changed) if changed else None
-        new = by_either(
-            lambda client: client.rerun(
-                id,
-                from_failed=from_failed,
-                from_task=from_task,
-                params=params,
-                unset=unset or (),
-                by=by,
-                reason=reason,
-            )
-        )
+        params = parse_params(changed or [])
+
+        async def work(client: AnyClient) -> UUID:
+            async def send(values: dict[str, Any]) -> UUID:
+                return await client.rerun(
+                    id,
+                    from_failed=from_failed,
+                    from_task=from_task,
+                    params=values or None,
+                    unset=unset or (),
+                    by=by,
+                    reason=reason,
+                )
+
+            async def read_schema() -> Mapping[str, Any] | None:
+                action = (await client.described(id))["action"]
+                return await schema_of(client, ("action", "workflow"), action)
+
+            return await send_as_typed(send, params, changed or [], read_schema)
+
+        new = by_either(work)
         if json:
             json_line({"id": new, "rerun_of": id})
         else:

@@ -32,6 +32,7 @@ from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
 from penstock.run.failure_causes import headline
 from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.outbox.queues import WORK
 
 
 @choosing
@@ -55,7 +56,7 @@ def executions(
     ]  # waits of a function are no tries
     tried = any(number is not None and number > 1 for number in tries)
     titled = any(row.title for row in rows)
-    failing = any(row.failure for row in rows)
+    failing = any(row.failure or row.rerun for row in rows)
     columns = [
         "id",
         "status",
@@ -78,7 +79,8 @@ def executions(
         for r, number in zip(rows, tries, strict=True)
     ]
     if failing:
-        table_with_notes("failure", columns, cells, [r.failure for r in rows])
+        notes = [f"{r.failure or ''} (rerun as {r.rerun})".strip() if r.rerun else r.failure for r in rows]
+        table_with_notes("failure", columns, cells, notes)
     else:
         table(
             columns,
@@ -106,9 +108,25 @@ def _progress(progress: Mapping[str, Any] | None) -> str | None:
     return None if progress is None else f"{progress['done']:.0%} {progress['text']} ({age(progress['at'])})"
 
 
+def _pairs(values: Mapping[str, Any] | None) -> str | None:
+    """Return an object as `name=value` words, with inner objects as `outer.inner=value`; None for none."""
+    if not values:
+        return None
+    words: list[str] = []
+    pending = list(values.items())[::-1]
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, Mapping) and value:
+            pending += [(f"{name}.{inner}", item) for inner, item in list(value.items())[::-1]]
+        else:
+            words.append(f"{name}={value if isinstance(value, str) else orjson.dumps(value).decode()}")
+    return " ".join(words)
+
+
 def print_execution(execution: dict[str, Any]) -> None:
     """Print one execution for people: what it is and how it went. Values that are the ordinary ones are left out."""
     finished_at = execution["finished_at"]
+    is_queued_work = (execution["queue"] or "").startswith(WORK)
     fields(
         {
             "execution": execution["id"],
@@ -118,7 +136,7 @@ def print_execution(execution: dict[str, Any]) -> None:
             "namespace": execution["namespace"],
             "status": execution["status"],
             "reason": execution["reason"],
-            "queue": None if finished_at else execution["queue"],
+            "route": None if finished_at or not is_queued_work else execution["queue"].removeprefix(WORK),
             "parent": execution["parent"],
             "task": execution["task"],
             "item": execution["item"] if execution["item"] >= 0 else None,
@@ -127,14 +145,16 @@ def print_execution(execution: dict[str, Any]) -> None:
             "not before": None if finished_at else execution["not_before"],
             "finished": finished_at,
             "duration": _took(execution["created_at"], finished_at),
+            "rerun as": " ".join(sent["value"]["as"] for sent in execution["told"] if sent["kind"] == "rerun")
+            or None,
             "waited": None if execution["waited"] is None else timedelta(seconds=execution["waited"]),
             "ran": None if execution["ran"] is None else timedelta(seconds=execution["ran"]),
-            "progress": _progress(execution["progress"]),
+            "progress": None if execution["status"] == COMPLETED else _progress(execution["progress"]),
             "attempt": execution["attempt"] or None,
             "lost by workers": execution["recoveries"] or None,
-            "origin": execution["origin"],
+            "origin": _pairs(execution["origin"]),
             "trace": execution["trace"] and (execution["trace"]["url"] or execution["trace"]["id"]),
-            "options": execution["options"],
+            "options": _pairs(execution["options"]),
         }
     )
     out.print("[dim]parameters[/dim]")

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
+import orjson
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import parse_id, parse_value
+from penstock.cli.arguments import parse_id
 from penstock.cli.command_runner import ME
+from penstock.cli.executions import format_run_labels
 from penstock.cli.output import Json, json_line, listing, out
 from penstock.cli.server import by_either, read
+from penstock.cli.text_values import send_one_as_typed
+
+if TYPE_CHECKING:
+    from penstock.cli.server import AnyClient
 
 
 def inquiries(
@@ -22,9 +28,19 @@ def inquiries(
     """List the inquiries that executions wait for."""
     rows = read(lambda client: client.inquiries(answered=every, assignee=assignee))
     listing(
-        ["execution", "status", "assignee", "question", "due", "default", "answer"],
+        ["execution", "status", "run", "labels", "assignee", "question", "due", "default", "answer"],
         rows,
-        lambda r: (r.execution_id, r.status, r.assignee, r.prompt, r.due_at, r.default, r.response),
+        lambda r: (
+            r.execution_id,
+            "open" if r.status == "created" else r.status,
+            None if r.run is None else r.run.title or r.run.action,
+            None if r.run is None else format_run_labels(r.run.labels),
+            r.assignee,
+            r.prompt,
+            r.due_at,
+            r.default,
+            r.response,
+        ),
         json=json,
         empty="No question is open.",
     )
@@ -39,14 +55,25 @@ def answer(
             autocompletion=name_completion.waiting_executions,
         ),
     ],
-    response: Annotated[str, typer.Argument(help="JSON, or plain text.")],
+    response: Annotated[
+        str, typer.Argument(help="JSON, or plain text; text wherever the question takes only text.")
+    ],
     by: Annotated[str, typer.Option(help="The author of the answer.")] = ME,
     json: Json = False,
 ) -> None:
     """Answer an inquiry. The answer becomes the execution's result."""
-    value = parse_value(response)
 
-    by_either(lambda client: client.answer(id, value, by=by))
+    async def work(client: AnyClient) -> Any:
+        async def read_schema() -> Any:
+            schemas = [row.schema for row in await client.inquiries() if row.execution_id == id]
+            return orjson.loads(schemas[0]) if schemas and schemas[0] else None
+
+        _, value = await send_one_as_typed(
+            lambda value: client.answer(id, value, by=by), response, read_schema
+        )
+        return value
+
+    value = by_either(work)
     if json:
         json_line({"id": id, "answered": value, "by": by})
         return

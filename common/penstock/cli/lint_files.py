@@ -3,6 +3,7 @@ for editors."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict
 from enum import StrEnum
@@ -19,7 +20,11 @@ from penstock.language.loading import lint as loading
 from penstock.language.loading.likely_typos import likely_typos
 from penstock.language.loading.lint import Fault
 from penstock.language.packs.shipped_schemas import shipped
+from penstock.language.terms.sources import shown
 from penstock.service.environment import load
+
+UNKNOWN = re.compile(r"unknown (action|trigger|workflow)|there is no (action|trigger|workflow) ")
+"""The faults of references to definitions that other files may have."""
 
 
 class Kind(StrEnum):
@@ -47,12 +52,16 @@ def lint(
     # After faults, a missing definition may be one that could not be read.
     faults += loading.check(whole, None if faults or alone else load().executors)
     faults += _faults_of_durable_functions(whole)
-    reported = [*faults, *likely_typos(whole)]
+    reported = sorted([*faults, *likely_typos(whole)], key=lambda fault: (fault.file or "", fault.line or 0))
     if json:
         for fault in reported:
             json_line(asdict(fault))
     else:
         print_faults(reported, out)
+        if any(UNKNOWN.search(fault.message) for fault in faults):
+            out.print(
+                "[dim]If other files define the unknown names, lint these files together, or use --alone.[/dim]"
+            )
         summary = "1 fault" if len(faults) == 1 else f"{len(faults)} faults"
         out.print(
             f"[red]{summary}[/red]" if faults else f"[green]no fault[/green] in {len(whole)} definitions"
@@ -76,14 +85,14 @@ def _faults_of_durable_functions(definitions: Definitions) -> list[Fault]:
         item.function for item in definitions.actions.values() if item.durable and item.function is not None
     ]
     unknown = [
-        Fault(f"the context has no `{item.name}`", item.file, item.line, item.hint or None)
+        Fault(f"the context has no `{item.name}`", shown(item.file), item.line, item.hint or None)
         for function in functions
         for item in unknown_methods(function)
     ]
     return unknown + [
         Fault(
             f"{item.call} may give something else when the run goes on",
-            item.file,
+            shown(item.file),
             item.line,
             f"Use {item.instead}.",
         )

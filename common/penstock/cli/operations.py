@@ -100,6 +100,10 @@ def list_workers(json: Json = False) -> None:
         document=_document,
         empty="No process is online. Start one with `penstock executor`, `penstock worker` or `penstock dev`.",
     )
+    if rows and not json:
+        err.print(
+            "[dim]In use: as of the last heartbeat. What runs now: penstock executions --status running[/dim]"
+        )
 
 
 def _document(process: Process) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from penstock.cli.arguments import label_option, parse_delay, parse_params
 from penstock.cli.chain_options import MaxDepth, MaxDescendants
 from penstock.cli.output import Json, err, json_line, out
 from penstock.cli.server import by_either, chosen_server
+from penstock.cli.text_values import schema_of, send_as_typed
 from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
 from penstock.language.terms.budgets import WhenSpent, check_budget
 from penstock.language.terms.bursts import StartKeep
@@ -38,7 +39,9 @@ def run(
     ],
     params: Annotated[
         list[str] | None,
-        typer.Argument(help="name=value (JSON, or plain text), or @FILE.json, or @- for stdin"),
+        typer.Argument(
+            help="name=value (JSON, or plain text; text wherever the schema takes only text), or @FILE.json, or @- for stdin"
+        ),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait for the result, and print it.")] = False,
     key: Annotated[
@@ -104,11 +107,17 @@ def run(
 
             if isinstance(client, HttpClient):
                 await check_reading(client, ref)
-        id = await client.start(
-            ref, parameters, key=key, delay=delay_s, priority=priority, tenant=tenant, secrets=secrets,
-            budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants, labels=labels,
-            debounce=debounce, debounce_key=debounce_key, at_most=at_most, keep=keep,
-        )  # fmt: skip
+
+        async def start(values: dict[str, Any]) -> UUID:
+            return await client.start(
+                ref, values, key=key, delay=delay_s, priority=priority, tenant=tenant, secrets=secrets,
+                budget=budgets, when_spent=when_spent, max_depth=max_depth, max_descendants=max_descendants,
+                labels=labels, debounce=debounce, debounce_key=debounce_key, at_most=at_most, keep=keep,
+            )  # fmt: skip
+
+        id = await send_as_typed(
+            start, parameters, params or [], lambda: schema_of(client, ("action", "workflow"), ref)
+        )
         if not wait:
             await _warn("it will wait", client, ref)
             return id, None

@@ -1,8 +1,8 @@
-"""The commands that show schedules: list, show, preview, history, stats, health."""
+"""The commands that show schedules: list, show, preview, missed, history, stats, health."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
@@ -11,14 +11,17 @@ import orjson
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.arguments import parse_duration
+from penstock.cli.arguments import parse_duration, parse_instant
 from penstock.cli.command_runner import with_session
-from penstock.cli.output import Json, err, json_line, listing, table
+from penstock.cli.output import Json, err, json_line, listing, out, table
 from penstock.cli.server import read
 from penstock.client.schedules import upcoming
+from penstock.errors import InvalidInput
 from penstock.language.schedules import Preview, Spec, find_zone
-from penstock.language.schedules.compiled_schedule import compile_schedule
+from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule
+from penstock.language.schedules.fire_plan import FirePolicy
 from penstock.operate.masking import Masking
+from penstock.operate.why.answer import span
 from penstock.store.schedules import changes, health, reading
 from penstock.store.schedules.reading import Fire, FireStats, ScheduleState, ScheduleSummary
 from penstock.store.session.database import Session
@@ -83,7 +86,8 @@ def show(ref: Ref, json: Json = False) -> None:
         row = await _one(session, ref)
         masking = await Masking.load(session)
         body = masking.definition("schedule", orjson.loads(row.body))
-        return {**shown(row), "since": row.since, "definition": body}
+        policy = missed_policy(compile_schedule(body).policy)
+        return {**shown(row), "since": row.since, "missed": policy, "definition": body}
 
     schedule = with_session(work)
     if json:
@@ -92,6 +96,71 @@ def show(ref: Ref, json: Json = False) -> None:
     table(
         ["", ""], [(k, orjson.dumps(v).decode() if isinstance(v, dict) else v) for k, v in schedule.items()]
     )
+
+
+def missed_policy(policy: FirePolicy) -> str:
+    """Return the policy for missed fires as a sentence."""
+    late = f"A fire that is more than {span(policy.grace)} late is missed."
+    if policy.missed == "skip":
+        return f"{late} It does not run."
+    which = (
+        "The latest missed fire runs for all of them"
+        if policy.catch_up == "one"
+        else f"The latest {policy.at_most:,} missed fires run"
+    )
+    when = f"{span(policy.delay)} after the outage" if policy.missed == "delay" else "after the outage"
+    spreading = f", spread over {span(policy.spread)}" if policy.spread else ""
+    return f"{late} {which} {when}{spreading}."
+
+
+@dataclass(frozen=True, slots=True)
+class MissedFire:
+    """A fire that is due in an outage, and its outcome: `runs`, with the instant of its start, or `skipped`."""
+
+    due: datetime
+    outcome: str
+    starts: datetime | None
+
+
+def missed(
+    ref: Ref,
+    begin: Annotated[
+        str, typer.Option("--from", metavar="INSTANT", help="The beginning of the outage: 2030-01-31T09:00.")
+    ],
+    until: Annotated[str, typer.Option(metavar="INSTANT", help="The end of the outage: 2030-01-31T12:00.")],
+    json: Json = False,
+) -> None:
+    """Show which fires would run after an outage of this span, by the schedule's policy for missed fires. Nothing is
+    started. Instants without an offset are in the schedule's zone. Overlapping runs are not considered."""
+
+    async def work(session: Session) -> tuple[CompiledSchedule, list[MissedFire], bool]:
+        compiled = compile_schedule(orjson.loads((await _one(session, ref)).body))
+        start = parse_instant("--from", begin, compiled.zone)
+        end = parse_instant("--until", until, compiled.zone)
+        if end <= start:
+            raise InvalidInput("--until is not after --from", hint="Give the end of the outage.")
+        plan = compiled.plan(start, end)
+        runs = [MissedFire(fire.due, "runs", fire.run_at) for fire in plan.fires]
+        skips = [MissedFire(due, "skipped", None) for due in plan.skipped]
+        has_more = plan.more_skipped or bool(plan.next_due and plan.next_due <= end)
+        return compiled, sorted([*runs, *skips], key=lambda fire: fire.due), has_more
+
+    compiled, fires, has_more = with_session(work)
+    listing(
+        ["due", "outcome", "starts"],
+        fires,
+        lambda fire: (
+            _local(fire.due, compiled.zone),
+            fire.outcome,
+            _local(fire.starts, compiled.zone) if fire.starts else "",
+        ),
+        json=json,
+        empty="No fire is due in this span.",
+    )
+    if not json:
+        out.print(f"[dim]{missed_policy(compiled.policy)}[/dim]")
+        if has_more:
+            err.print("[dim]There are more fires than are listed.[/dim]")
 
 
 def preview(
@@ -204,6 +273,7 @@ def add_to(app: typer.Typer) -> None:
         ("list", list_),
         ("show", show),
         ("preview", preview),
+        ("missed", missed),
         ("history", history),
         ("stats", stats),
         ("health", check_health),

@@ -27,8 +27,8 @@ def create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="read, operate, define, admin; start, answer, start:PACK.NAME, 'start:PACK.*'; work; or a role: viewer, "
-            "operator, developer, administrator. May be repeated."
+            help=f"{', '.join((*access.SCOPES, *access.NARROW, access.WORK))}; start:PACK.NAME, 'start:PACK.*'; or a role: "
+            f"{', '.join(access.ROLES)}. May be repeated."
         ),
     ] = None,
     tenant: Annotated[

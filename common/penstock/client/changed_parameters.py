@@ -18,7 +18,7 @@ from penstock.language.expressions import SecretText
 from penstock.language.rules.secret_references import checked_parameters, with_references
 from penstock.language.schemas import Schema
 from penstock.language.schemas.secrets import is_secret_at
-from penstock.language.terms.options import did_you_mean, dotted
+from penstock.language.terms.options import did_you_mean, dotted, nearest
 from penstock.language.terms.redaction import MASK
 from penstock.language.workflows.templates import Path
 from penstock.store.definitions import catalog
@@ -67,7 +67,7 @@ class ChangedParameters:
         try:
             stored = checked_parameters(schema, new, tx.settings.payload_cap).decode()
         except InvalidInput as error:
-            error.hint = error.hint or schema.takes()
+            error.hint = _meant(changed, {*properties, *old}) or error.hint or schema.takes()
             raise
         paths = changed_paths({**defaults, **old}, {**defaults, **new})
         return cls(row, stored, list(paths))
@@ -108,6 +108,17 @@ class ChangedParameters:
                 f"the step {names[0]} would be kept, and its function may have read {parameters}",
                 hint=f"Run it again as a whole: penstock rerun {self._row.id} --set ...",
             )
+
+
+def _meant(changed: Iterable[str], parameters: set[str]) -> str | None:
+    """Return a hint for the first path that begins with no parameter, but with a name similar to one; None for none."""
+    for name in changed:
+        begin = re.split(r"[.\[]", name, maxsplit=1)[0]
+        if begin == name or name in parameters or begin in parameters:
+            continue
+        if near := nearest(begin, sorted(parameters)):
+            return f"Did you mean {near + name.removeprefix(begin)!r}?"
+    return None
 
 
 def _with_old_secrets(value: Any, old: Any, place: Path, schema: Schema) -> Any:

@@ -16,6 +16,7 @@ from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.schemas import Schema, check_value
 from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.options import did_you_mean
+from penstock.store.definitions import catalog
 from penstock.store.durable import steps
 from penstock.store.executions import executions, inquiries
 from penstock.store.session.database import Transaction
@@ -58,11 +59,21 @@ async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> SentSignal
     encoded = check_value(value, tx.settings.payload_cap, what="the signal's value").decode()
     awaits = await steps.awaited_signals(tx, id)  # before the signal, which may wake the function
     if not await steps.signal(tx, id, key.name, encoded):
-        raise Conflict(
-            f"{id} is not a durable function that runs or waits",
-            hint=f"`penstock show {id}` tells what it is.",
-        )
+        raise await _cannot_receive(tx, id)
     return sent_signal(name, awaits)
+
+
+async def _cannot_receive(tx: Transaction, id: UUID) -> Conflict:
+    """Return the error for a signal to an execution that has ended, or is not a durable function."""
+    hint = f"`penstock show {id}` tells what it is."
+    rows = await executions.find(tx, [id])
+    if rows and rows[0].finished_at is not None:
+        body = (await catalog.bodies(tx, [rows[0].definition_id])).get(rows[0].definition_id, {})
+        if "durable" in body:
+            return Conflict(
+                f"{id} has ended: it is {rows[0].status}", hint=f"Run it again with: penstock rerun {id}"
+            )
+    return Conflict(f"{id} is not a durable function that runs or waits", hint=hint)
 
 
 async def give(

@@ -29,9 +29,15 @@ async def listed(
     tenants: Collection[str] | None = None,
 ) -> list[Inquiry]:
     """Return the open inquiries, newest first. With `answered` also return the ended ones. Secrets in answers and defaults are
-    masked."""
+    masked. Each has the run that asks, with its title and labels."""
+    from penstock.operate import titles  # slow to import
+
     rows = await inquiries.newest(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
-    return [with_masked_answer(row) for row in rows]
+    runs = await inquiries.runs(session, [row.execution_id for row in rows]) if rows else {}
+    title_texts = await titles.of_executions(session, list(runs.values()))
+    for run in runs.values():
+        run.title = title_texts.get(run.id)
+    return [replace(with_masked_answer(row), run=runs.get(row.execution_id)) for row in rows]
 
 
 def may_answer(assignee: str | None, by: str) -> bool:

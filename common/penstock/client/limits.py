@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -13,7 +12,7 @@ from penstock.client.checked_arguments import checks_arguments
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.definitions.limit import EVERYTHING, Limit
 from penstock.language.definitions.qualified_name import is_ref
-from penstock.language.terms.options import did_you_mean, problems
+from penstock.language.terms.options import nearest, problems
 from penstock.messaging.outbox import Publisher
 from penstock.store.admission import limits, namespaces
 from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce, LimitTotals
@@ -122,7 +121,7 @@ class Limits:
 
 async def _missing(db: Session | Transaction, ref: str) -> NotFound:
     refs = await limits.refs(db)
-    hint = did_you_mean(ref, refs) if get_close_matches(ref, refs, n=1) else None
+    hint = f"Did you mean {near!r}?" if (near := nearest(ref, refs)) else None
     return NotFound(
         f"no limit {ref!r}",
         hint=hint

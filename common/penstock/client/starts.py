@@ -163,6 +163,8 @@ def check_start_options(request: Request) -> None:
     check_instants(request.delay, at=request.at, expires_at=request.expires_at)
     if not isinstance(request.by, str | None):
         raise InvalidInput("by is not text", hint="Name the caller that starts it.")
+    if request.labels:
+        _labels(request.labels)
     if "debounce" in (request.options or {}):
         raise InvalidInput("options has debounce", hint="Give debounce= beside options.")
 
@@ -202,11 +204,16 @@ def _options(request: Request) -> str | None:
     if (debounce := debounce_options(request)) is not None:
         options["debounce"] = debounce
     if request.labels:
-        try:
-            options["labels"] = check_labels(request.labels)
-        except Wrong as wrong:
-            raise InvalidInput(f"labels {wrong}", hint=wrong.hint) from None
+        options["labels"] = _labels(request.labels)
     return orjson.dumps(options).decode() if options else None
+
+
+def _labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels of a start. Raises InvalidInput."""
+    try:
+        return check_labels(labels)
+    except Wrong as wrong:
+        raise InvalidInput(f"labels {wrong}", hint=wrong.hint) from None
 
 
 def debounce_options(request: Request) -> dict[str, Any] | None:

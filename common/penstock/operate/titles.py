@@ -83,10 +83,13 @@ async def _of_inquiries(session: Session, rows: Sequence[ListedExecution]) -> Ma
 
 
 async def add_failures(session: Session, rows: Sequence[ListedExecution]) -> None:
-    """Set the sentences about the causes of the failures among listed executions. Without failures no statement is sent."""
+    """Set the sentences about the causes of the failures among listed executions, and the executions that ran them again.
+    Without failures no statement is sent."""
     errors = await listed_errors.of_listed(session, rows)
     for row in rows:
-        row.failure = headline(*errors[row.id]) if row.id in errors else None
+        if listed_error := errors.get(row.id):
+            row.failure = headline(listed_error.error, listed_error.reason)
+            row.rerun = listed_error.rerun
 
 
 async def of_executions(

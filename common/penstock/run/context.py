@@ -174,6 +174,7 @@ class RunContext:
         priority: int = 0,
         delay: Span | None = None,
         at: datetime | None = None,
+        labels: Mapping[str, str] | None = None,
         debounce: Span | None = None,
         debounce_key: str | None = None,
         at_most: Span | None = None,
@@ -190,6 +191,7 @@ class RunContext:
         priority: int = 0,
         delay: Span | None = None,
         at: datetime | None = None,
+        labels: Mapping[str, str] | None = None,
         debounce: Span | None = None,
         debounce_key: str | None = None,
         at_most: Span | None = None,
@@ -205,6 +207,7 @@ class RunContext:
         priority: int = 0,
         delay: Span | None = None,
         at: datetime | None = None,
+        labels: Mapping[str, str] | None = None,
         debounce: Span | None = None,
         debounce_key: str | None = None,
         at_most: Span | None = None,
@@ -215,14 +218,25 @@ class RunContext:
         on by itself, whatever becomes of this execution, which `penstock show` names as its starter.
 
         A second start with the same `key` returns the same execution. Pass a key in an action that may be retried.
-        `delay` (90, "5m") or `at` put off the start. `transactional` as in `publish`. `debounce`, `debounce_key`, `at_most`
-        and `keep` as in `Client.start`: all starts of a burst have one execution.
+        `delay` (90, "5m") or `at` put off the start. Lists find it by its `labels`. `transactional` as in `publish`.
+        `debounce`, `debounce_key`, `at_most` and `keep` as in `Client.start`: all starts of a burst have one execution.
 
         Raises NotFound for an unknown action, InvalidInput for wrong parameters, Conflict if the parameters of the key
         differ, and ClaimLost and OutsideRun as `publish` does.
         """
         request = _start(
-            target, params, key, priority, delay, at, transactional, debounce, debounce_key, at_most, keep
+            target,
+            params,
+            key,
+            priority,
+            delay,
+            at,
+            transactional,
+            debounce,
+            debounce_key,
+            at_most,
+            keep,
+            labels,
         )
         answer: UUID | None = await _outgoing(self._run).send(request)
         return answer
@@ -236,6 +250,7 @@ class RunContext:
         timeout: Span | None = None,
         key: str | None = None,
         priority: int = 0,
+        labels: Mapping[str, str] | None = None,
     ) -> R: ...
     @overload
     async def run(
@@ -246,6 +261,7 @@ class RunContext:
         timeout: Span | None = None,
         key: str | None = None,
         priority: int = 0,
+        labels: Mapping[str, str] | None = None,
     ) -> Any: ...
     async def run(
         self,
@@ -255,6 +271,7 @@ class RunContext:
         timeout: Span | None = None,
         key: str | None = None,
         priority: int = 0,
+        labels: Mapping[str, str] | None = None,
     ) -> Any:
         """Start an execution as `start` does, and return its result. Wait at most `timeout` (60, "5m").
 
@@ -264,7 +281,7 @@ class RunContext:
         Raises the errors of `start`, ExecutionFailed if the execution does not complete, and TimeoutError.
         """
         outgoing = _outgoing(self._run)
-        id: UUID = await outgoing.send(_start(target, params, key, priority))
+        id: UUID = await outgoing.send(_start(target, params, key, priority, labels=labels))
         return await outgoing.send(AwaitResult(id, _timeout(timeout)))
 
     async def callback(self) -> str:
@@ -345,6 +362,7 @@ class SyncRunContext:
         priority: int = 0,
         delay: Span | None = None,
         at: datetime | None = None,
+        labels: Mapping[str, str] | None = None,
         debounce: Span | None = None,
         debounce_key: str | None = None,
         at_most: Span | None = None,
@@ -353,7 +371,18 @@ class SyncRunContext:
     ) -> UUID | None:
         """Start an action or workflow, as `RunContext.start` does."""
         request = _start(
-            target, params, key, priority, delay, at, transactional, debounce, debounce_key, at_most, keep
+            target,
+            params,
+            key,
+            priority,
+            delay,
+            at,
+            transactional,
+            debounce,
+            debounce_key,
+            at_most,
+            keep,
+            labels,
         )
         answer: UUID | None = self._send(request)
         return answer
@@ -366,9 +395,10 @@ class SyncRunContext:
         timeout: Span | None = None,
         key: str | None = None,
         priority: int = 0,
+        labels: Mapping[str, str] | None = None,
     ) -> Any:
         """Start an execution and return its result, as `RunContext.run` does."""
-        id: UUID = self._send(_start(target, params, key, priority))
+        id: UUID = self._send(_start(target, params, key, priority, labels=labels))
         return self._send(AwaitResult(id, _timeout(timeout)))
 
 
@@ -384,6 +414,7 @@ def _start(
     debounce_key: str | None = None,
     at_most: Span | None = None,
     keep: str = "last",
+    labels: Mapping[str, str] | None = None,
 ) -> Start:
     if isinstance(target, ActionCall):
         ref, params = target.ref, {**target.parameters, **(params or {})}
@@ -401,6 +432,7 @@ def _start(
         debounce_key,
         _plain(at_most),
         keep,
+        labels,
     )
 
 

@@ -45,6 +45,7 @@ class Start:
     debounce_key: str | None = None
     at_most: float | str | None = None
     keep: str = "last"
+    labels: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

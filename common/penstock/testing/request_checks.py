@@ -42,6 +42,7 @@ def start_request(request: Start) -> StartRequest:
         priority=request.priority,
         delay=request.delay,
         at=request.at,
+        labels=request.labels,
         debounce=request.debounce,
         debounce_key=request.debounce_key,
         at_most=request.at_most,

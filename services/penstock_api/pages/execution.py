@@ -92,6 +92,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         inquiry=None if question is None else _question(question, caller),
         answered=with_masked_answer(inquiry) if inquiry is not None and is_answered else None,
         starters=starters(document["origin"]),
+        reruns=[sent["value"]["as"] for sent in document["told"] if sent["kind"] == "rerun"],
         origin=other_values(document["origin"]),
         rerun_fields=[] if open_ else _rerun_fields(body.get("parameters"), document["params"]),
         begins=document["status"] == REQUESTED and row.not_before is not None,

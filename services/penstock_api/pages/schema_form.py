@@ -35,6 +35,8 @@ class Field:
     maximum: float | None = None
     types: Sequence[str] = ()
     """The types of JSON Schema of a mixed value: what is written in JSON of another type is text."""
+    suggestions: Sequence[str] = ()
+    """Texts that the browser offers. Other texts are permitted."""
 
 
 def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:

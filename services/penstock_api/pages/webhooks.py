@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from secrets import token_hex
 from typing import Any
 
 import orjson
 from fastapi import APIRouter, Request, Response
 
 from penstock.store.access import webhooks
+from penstock.store.definitions import catalog
 from penstock_api.auth.access import READ_ALL
 from penstock_api.backend import Db
 from penstock_api.models import webhooks as models
@@ -27,6 +29,10 @@ async def show(request: Request, session: Db, change: str = "") -> Response:
     if value.get("payload") is not None:
         value["payload"] = orjson.loads(value["payload"])
     form = request_fields(models.PutWebhook, value)
+    triggers = (await catalog.names(session, ["trigger"])).get("trigger", [])
+    form = [
+        replace(field, suggestions=sorted(triggers)) if field.name == "trigger" else field for field in form
+    ]
     if changed is None:
         form = [replace(field, required=True) if field.name == "secret" else field for field in form]
     return page(
@@ -35,5 +41,7 @@ async def show(request: Request, session: Db, change: str = "") -> Response:
         rows=rows,
         changed=changed,
         put=form,
+        has_triggers=bool(triggers),
+        new_secret=None if changed is not None else token_hex(32),
         every=5,
     )

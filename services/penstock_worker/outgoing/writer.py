@@ -62,6 +62,7 @@ class EffectWriter:
             request.priority,
             request.delay,
             request.at,
+            labels=request.labels,
             debounce=request.debounce,
             debounce_key=request.debounce_key,
             at_most=request.at_most,

@@ -167,6 +167,7 @@ READING = {
     "versions",
     "diff",
     "preview",
+    "missed",
     "history",
     "stats",
     "health",

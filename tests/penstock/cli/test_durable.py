@@ -68,6 +68,8 @@ async def test_a_run_is_seen_told_and_run_again(house: Installation, tmp_path: P
     assert "Step 'ask' waits for an answer" in (await told("why", id))["sentence"]
     await told("set-result", id, "ask", '"ada"')
     assert await house.client.result(id, timeout=20) == [6, 2, 4, 12, "go", "ada"]
+    late = await penstock("signal", id, "word", "1")
+    assert (late.code, f"{id} has ended: it is completed" in " ".join(late.err.split())) == (1, True)
     again = (await told("rerun", id, "--from", "ask"))["id"]
     await house.until("select 1 from suspended")
     await told("skip", again, "ask")
@@ -87,7 +89,10 @@ async def test_new_code_is_tried_against_a_run(house: Installation, tmp_path: Pa
     other.write_text(CODE.replace('ctx.step("first"', 'ctx.step("other"'))
     said = await penstock("replay", id, "--against", other)
     assert said.code == 1
-    assert "asks for step other" in said.out.replace("\n", " ")
+    replayed = said.out.replace("\n", " ")
+    assert "asks for step other" in replayed
+    assert "penstock replay" not in replayed
+    assert ".." not in replayed.replace("(...)", "")
     shorter = tmp_path / "shorter.py"
     shorter.write_text(
         CODE.replace("    child = await", "    await ctx.step('new', double, 1)\n    child = await")

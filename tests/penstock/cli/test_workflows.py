@@ -92,7 +92,11 @@ async def test_a_run_is_answered_paused_corrected_and_run_again(house: Installat
     [open_] = (await penstock("inquiries", "--json")).documents
     assert open_["prompt"] == "Go on?"
     assert (open_["schema"], open_["status"]) == ({"type": "boolean"}, "created")
-    assert "created" in (await penstock("inquiries")).out
+    assert (open_["run"]["id"], open_["run"]["action"]) == (str(id), "run.asking")
+    listed = (await penstock("inquiries")).out
+    assert "open" in listed
+    assert "run.asking" in listed
+    assert "created" not in listed
     assert (await told("show", id))["tasks"][1]["status"] == "not started"
     await told("pause", id, "--by", "ada", "--reason", "lunch")
     await told("answer", ask["id"], "true", "--by", "bob")
@@ -110,7 +114,14 @@ async def test_a_run_is_answered_paused_corrected_and_run_again(house: Installat
     assert refused.code == 1
     assert "neither a workflow that runs" in refused.err
 
+    assert f"Run it again with: penstock rerun {id} --from-failed" in (await penstock("why", id)).out
     again = (await told("rerun", id, "--from-failed", "--by", "ada"))["id"]
+    why = " ".join((await penstock("why", id)).out.split())
+    assert f"It was rerun as {again}, by ada." in why
+    assert "Run it again" not in why
+    [listed_run] = [row for row in (await penstock("executions", "--json")).documents if row["id"] == str(id)]
+    assert listed_run["rerun"] == again
+    assert f"rerun as {again}" in " ".join((await penstock("executions")).out.split())
     await house.until("select 1 from execution where id = $1 and status = 'failed'", again)
     shown = await told("show", again)
     assert shown["tasks"][0]["kept"]

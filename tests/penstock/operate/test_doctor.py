@@ -27,6 +27,17 @@ async def test_it_looks_at_every_queue_there_is(database: str, vhost: str) -> No
     assert found["queues"] == ", ".join(f"{queue}: 1" for queue in QUEUES)
 
 
+async def test_broker_without_exchange_is_a_warning_before_the_first_executor(
+    database: str, vhost: str
+) -> None:
+    async with Installation(database, vhost) as house:
+        finding = await _of_the_broker(house)
+        assert finding.state == "warning"
+        assert finding.fix == "Start an executor: it declares the exchanges and the queues."
+        [refused] = [f for f in await broker.findings(house.settings()) if f.what == "rabbitmq"]
+        assert refused.state == "bad"
+
+
 async def test_it_names_queues_and_bindings_that_are_missing(database: str, vhost: str) -> None:
     async with Installation(database, vhost) as house:
         await house.apply(shop.count)
@@ -57,6 +68,13 @@ async def test_it_names_queues_and_bindings_that_are_missing(database: str, vhos
         await house.until("select 1 from process where kind = 'executor'")
         assert await house.client.run("shop.count", {"words": "a b"}, timeout=20) == 2
         assert (await _of_the_broker(house)).state == "ok"
+
+
+async def test_roles_are_not_checked_on_the_embedded_server(database: str) -> None:
+    async with Installation(database, None) as house:
+        whole = {finding.what for finding in await doctor.examine(house.settings())}
+        embedded = {finding.what for finding in await doctor.examine(house.settings(), is_embedded=True)}
+    assert whole - embedded == {"roles"}
 
 
 async def _of_the_broker(house: Installation) -> doctor.Finding:

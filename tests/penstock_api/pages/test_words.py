@@ -157,7 +157,8 @@ async def test_rerun_among_the_commands_links_the_new_run(site: Site) -> None:
     await client.result(old, timeout=30)
     new = await client.rerun(old, by="user:ada")
     async with visitor(site) as browser:
-        commands = (await browser.get(f"/executions/{old}")).text.partition("Commands from people")[2]
+        head, _, commands = (await browser.get(f"/executions/{old}")).text.partition("Commands from people")
+    assert f'<dt>rerun as<dd><a href="/executions/{new}">{str(new)[-8:]}</a>' in head
     assert "<b>rerun</b>, user:ada, " in commands
     assert f'<a href="/executions/{new}">{str(new)[-8:]}</a>' in commands.partition("</section>")[0]
 
@@ -168,6 +169,24 @@ async def test_new_webhook_needs_a_secret_and_a_changed_one_does_not(site: Site)
     assert re.search(r'data-at="[^"]*secret[^"]*"[^>]* required>', new)
     assert not re.search(r'data-at="[^"]*secret[^"]*"[^>]* required>', changed)
     assert "an object of templates, such as" in new
+    assert '<option value="depot.placed">' in new
+    assert "A random secret, if you need one" in new
+    assert "A random secret" not in changed
+
+
+async def test_label_of_an_execution_links_the_list_of_its_executions(site: Site) -> None:
+    id = await site.house.client.start("depot.weigh", {"parcel": 5}, labels={"customer": "a b"})
+    async with visitor(site) as browser:
+        text = (await browser.get(f"/executions/{id}")).text
+        listed = (await browser.get("/executions?label=customer%3Da+b")).text
+    assert '<a class="tag" href="/executions?label=customer%3Da+b">customer=a b</a>' in text
+    assert f'href="/executions/{id}"' in listed
+
+
+async def test_inquiry_names_the_run_that_asks(site: Site) -> None:
+    async with visitor(site) as browser:
+        text = (await browser.get("/inquiries")).text
+    assert re.search(r'<a href="/executions/[0-9a-f-]{36}">[^<]+</a>( \([^)]*\))? asks\.', text)
 
 
 async def test_limit_by_key_says_where_its_slots_are(site: Site) -> None:

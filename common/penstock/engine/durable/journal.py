@@ -9,10 +9,11 @@ from penstock.engine.durable.records import GIVEN, SIGNAL, STARTED, STATE, SUPER
 from penstock.engine.durable.retried_history import forget_failure
 from penstock.errors import ReplayMismatch
 
-CHANGED = (
+CODE_CHANGED = (
     "Its code was changed while it ran, or is not deterministic. Bring the code back, or guard the change with "
-    "ctx.version(...); `penstock replay` tries it without running anything."
+    "ctx.version(...)"
 )
+CHANGED = f"{CODE_CHANGED}; `penstock replay` tries it without running anything."
 
 
 class Journal:

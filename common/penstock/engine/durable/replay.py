@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from penstock.engine.durable.drive import Attempt
+from penstock.engine.durable.journal import CHANGED, CODE_CHANGED
 from penstock.engine.durable.records import (
     END,
     STATE,
@@ -59,7 +60,8 @@ async def replay(
 def _found(attempt: Attempt, reader: _Reader, outcome: Outcome | None) -> Replayed:
     error = None if outcome is None else outcome.error
     if error is not None:
-        return Replayed(error.type != "ReplayMismatch", f"{error.type}: {error.message}")
+        message = error.message.replace(CHANGED, f"{CODE_CHANGED}.")
+        return Replayed(error.type != "ReplayMismatch", f"{error.type}: {message}")
     unasked = None if attempt.journal is None else attempt.journal.unasked()
     goes_on = f"it goes on with {', '.join(reader.asked)}" if reader.asked else "it waits"
     if unasked is not None:

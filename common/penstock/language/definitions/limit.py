@@ -120,6 +120,19 @@ class Limit(Declaration):
     breaker: Breaker | None = None
     """A breaker instead of `max` and `rate`, for what the scope covers. An action has its own as its option `breaker`."""
 
+    SHORT_FORMS: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "burst": (
+            "a whole number",
+            "With `rate`: the number of starts that may follow each other at once. The rate over a longer time stays the same.",
+        ),
+        "per": (
+            "seconds, or `90s`, `5m`, `2h`, `1d`",
+            'With `max`: a rate of `max` starts, or of costs of `max`, within this time. `Limit(100, per="1m")` is '
+            '`Limit(rate="100/min")`.',
+        ),
+    }
+    """The options that are folded into `rate`: what each takes, and its meaning."""
+
     if TYPE_CHECKING:
 
         def __init__(
@@ -145,7 +158,7 @@ class Limit(Declaration):
 
     @classmethod
     def names(cls) -> list[str]:
-        return [*super().names(), "burst", "per"]
+        return [*super().names(), *cls.SHORT_FORMS]
 
     @classmethod
     def fold(cls, values: dict[str, Any]) -> dict[str, Any]:

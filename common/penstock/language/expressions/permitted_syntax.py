@@ -75,7 +75,7 @@ def _check_known(kind: str, name: str, names: dict[str, Any], node: nodes.Node) 
     if name not in names:
         near = get_close_matches(name, names, n=1)
         meant = f"Did you mean `{near[0]}`? " if near else ""
-        listed = ", ".join(sorted(name for name in names if name.isalpha()))
+        listed = ", ".join(sorted(name for name in names if name.isidentifier()))
         raise NotAllowed(f"there is no {kind} `{name}`", node, f"{meant}Available: {listed}.")
 
 

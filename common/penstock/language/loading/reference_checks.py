@@ -85,6 +85,8 @@ def check_references(
     """Raise one DefinitionError for all wrong references. The same fault at several places is one line.
 
     With `accept_unknown`, a reference may lead to a definition that is not known."""
+    from penstock.language.workflows.check import with_task_name
+
     targets = _ReferenceTargets(definitions, known_refs)
     places: dict[str, list[str]] = {}
     first: dict[str, tuple[str, str | None]] = {}
@@ -92,7 +94,9 @@ def check_references(
         for problem in _problems(item, targets):
             if accept_unknown and isinstance(problem, UnknownRef):
                 continue
-            message = problem if item.kind == "workflow" else problem.message
+            message = problem.message
+            if item.kind == "workflow":
+                message = with_task_name(problem, [task.name for task in item.tasks])
             place = str(item.source.at(problem.at))
             first.setdefault(problem.message, (f"{place}: {item.kind} {item.ref}: {message}", problem.hint))
             places.setdefault(problem.message, []).append(place)

@@ -11,6 +11,7 @@ from penstock.language.schemas.schema_differences import schema_differences
 from penstock.language.schemas.schema_tree import normalise
 from penstock.language.schemas.storable_json import check_value
 from penstock.language.schemas.type_schema import Secret, schema_of_type
+from penstock.language.schemas.wanted_text import wants_text
 
 __all__ = [
     "DEPTH_CAP",
@@ -25,6 +26,7 @@ __all__ = [
     "payload_schema",
     "schema_differences",
     "schema_of_type",
+    "wants_text",
 ]
 
 mask = Schema.masked

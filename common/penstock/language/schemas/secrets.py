@@ -70,15 +70,15 @@ def is_secret_at(place: Sequence[str | int], root: Mapping[str, Any]) -> bool:
     schemas: list[Any] = [root]
     budget = Budget()
     for step in place:
-        parts = list(_applying(schemas, root, budget))
+        parts = list(applying(schemas, root, budget))
         if any(map(is_secret, parts)):
             return True
-        schemas = [schema for part in parts for schema in _of_step(part, step, budget)]
-    return any(map(is_secret, _applying(schemas, root, budget)))
+        schemas = [schema for part in parts for schema in of_step(part, step, budget)]
+    return any(map(is_secret, applying(schemas, root, budget)))
 
 
 def _masked(value: Any, schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget) -> Any:
-    parts = list(_applying(schemas, root, budget))
+    parts = list(applying(schemas, root, budget))
     if any(map(is_secret, parts)):
         return MASK
     if not parts:
@@ -95,7 +95,7 @@ def _masked(value: Any, schemas: Sequence[Any], root: Mapping[str, Any], budget:
 def _secret_texts(
     value: Any, schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget
 ) -> Iterator[str]:
-    parts = list(_applying(schemas, root, budget))
+    parts = list(applying(schemas, root, budget))
     if any(map(is_secret, parts)):
         yield from _leaves(value)
     elif isinstance(value, Mapping):
@@ -116,7 +116,7 @@ def _leaves(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _applying(schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget) -> Iterator[Mapping[str, Any]]:
+def applying(schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget) -> Iterator[Mapping[str, Any]]:
     """Yield these schemas and all that apply to the same value: the targets of their references, and their branches."""
     pending, node_ids = list(schemas), set[int]()
     while pending:
@@ -135,10 +135,10 @@ def _applying(schemas: Sequence[Any], root: Mapping[str, Any], budget: Budget) -
 
 
 def _of_parts(parts: Sequence[Mapping[str, Any]], step: str | int, budget: Budget) -> list[Any]:
-    return [schema for part in parts for schema in _of_step(part, step, budget)]
+    return [schema for part in parts for schema in of_step(part, step, budget)]
 
 
-def _of_step(schema: Mapping[str, Any], step: str | int, budget: Budget) -> Iterator[Any]:
+def of_step(schema: Mapping[str, Any], step: str | int, budget: Budget) -> Iterator[Any]:
     """Yield the schemas that apply to one property, or one item."""
     budget.spend(_STEPS_OF_PART)
     if isinstance(step, int):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
@@ -75,7 +76,10 @@ class _Explains(ModelMetaclass):
         try:
             instance = super().__call__(**options)
         except ValidationError as error:
-            raise refusal(cls.__name__, problems(error), of_frame(frame)) from None
+            label, ref = cls.__name__, options.get("ref")
+            if isinstance(ref, str) and ref and hasattr(cls, "kind"):
+                label = f"{cls.kind} {ref[:LONGEST_WORD]}"
+            raise refusal(label, problems(error), of_frame(frame)) from None
         instance.written_in(frame)
         return instance
 
@@ -171,16 +175,24 @@ MOST_COMPARED = 1000
 """The maximum number of words with which a hint compares a word."""
 
 
+def nearest(word: str, choices: Iterable[str]) -> str | None:
+    """Return the choice that is most similar to `word`, or None. Of refs in one pack the names must be similar, since the
+    pack alone makes most refs look similar."""
+    pack, dot, name = word[:LONGEST_WORD].rpartition(".")
+    words = [choice for choice in islice(choices, MOST_COMPARED) if len(choice) <= LONGEST_WORD]
+    if dot:
+        inside = {choice[len(pack) + 1 :]: choice for choice in words if choice.startswith(f"{pack}.")}
+        if near := get_close_matches(name, inside, n=1):
+            return inside[near[0]]
+        words = [choice for choice in words if choice not in inside.values()]
+    return next(iter(get_close_matches(word[:LONGEST_WORD], words, n=1)), None)
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """Return a hint for a word that is not one of `choices`: the most similar choice, or else the first ones."""
     words = sorted(choices)
-    near = get_close_matches(
-        word[:LONGEST_WORD],
-        [candidate for candidate in words[:MOST_COMPARED] if len(candidate) <= LONGEST_WORD],
-        n=1,
-    )
-    if near:
-        return f"Did you mean {near[0]!r}?"
+    if near := nearest(word, words):
+        return f"Did you mean {near!r}?"
     listed = ", ".join(candidate[:LONGEST_WORD] for candidate in words[:20]) + (
         ", ..." if len(words) > 20 else ""
     )

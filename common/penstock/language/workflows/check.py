@@ -41,13 +41,17 @@ def refusal(
     """Return one error for all problems of a workflow. `names` are the names of its tasks. With several problems, each
     line has its own hint."""
 
-    def said(problem: Problem) -> str:
-        at = problem.at
-        if at[:1] == ("tasks",) and len(at) > 1 and isinstance(at[1], int):
-            return str(Problem(("tasks", str(names[at[1]]), *at[2:]), problem.message))
-        return str(problem)
+    return as_one(
+        [source.at(p.at).wrong(f"workflow {ref}: {with_task_name(p, names)}", p.hint) for p in problems]
+    )
 
-    return as_one([source.at(p.at).wrong(f"workflow {ref}: {said(p)}", p.hint) for p in problems])
+
+def with_task_name(problem: Problem, names: Sequence[object]) -> str:
+    """Return a problem of a workflow as text. Its place has the name of the task, and not its number."""
+    at = problem.at
+    if at[:1] == ("tasks",) and len(at) > 1 and isinstance(at[1], int):
+        return str(Problem(("tasks", str(names[at[1]]), *at[2:]), problem.message))
+    return str(problem)
 
 
 def _names(names: list[str]) -> Iterator[Problem]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from aiormq.exceptions import ChannelNotFoundEntity
+
 from penstock.errors import ConfigurationError, PenstockError
 from penstock.language.terms.ids import new_id
 from penstock.messaging import envelope
@@ -22,7 +24,17 @@ PROBED = tuple(queue for queue in queues.QUEUES if queue not in (queues.EVENT_RE
 """Queues of envelopes. A probe about an unknown id changes nothing there, and comes back if no queue is bound."""
 
 
-async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Finding]:
+_NEW = warning(
+    "rabbitmq",
+    "answers, but no executor has declared exchanges and queues yet",
+    "Start an executor: it declares the exchanges and the queues.",
+)
+"""The finding on a broker that no executor has used so far."""
+
+
+async def findings(
+    settings: Settings, routes: Sequence[str] = (), *, is_executor_alive: bool = True
+) -> list[Finding]:
     """Return the findings. `routes` are the queues of the routes that workers serve."""
     if settings.broker_url is None:
         return [ok("transport", "PostgreSQL carries the messages (PENSTOCK_BROKER_URL names no broker)")]
@@ -48,12 +60,17 @@ async def findings(settings: Settings, routes: Sequence[str] = ()) -> list[Findi
             ):  # topic permissions restrict the bindings of these queues
                 await transport.bind(queue)
     except ConfigurationError as error:
-        start = " If no executor has run here yet, start one: it declares them." * settings.declare_topology
-        return [bad("rabbitmq", error.message, f"{error.hint}{start}")]
+        is_new = isinstance(error.__cause__, ChannelNotFoundEntity)
+        if is_new and settings.declare_topology and not is_executor_alive:
+            return [_NEW]
+        return [bad("rabbitmq", error.message, error.hint or "Correct PENSTOCK_BROKER_URL.")]
     except PenstockError as error:
         return [bad("rabbitmq", error.message, error.hint or "Correct PENSTOCK_BROKER_URL.")]
     finally:
         await transport.close()
+    is_new = {f"{settings.prefix}.{queue}" for queue in PROBED}.issubset(missing)
+    if is_new and settings.declare_topology and not is_executor_alive:
+        return [warning("rabbitmq", "; ".join(f"no queue {name}" for name in missing), _NEW.fix or "")]
     return [
         _topology(missing, unbound, settings, took_ms),
         _backlog({queue: count for queue, count in waiting.items() if count}),

@@ -58,6 +58,13 @@ async def is_migrated(session: Session) -> bool:
     return (await _schema(session)).state == "ok"
 
 
+async def is_executor_alive(session: Session, settings: Settings) -> bool:
+    """Return whether an executor is alive; False if there is no schema yet."""
+    if (await _schema(session)).state != "ok":
+        return False
+    return bool((await presence.by_kind(session, settings.stale_threshold)).get("executor"))
+
+
 async def served_queues(session: Session, settings: Settings) -> list[str]:
     """Return the queues of the routes that workers serve; none if there is no schema yet."""
     if (await _schema(session)).state != "ok":

@@ -12,6 +12,7 @@ from penstock.store.definitions import catalog
 from penstock.store.executions.executions import Execution
 from penstock.store.session import clock
 from penstock.store.session.database import Session
+from penstock.store.workflows import workflow_runs
 
 VERBS = {
     COMPLETED: "completed",
@@ -30,12 +31,19 @@ async def ended(session: Session, row: Execution, settings: Settings) -> Why:
     error = orjson.loads(row.error) if row.error else None
     failure = failure_of(row)
     attempts = ""
-    if row.attempt and not await _is_durable(session, row):
+    body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
+    is_durable = "durable" in body
+    # a durable function has an attempt more for each wait, so their number says nothing about failures
+    if row.attempt and not is_durable:
         attempts = f", in {count(row.attempt, 'attempt')}"
     clause = f"{VERBS[row.status]} {span(age)} ago" + (f": {failure}" if failure else "")
     details = [f"It took {span(duration)} from creation to end{attempts}."]
-    if failure and row.status == FAILED:
-        details.append(f"Run it again with: penstock rerun {row.id}")
+    reruns = [sent for sent in await workflow_runs.commands(session, row.id) if sent.kind == "rerun"]
+    if reruns:
+        details.append(f"It was rerun as {reruns[-1].value['as']}, by {reruns[-1].by}.")
+    elif failure and row.status in (FAILED, TIMEOUT, ABANDONED):
+        keeps = " --from-failed" if is_durable or body.get("kind") == "workflow" else ""
+        details.append(f"Run it again with: penstock rerun {row.id}{keeps}")
     return why_of(
         row,
         "ended",
@@ -45,11 +53,5 @@ async def ended(session: Session, row: Execution, settings: Settings) -> Why:
         seconds=duration,
         reason=row.reason,
         error=error,
+        rerun=reruns[-1].value["as"] if reruns else None,
     )
-
-
-async def _is_durable(session: Session, row: Execution) -> bool:
-    """Return whether the execution is of a durable function. It has an attempt more for each wait, so their number says nothing
-    about failures."""
-    body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
-    return "durable" in body

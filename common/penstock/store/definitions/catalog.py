@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any, Protocol
 
 import orjson
 
 from penstock.language.schemas import Schema
+from penstock.language.terms.options import nearest
 from penstock.language.terms.windows import PATTERNS
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
@@ -81,8 +81,8 @@ REFS = "select ref from catalog where kind = any($1::text[]) order by ref"
 
 async def hint(db: Session | Transaction, kinds: Collection[str], ref: str, otherwise: str) -> str:
     """Return a hint for a reference to a definition that does not exist: the most similar ref, if any is similar."""
-    near = get_close_matches(ref, [row["ref"] for row in await db.fetch(REFS, list(kinds))], n=1)
-    return f"Did you mean {near[0]!r}? {otherwise}" if near else otherwise
+    near = nearest(ref, [row["ref"] for row in await db.fetch(REFS, list(kinds))])
+    return f"Did you mean {near!r}? {otherwise}" if near else otherwise
 
 
 NAMES = "select kind, ref from catalog where kind = any($1::text[])"

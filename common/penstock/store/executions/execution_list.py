@@ -67,6 +67,9 @@ class ListedExecution:
     item: Item
     title: Annotated[str | None, Field(description="The title, if its action has one.")] = None
     failure: Annotated[str | None, Field(description=FAILURE)] = None
+    rerun: Annotated[
+        UUID | None, Field(description="The newest execution that ran this failed one again, if any did.")
+    ] = None
     continued: Annotated[
         bool,
         Field(description="True for a durable function if `attempt` includes continuations after waits."),

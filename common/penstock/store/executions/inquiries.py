@@ -33,6 +33,18 @@ class Inquiry:
         JsonTextOrNull,
         Field(description="The answer without one until `due_at`. Null: the execution times out."),
     ] = None
+    run: AskingRun | None = None
+
+
+@dataclass(slots=True)
+class AskingRun:
+    """The run that asks: the outermost workflow or durable function around the execution, or the execution itself."""
+
+    id: UUID
+    action: str
+    finished_at: datetime | None
+    labels: dict[str, str]
+    title: Annotated[str | None, Field(description="The title, if its action has one.")] = None
 
 
 LIST = """
@@ -64,6 +76,27 @@ from inquiry where execution_id = $1
 async def find(db: Session | Transaction, execution: UUID) -> Inquiry | None:
     """Return the inquiry of an execution."""
     return first_as(Inquiry, await db.fetch(FIND, execution))
+
+
+RUNS = """
+select e.id as asking, r.id, n.action, r.finished_at, l.key, l.value
+from execution e join execution r on r.id = coalesce(root_of(e.parent), e.id) join namespace n on n.id = r.namespace_id
+left join label l on l.execution_id = r.id
+where e.id = any($1::uuid[]) order by l.key
+"""
+
+
+async def runs(session: Session, ids: Sequence[UUID]) -> dict[UUID, AskingRun]:
+    """Return the run around each of these executions, without its title. An archived one has none."""
+    runs: dict[UUID, AskingRun] = {}
+    for row in await session.fetch(RUNS, list(ids)):
+        id = UUID(int=row["id"].int)
+        run = runs.setdefault(
+            UUID(int=row["asking"].int), AskingRun(id, row["action"], row["finished_at"], {})
+        )
+        if row["key"] is not None:
+            run.labels[row["key"]] = row["value"]
+    return runs
 
 
 PROMPTS = "select execution_id, prompt from inquiry where execution_id = any($1::uuid[])"

@@ -220,7 +220,7 @@ def test_two_limits_by_the_same_parameters_belong_together(tmp_path: Path) -> No
         ("import no_such_library\n", r"broken\.py:1: importing .* No module named 'no_such_library'"),
         (
             "from penstock.language.definitions import Rule\n\nRule('shop.x', trigger='shop.t', acton='shop.a')\n",
-            r"broken\.py:3: Rule: acton: unknown option",
+            r"broken\.py:3: rule shop.x: acton: unknown option",
         ),
         (
             "from penstock.language.policies.policies import RetryPolicy\n\n\nRetryPolicy(max_atempts=3)\n",

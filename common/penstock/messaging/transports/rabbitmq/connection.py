@@ -42,6 +42,18 @@ FULL_HINT = (
 )
 
 
+def connection_hint(failures: Sequence[str]) -> str:
+    """Return what to do about the failures of all addresses."""
+    if any("limit" in failure for failure in failures):
+        return FULL_HINT
+    if any("access to vhost" in failure for failure in failures):
+        return (
+            "Give the user permissions in this virtual host: `rabbitmqctl set_permissions -p VHOST USER ...`. "
+            "`penstock roles --broker` prints them for each service."
+        )
+    return "Check that it runs and that host, port and virtual host are right."
+
+
 class Link:
     """A connection that is opened again after each loss. `prepare` runs on each new one before its first use."""
 
@@ -126,9 +138,7 @@ class Link:
                 failures.append(f"{shown(address)}: {error.message}")
         raise ConnectionFailed(
             "RabbitMQ could not be reached: " + "; ".join(failures),
-            hint=FULL_HINT
-            if any("limit" in failure for failure in failures)
-            else "Check that it runs and that host, port and virtual host are right.",
+            hint=connection_hint(failures),
         )
 
     async def _connect_to(self, address: URL) -> None:

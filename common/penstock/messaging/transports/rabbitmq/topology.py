@@ -161,7 +161,9 @@ def explained(kind: str, name: str) -> Iterator[None]:
         hint = _hint(refusal, kind, name)
         if hint is None:
             raise
-        raise ConfigurationError(f"RabbitMQ refused the {kind} {name}: {_said(refusal)}", hint=hint) from None
+        raise ConfigurationError(
+            f"RabbitMQ refused the {kind} {name}: {_said(refusal)}", hint=hint
+        ) from refusal
 
 
 def _hint(refusal: BaseException | None, kind: str, name: str) -> str | None:
@@ -181,11 +183,12 @@ def _hint(refusal: BaseException | None, kind: str, name: str) -> str | None:
     if isinstance(refusal, ChannelAccessRefused):
         return (
             "Give the user the permissions listed in docs/transports.md, or declare the topology beforehand "
-            "and set declare=False."
+            "and set PENSTOCK_DECLARE_TOPOLOGY=false."
         )
     if isinstance(refusal, ChannelNotFoundEntity):
         return (
-            f"Declare it beforehand as docs/transports.md says, or let Penstock do so (declare=True): {name}"
+            "Declare it beforehand as docs/transports.md says, or set PENSTOCK_DECLARE_TOPOLOGY=true, so that executors and "
+            "workers declare it."
         )
     if isinstance(refusal, ChannelLockedResource):
         return f"Another connection owns {name} exclusively: close it, or use another prefix."

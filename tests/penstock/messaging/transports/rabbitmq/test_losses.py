@@ -11,6 +11,7 @@ import pytest
 from penstock.errors import ConfigurationError, ConnectionFailed
 from penstock.messaging.transports import Delivery
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
+from penstock.messaging.transports.rabbitmq.connection import FULL_HINT, connection_hint
 from tests.penstock.messaging.transports.broker import drop_connections, plain_pika
 from tests.penstock.messaging.transports.traffic import (
     QUEUE,
@@ -250,6 +251,18 @@ async def test_a_password_that_is_wrong_is_said_at_once_and_not_shown(
         with pytest.raises(ConfigurationError, match="refused the user name or password") as caught:
             await transport.open()
     assert "hunter2" not in repr(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("failure", "hint"),
+    [
+        ("localhost: NOT_ALLOWED - access to vhost '/' refused for user 'x'", "rabbitmqctl set_permissions"),
+        ("localhost: NOT_ALLOWED - vhost missing not found", "Check that it runs"),
+        ("localhost: connection per user limit", FULL_HINT),
+    ],
+)
+def test_hint_names_the_rights_of_a_user_without_any(failure: str, hint: str) -> None:
+    assert hint in connection_hint([failure])
 
 
 async def test_reader_that_is_stuck_uses_up_no_deliveries(on_broker: Open) -> None:

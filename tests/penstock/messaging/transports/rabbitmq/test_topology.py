@@ -83,7 +83,7 @@ async def test_a_topology_declared_beforehand_needs_no_configure_permission(
     with pytest.raises(ConfigurationError, match=r"penstock\.work\.default") as caught:
         await transport.declare("work.default")
     assert caught.value.hint is not None
-    assert "declare=True" in caught.value.hint
+    assert "PENSTOCK_DECLARE_TOPOLOGY=true" in caught.value.hint
 
 
 async def test_a_listener_needs_no_more_than_its_own_queue_names(

@@ -1,0 +1,70 @@
+"""The words of `penstock lint`: which definition is wrong, where, and what was meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.language.terms.options import nearest
+from tests.penstock.cli.commands import penstock
+
+FAULTY = """
+import time
+from penstock import DurableContext, Pack, Rule, Schedule, action, workflow
+
+pack = Pack("bad")
+
+@action
+async def keep(n: int) -> int: return n
+
+@workflow
+def flow(n: int):
+    keep(m=n)
+
+Rule("late", trigger="bad.placed", when="payload.n >", action=keep)
+Rule("filter", trigger="bad.placed", action=keep, params={"n": "{{ payload.n | foo }}"})
+Schedule("bad.daily", action=keep, cron="61 2 * * *")
+Rule("other", trigger="elsewhere.posted", action="bad.zzz")
+
+@action
+async def durable(ctx: DurableContext) -> None:
+    time.sleep(3)
+"""
+
+
+async def test_lint_names_definitions_and_tasks_in_the_order_of_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.py").write_text(FAULTY)
+    linted = await penstock("lint", "bad.py", "--json")
+    places = [(fault["file"], fault["line"]) for fault in linted.documents]
+    assert places == sorted(places)
+    assert {file for file, _ in places} == {"bad.py"}
+    messages = "\n".join(fault["message"] for fault in linted.documents)
+    assert "workflow bad.flow: tasks.keep.input.m: `bad.keep` has no parameter `m`" in messages
+    assert "rule late: when: " in messages
+    assert "schedule bad.daily: cron: " in messages
+    hints = "\n".join(str(fault["hint"]) for fault in linted.documents)
+    assert "to_date, to_datetime" in hints
+
+
+async def test_lint_of_one_file_names_the_option_for_references(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("alerts.py").write_text(
+        "from penstock import Rule\nRule('al.r', trigger='shop.posted', action='shop.charge')\n"
+    )
+    linted = await penstock("lint", "alerts.py")
+    assert linted.code == 1
+    assert "lint these files together, or use --alone" in " ".join(linted.out.split())
+    assert (await penstock("lint", "alerts.py", "--alone")).code == 0
+
+
+def test_nearest_ref_has_a_similar_name_and_not_just_the_same_pack() -> None:
+    refs = ["bad.e", "bad.charge", "shop.charge"]
+    assert nearest("bad.zzz", refs) is None
+    assert nearest("bad.chrge", refs) == "bad.charge"
+    assert nearest("shp.charge", refs) in ("shop.charge", "bad.charge")
