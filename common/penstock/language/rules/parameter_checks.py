@@ -21,19 +21,21 @@ ONLY_GIVEN = (
 )
 
 
-def misfits(params: Mapping[str, Any], ref: str, schema: Mapping[str, Any] | None) -> Iterator[Problem]:
-    """Yield the faults of parameters for the action or workflow `ref`: unknown names, missing names, and literal
-    values that its schema refuses."""
+def misfits(
+    params: Mapping[str, Any], ref: str, schema: Mapping[str, Any] | None, noun: str = "parameter"
+) -> Iterator[Problem]:
+    """Yield the faults of parameters for the action or workflow `ref`, or of fields for the trigger `ref`: unknown names,
+    missing names, and literal values that its schema refuses."""
     if not schema or any(map(is_template, params)):
         return
     names = names_of(schema)
     properties = schema.get("properties") or {}
     for name in params if names is not None else ():
         if name not in properties:
-            yield Problem((name,), f"`{ref}` has no parameter `{name}`", did_you_mean(name, properties))
+            yield Problem((name,), f"`{ref}` has no {noun} `{name}`", did_you_mean(name, properties))
     for name in schema.get("required") or ():
         if name not in params:
-            yield Problem((), f"`{ref}` needs the parameter `{name}`", f"Give it: `{name}: ...`.")
+            yield Problem((), f"`{ref}` needs the {noun} `{name}`", f"Give it: `{name}: ...`.")
     for name, value in params.items():
         if name in properties and not is_template(value):
             try:
