@@ -44,7 +44,9 @@ class ListedEvent:
     created_at: datetime
     payload: Any
     matched: Annotated[int, Field(description="The number of rules that matched.")]
-    failed: Annotated[int, Field(description="The number of rules that matched and failed, so that they started nothing.")]
+    failed: Annotated[
+        int, Field(description="The number of rules that matched and failed, so that they started nothing.")
+    ]
 
 
 PAGE = """
