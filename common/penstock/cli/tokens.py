@@ -28,8 +28,8 @@ def create(
     scope: Annotated[
         list[str] | None,
         typer.Option(
-            help="read, operate, define, admin; start, publish, answer, start:PACK.NAME, 'start:PACK.*'; work; or a role: viewer, "
-            "operator, developer, administrator. May be repeated."
+            help="read, operate, define, admin; start, publish, answer, start:PACK.NAME, 'start:PACK.*'; work; or a role: "
+            "viewer, operator, developer, administrator. May be repeated."
         ),
     ] = None,
     tenant: Annotated[
@@ -65,7 +65,8 @@ def create(
     token, secret, unmatched = with_session(work)
     for start_scope, hint in unmatched:
         err.print(
-            f"warning: {escape(start_scope)} matches no action that is applied. {escape(hint)}", highlight=False
+            f"warning: {escape(start_scope)} matches no action that is applied. {escape(hint)}",
+            highlight=False,
         )
     if json:
         json_line({**asdict(token), "secret": secret})

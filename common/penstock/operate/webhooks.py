@@ -52,7 +52,8 @@ async def put(
     by: str,
     only_new: bool = False,
 ) -> Webhook:
-    """Create a webhook, or change it; with `only_new` create it only. Without a `secret` it keeps its own; nothing returns a secret.
+    """Create a webhook, or change it; with `only_new` create it only. Without a `secret` it keeps its own.
+    Nothing returns a secret.
 
     `header`: the header with a plain secret. `key_header`: the header that identifies repeated calls, if the
     signature scheme has none. `payload`: a template over `body`, `headers` and `query`; by default the body. `completes`: a

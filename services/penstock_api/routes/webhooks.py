@@ -23,7 +23,9 @@ async def put(
     name: str, body: models.PutWebhook, session: Db, caller: Asked, if_none_match: OnlyNew = None
 ) -> store.Webhook:
     """Create a webhook, or change it. Its address is `/hooks/{name}`."""
-    return await webhooks.put(session, name, **body.model_dump(), by=caller.name, only_new=if_none_match is not None)
+    return await webhooks.put(
+        session, name, **body.model_dump(), by=caller.name, only_new=if_none_match is not None
+    )
 
 
 @router.delete("/webhooks/{name}", status_code=204, dependencies=[DEFINE_ALL])

@@ -172,7 +172,10 @@ async def test_github_body_is_one_event_whatever_its_headers_say(api: Api, call:
         ({"payload": {"amount": 2}}, "payload: `shop.order_placed` needs the field `id`"),
         ({"payload": {"id": "seven"}}, "payload: id: expected integer, got string"),
         ({"completes": "{{ bod.id }}", "key_header": "X-Key"}, "completes: `bod` is not defined here"),
-        ({"completes": "{{ body.id }}", "fails": "bod.x", "key_header": "X-Key"}, "fails: `bod` is not defined here"),
+        (
+            {"completes": "{{ body.id }}", "fails": "bod.x", "key_header": "X-Key"},
+            "fails: `bod` is not defined here",
+        ),
     ],
 )
 async def test_a_webhook_whose_templates_fit_no_call_is_refused(
@@ -187,9 +190,7 @@ async def test_a_webhook_whose_templates_fit_no_call_is_refused(
 async def test_a_payload_names_only_fields_of_a_closed_schema(api: Api, call: httpx.AsyncClient) -> None:
     fields = {"number": {"type": "string"}, "customer": {"type": "string"}}
     await api.house.apply(
-        Trigger(
-            "shop.closed", schema={"type": "object", "properties": fields, "additionalProperties": False}
-        )
+        Trigger("shop.closed", schema={"type": "object", "properties": fields, "additionalProperties": False})
     )
     base = {"trigger": "shop.closed", "signature": "secret", "secret": SECRET}
     answer = await call.put(
@@ -218,6 +219,7 @@ async def test_if_none_match_only_creates(call: httpx.AsyncClient) -> None:
             "Change that one, or choose another name.",
         )
         [row] = (await call.get(path.removesuffix("/once"))).json()
-        assert row.get("payload") is None and row.get("url") == first.get("url")
+        assert row.get("payload") is None
+        assert row.get("url") == first.get("url")
         assert (await call.put(path, json=second)).status_code == 200
         assert (await call.delete(path)).status_code == 204

@@ -73,7 +73,9 @@ def _other_type(
             yield Problem(
                 (name,),
                 f"{name}: expected {' or '.join(sorted(accepted))}, and `{path}` is {' or '.join(sorted(there))}",
-                f"Write {{{{ {path} | string }}}}." if text else "Convert it, or change one of the two schemas.",
+                f"Write {{{{ {path} | string }}}}."
+                if text
+                else "Convert it, or change one of the two schemas.",
             )
 
 

@@ -144,13 +144,18 @@ def test_limit_that_covers_nothing_is_refused(scope: str, problem: str) -> None:
 
 def test_template_of_another_type_is_refused() -> None:
     """A template that is a single name hands its value on as it is, so its type is known before a run."""
-    counted = Trigger("counted", schema={"properties": {"n": {"type": "integer"}, "text": {"type": "string"}}})
+    counted = Trigger(
+        "counted", schema={"properties": {"n": {"type": "integer"}, "text": {"type": "string"}}}
+    )
     for name in ("payload", "event.payload"):
         rule = Rule("r", trigger=counted, action=charge, params={"customer": f"{{{{ {name}.n }}}}"})
-        assert f"customer: expected string, and `{name}.n` is integer" in problems(charge, notify, counted, rule)
+        assert f"customer: expected string, and `{name}.n` is integer" in problems(
+            charge, notify, counted, rule
+        )
     fits = {"customer": "{{ payload.n | string }}", "amount": "{{ payload.n }}"}
     Definitions([charge, notify, counted, Rule("r", trigger=counted, action=charge, params=fits)]).check()
-    text = "workflow: a.flow\nparameters: {n: TYPE}\ntasks:\n  one: {action: shop.charge, input: {customer: a, amount: '{{ parameters.n }}'}}\n"
+    text = "workflow: a.flow\nparameters: {n: TYPE}\ntasks:\n"
+    text += "  one: {action: shop.charge, input: {customer: a, amount: '{{ parameters.n }}'}}\n"
     assert "amount: expected integer, and `parameters.n` is string" in problems(
         charge, notify, from_yaml(text.replace("TYPE", "string"))
     )
