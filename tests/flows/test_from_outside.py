@@ -99,8 +99,8 @@ async def test_operator_ends_a_wait(house: Installation, monkeypatch: pytest.Mon
     assert f"penstock complete {id} --result" in (await house.client.why(id)).says
     neither = await penstock("complete", id)
     assert (neither.code, "an outcome is a result or an error" in neither.err) == (1, True), neither
-    ended = await penstock("complete", id, "--result", '{"n": 7}', "--by", "ada")
-    assert ended.code == 0, ended
+    completed = await penstock("complete", id, "--result", '{"n": 7}', "--by", "ada")
+    assert completed.code == 0, completed
     assert await house.client.result(id, timeout=20) == {"n": 7}
     again = await penstock("complete", id, "--result", "8")
     assert (again.code, await house.client.result(id, timeout=20)) == (1, {"n": 7})

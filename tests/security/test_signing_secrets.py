@@ -63,9 +63,9 @@ async def test_caller_of_a_webhook_does_not_see_a_master_key(database: str) -> N
         with pytest.raises(ConfigurationError, match=sealed["master_key"]) as raised:
             await signing_secrets.of_webhook(house.session, "git")
         assert "a new key in front" in str(raised.value.hint)
-        with pytest.raises(ConfigurationError) as shown, concealed_from_caller():
+        with pytest.raises(ConfigurationError) as concealed, concealed_from_caller():
             await signing_secrets.of_webhook(house.session, "git")
-        assert sealed["master_key"] not in f"{shown.value.message} {shown.value.hint}"
+        assert sealed["master_key"] not in f"{concealed.value.message} {concealed.value.hint}"
 
 
 async def test_no_action_is_given_a_signing_secret(database: str) -> None:

@@ -67,9 +67,9 @@ class Holds:
 
     async def _check_known(self, kind: str, name: str) -> None:
         """Raise NotFound for a name that nothing has so far: such a hold would cover nothing."""
-        known = await retried(lambda: holds.names(self._session, kind), deadline=30)
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
+        names = await retried(lambda: holds.names(self._session, kind), deadline=30)
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
             meant = f"Did you mean {near[0]!r}? " if near else ""
             raise NotFound(
                 f"nothing is held: there is no {kind} {name!r} so far",

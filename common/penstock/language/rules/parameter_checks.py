@@ -58,8 +58,8 @@ def misfits(
 def _other_type(
     name: str, template: str, expected: Any, schemas: Mapping[str, Mapping[str, Any] | None]
 ) -> Iterator[Problem]:
-    """Yield a problem for a template that is a single name, such as `{{ payload.n }}`, if every value under this name has
-    a type that the parameter refuses."""
+    """Yield a problem for a template that is a single name, such as `{{ payload.n }}`. The parameter refuses the type of every
+    value under this name."""
     single = _SINGLE_NAME.fullmatch(template)
     if single is None:
         return
@@ -67,12 +67,12 @@ def _other_type(
     for prefix, schema in schemas.items():
         if not path.startswith(f"{prefix}."):
             continue
-        there, accepted = _types(_below(schema, path[len(prefix) + 1 :].split("."))), _types(expected)
-        if there and accepted and not any(_fits(one, accepted) for one in there):
+        sources, accepted = _types(_below(schema, path[len(prefix) + 1 :].split("."))), _types(expected)
+        if sources and accepted and not any(_fits(source, accepted) for source in sources):
             text = "string" in accepted
             yield Problem(
                 (name,),
-                f"{name}: expected {' or '.join(sorted(accepted))}, and `{path}` is {' or '.join(sorted(there))}",
+                f"{name}: expected {' or '.join(sorted(accepted))}, and `{path}` is {' or '.join(sorted(sources))}",
                 f"Write {{{{ {path} | string }}}}."
                 if text
                 else "Convert it, or change one of the two schemas.",
