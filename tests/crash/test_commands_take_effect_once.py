@@ -162,7 +162,7 @@ async def _backfill(scene: Scene, name: str) -> int:
 COMMANDS: dict[str, Call] = {
     "limits set": lambda s, n: s.client.limits.set(f"once.{n}_limit", max=3, scope="once"),
     "limits rm": lambda s, n: s.client.limits.remove(f"once.{n}_limit"),
-    "hold": lambda s, n: s.client.holds.hold("tenant", n, by="ada"),
+    "hold": lambda s, n: s.client.holds.hold("tenant", n, by="ada", force=True),
     "release": lambda s, n: s.client.holds.release("tenant", n),
     "schedule enable": lambda s, n: s.client.schedules.enable(f"once.{n}"),
     "schedule pause": lambda s, n: s.client.schedules.pause(f"once.{n}", 60),

@@ -25,6 +25,7 @@ from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows import inside, outside
 from tests.flows.installation import Installation
+from tests.penstock.cli.commands import penstock
 from tests.penstock.operate.keys import KEY
 
 pytestmark = pytest.mark.either_transport
@@ -84,6 +85,30 @@ async def test_callback_completes_once(house: Installation) -> None:
                 assert (await caller.post(path, json=other)).status_code == 409
             assert await house.client.result(id, timeout=20) == {"n": 7}
             assert [attempt.outcome for attempt in await house.client.attempts(id)] == ["completed"]
+    await house.sound()
+
+
+async def test_operator_ends_a_wait(house: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address of the callback may be lost, so an operator can end the wait by hand."""
+    database_url = house.settings().database_url
+    assert database_url is not None
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", database_url.get_secret_value())
+    await begin(house)
+    id = await house.client.start("outside.waits")
+    await is_waiting(house)
+    assert f"penstock complete {id} --result" in (await house.client.why(id)).says
+    neither = await penstock("complete", id)
+    assert (neither.code, "an outcome is a result or an error" in neither.err) == (1, True), neither
+    completed = await penstock("complete", id, "--result", '{"n": 7}', "--by", "ada")
+    assert completed.code == 0, completed
+    assert await house.client.result(id, timeout=20) == {"n": 7}
+    again = await penstock("complete", id, "--result", "8")
+    assert (again.code, await house.client.result(id, timeout=20)) == (1, {"n": 7})
+    failing = await house.client.start("outside.waits")
+    await is_waiting(house)
+    assert (await penstock("complete", failing, "--error", "the bank lost it")).code == 0
+    with pytest.raises(ExecutionFailed, match="the bank lost it"):
+        await house.client.result(failing, timeout=20)
     await house.sound()
 
 

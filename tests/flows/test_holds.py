@@ -86,7 +86,7 @@ async def test_held_start_waits_until_it_is_released(house: Installation, kind: 
 
 async def test_start_of_a_new_namespace_is_held(house: Installation) -> None:
     await begin(house)
-    await house.client.holds.hold("tenant", "acme", by="ada")
+    await house.client.holds.hold("tenant", "acme", by="ada", force=True)
     await house.client.start("holding.note", {"n": 1}, tenant="acme")
     await house.client.run("holding.note", {"n": 2}, timeout=20)
     await house.until(HELD, 1)
@@ -232,6 +232,8 @@ async def test_wrong_holds_are_refused(house: Installation) -> None:
             await house.client.holds.hold(kind, name, by="ada")
     with pytest.raises(NotFound, match="is not held"):
         await house.client.holds.release("pack", "holding")
-    await house.client.holds.hold("pack", "holding", by="ada")
+    with pytest.raises(NotFound, match="there is no pack 'holding'"):
+        await house.client.holds.hold("pack", "holding", by="ada")
+    await house.client.holds.hold("pack", "holding", by="ada", force=True)
     with pytest.raises(InvalidInput, match="rate"):
         await house.client.holds.release("pack", "holding", rate="often")

@@ -103,7 +103,7 @@ async def records(api: Api) -> Records:
         '{"message": "its worker went silent"}',
     )
     await client.breakers.open("twice.call", {"host": f"h{chance.randrange(9)}"}, by="ada", reason="it moves")
-    await client.holds.hold("tenant", f"t{chance.randrange(9)}", by="ada", reason="it moves")
+    await client.holds.hold("tenant", f"t{chance.randrange(9)}", by="ada", reason="it moves", force=True)
     [worker] = await api.house.rows("select name from process where kind = 'worker'")
     return Records((*ended, *delayed), workflow, event, (delayed[0], delayed[1]), worker["name"])
 
@@ -228,7 +228,8 @@ async def test_command_that_changes_prints_the_same(api: Api, server: str, recor
         ("schedule", "enable", "shop.no"),
         ("workers", "cordon", "no-such"),
         ("workers", "uncordon", "no-such"),
-        ("hold", "pack", "elsewhere", "--for", "1h"),
+        ("hold", "pack", "elsewhere", "--for", "1h", "--force"),
+        ("hold", "action", "twice.cal"),
         ("release", "pack", "nowhere"),
         ("breaker", "open", "twice.call", "host=a"),
         ("breaker", "open", "twice.call"),
@@ -257,7 +258,7 @@ async def test_command_that_changes_prints_the_same(api: Api, server: str, recor
             differences.append(await difference(server, *words, "--json"))
     assert not any(differences), "\n\n".join(filter(None, differences))
     for words, undone in (
-        (("release", "pack", "elsewhere"), ("hold", "pack", "elsewhere")),
+        (("release", "pack", "elsewhere"), ("hold", "pack", "elsewhere", "--force")),
         (("limit", "rm", "shop.door"), ("limit", "set", "shop.door", 4)),
         (
             ("breaker", "close", "twice.call", "host=a", "--at-once"),

@@ -100,7 +100,7 @@ async def test_it_raises_the_errors_of_the_client(client: HttpClient, api: Api) 
     later = await client.start("shop.count", {"words": "a"}, delay=3600)
     with pytest.raises(TimeoutError):
         await client.result(later, timeout=0.2)
-    await client.holds.hold("tenant", "elsewhere", reason="it moves")
+    await client.holds.hold("tenant", "elsewhere", reason="it moves", force=True)
     [hold] = await client.holds.all()
     assert (hold.kind, hold.name, hold.by, hold.reason) == ("tenant", "elsewhere", "token:all", "it moves")
     await client.holds.release("tenant", "elsewhere", "5/min")

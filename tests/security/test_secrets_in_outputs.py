@@ -190,7 +190,7 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
 SILENT = {
     *((word,) for word in ("apply", "publish", "run", "cancel", "pause", "resume", "skip", "rerun", "set-result")),
     *((word,) for word in ("answer", "repair", "announce", "retire", "signal", "replay", "roles")),
-    *((word,) for word in ("set-priority", "reschedule", "raise-budget", "hold", "release", "holds")),
+    *((word,) for word in ("set-priority", "reschedule", "raise-budget", "complete", "hold", "release", "holds")),
     *(("import", word) for word in ("stackstorm", "celery", "cloaca", "attune", "openapi")),
     *((word,) for word in ("new", "lint", "schema", "test", "completion", "explain")),  # they know no installation
     ("routes", "remove"),

@@ -8,6 +8,7 @@ import pytest
 from penstock.errors import ConfigurationError, NotFound
 from penstock.operate import secrets, signing_secrets, subscriptions, webhooks
 from penstock.store.session.database import Session
+from penstock_api.webhooks.unreadable_secrets import concealed_from_caller
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY, OTHER
@@ -51,6 +52,20 @@ async def test_signing_secrets_follow_the_rotation_of_master_keys(database: str)
         assert await signing_secrets.of_webhook(house.session, "git") == SECRET
         [sealed] = (await signing_secrets.of_subscriptions(house.session, ["billing"])).values()
         assert await signing_secrets.opened(house.settings(), sealed) == f"whsec_{SECRET}"
+
+
+async def test_caller_of_a_webhook_does_not_see_a_master_key(database: str) -> None:
+    async with Installation(database, None, secrets_key=KEY) as house:
+        await house.apply(*shop.ALL)
+        await signed(house.session)
+    async with Installation(database, None, secrets_key=OTHER) as house:
+        [sealed] = await house.rows("select master_key from secret where name = 'webhook:git'")
+        with pytest.raises(ConfigurationError, match=sealed["master_key"]) as raised:
+            await signing_secrets.of_webhook(house.session, "git")
+        assert "a new key in front" in str(raised.value.hint)
+        with pytest.raises(ConfigurationError) as concealed, concealed_from_caller():
+            await signing_secrets.of_webhook(house.session, "git")
+        assert sealed["master_key"] not in f"{concealed.value.message} {concealed.value.hint}"
 
 
 async def test_no_action_is_given_a_signing_secret(database: str) -> None:

@@ -51,6 +51,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "durable": ("signal", "replay"),
         "why": ("why", "queues"),
         "inquiries": ("inquiries", "answer"),
+        "outside_waits": ("complete",),
     },
     "Look after it": {
         "limits": ("limit",),

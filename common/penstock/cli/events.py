@@ -95,7 +95,7 @@ def events(
     before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
     json: Json = False,
 ) -> None:
-    """List the newest events, each with the number of rules that matched it."""
+    """List the newest events, each with the number of rules that matched it, and of those that failed."""
     event_filter = EventFilter(
         trigger=trigger,
         tenant=tenant,
@@ -113,7 +113,17 @@ def events(
         return
     table(
         ["id", "age", "trigger", "source", "rules", "payload"],
-        [(r.id, age(r.created_at), r.trigger, r.source, r.matched, _short(r.payload)) for r in rows],
+        [
+            (
+                r.id,
+                age(r.created_at),
+                r.trigger,
+                r.source,
+                f"{r.matched} ({r.failed} failed)" if r.failed else r.matched,
+                _short(r.payload),
+            )
+            for r in rows
+        ],
         empty="There are none.",
     )
     if len(rows) == limit:

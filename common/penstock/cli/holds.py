@@ -25,13 +25,16 @@ def hold(
     for_: Annotated[
         str | None, typer.Option("--for", help="The duration: 30m, 2h, 1d. By default until it is released.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Hold a name that is neither applied nor started so far.")
+    ] = False,
     by: Annotated[str, typer.Option(help="The author, stored with the hold.")] = ME,
     json: Json = False,
 ) -> None:
     """Hold an action or workflow, a pack, a route or a tenant: the executions that it covers are stored, and no worker
     runs them. Running executions go on."""
     until = None if for_ is None else datetime.now(UTC) + timedelta(seconds=parse_duration("--for", for_))
-    by_either(lambda client: client.holds.hold(kind, name, by=by, reason=reason, until=until))
+    by_either(lambda client: client.holds.hold(kind, name, by=by, reason=reason, until=until, force=force))
     if json:
         json_line({"kind": kind, "name": name, "until": until})
     else:

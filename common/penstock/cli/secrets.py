@@ -78,8 +78,9 @@ def delete(name: Name, tenant: Tenant = "public", json: Json = False) -> None:
 
 @secrets.command()
 def rotate(json: Json = False) -> None:
-    """Wrap the data keys of all secrets under the newest master key, the first of PENSTOCK_SECRETS_KEY. The other
-    master keys can then be removed."""
+    """Wrap the data keys of all secrets under the newest master key, the first of PENSTOCK_SECRETS_KEY. Every service must
+    have been restarted with that key before: without it, a service reads no secret. The other master keys can then be
+    removed."""
     done = with_session(operate.rotate)
     if json:
         json_line({"rewrapped": done})

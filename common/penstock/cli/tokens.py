@@ -14,6 +14,7 @@ from penstock.cli.output import Json, err, json_line, listing, out
 from penstock.operate import access
 from penstock.store.access import tokens as store
 from penstock.store.access.tokens import Token
+from penstock.store.session.database import Session
 
 tokens = typer.Typer(help="Create, rotate, list and revoke tokens of the HTTP API.", no_args_is_help=True)
 
@@ -47,8 +48,9 @@ def create(
 ) -> None:
     """Create a token. It is printed once, and not stored."""
     seconds = _lifetime(expires)
-    token, secret = with_session(
-        lambda session: access.create_token(
+
+    async def work(session: Session) -> tuple[Token, str, list[tuple[str, str]]]:
+        token, secret = await access.create_token(
             session,
             name,
             scope or [access.READ],
@@ -58,7 +60,14 @@ def create(
             seconds=seconds,
             by=ME,
         )
-    )
+        return token, secret, await access.without_action(session, token.scopes)
+
+    token, secret, unmatched = with_session(work)
+    for start_scope, hint in unmatched:
+        err.print(
+            f"warning: {escape(start_scope)} matches no action that is applied. {escape(hint)}",
+            highlight=False,
+        )
     if json:
         json_line({**asdict(token), "secret": secret})
         return

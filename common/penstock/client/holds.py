@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from difflib import get_close_matches
 
 from pydantic import ValidationError
 
@@ -38,13 +39,22 @@ class Holds:
         return await all_holds(self._session)
 
     async def hold(
-        self, kind: str, name: str, *, by: str, reason: str | None = None, until: datetime | None = None
+        self,
+        kind: str,
+        name: str,
+        *,
+        by: str,
+        reason: str | None = None,
+        until: datetime | None = None,
+        force: bool = False,
     ) -> None:
         """Hold an action or workflow, a pack, a route or a tenant (`kind`), until it is released or `until` has come.
         The executions that it covers are stored, and no worker runs them. Running executions go on. An existing hold is
-        replaced. Raises InvalidInput."""
+        replaced. With `force` the name may be unknown so far. Raises InvalidInput, and NotFound for an unknown name."""
         _check(kind, name)
         check_end(until)
+        if not force:
+            await self._check_known(kind, name)
 
         async def put(tx: Transaction) -> None:
             await namespaces.lock_rules(tx)
@@ -52,6 +62,17 @@ class Holds:
             tx.tell(kind=kind, name=name, until=until)
 
         await committed_once(self._session, put)
+
+    async def _check_known(self, kind: str, name: str) -> None:
+        """Raise NotFound for a name that nothing has so far: such a hold would cover nothing."""
+        names = await retried(lambda: holds.names(self._session, kind), deadline=30)
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            meant = f"Did you mean {near[0]!r}? " if near else ""
+            raise NotFound(
+                f"nothing is held: there is no {kind} {name!r} so far",
+                hint=f"{meant}To hold what will come under this name: --force (over HTTP and in Python: force).",
+            )
 
     async def release(self, kind: str, name: str, rate: str | None = None) -> None:
         """Release a hold: at once, or at a `rate` such as `10/min`. Raises NotFound and InvalidInput."""

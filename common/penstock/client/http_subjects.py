@@ -68,10 +68,19 @@ class HttpHolds:
         return _HOLDS.validate_python(await self._ask("GET", "/holds"))
 
     async def hold(
-        self, kind: str, name: str, *, by: str = "", reason: str | None = None, until: datetime | None = None
+        self,
+        kind: str,
+        name: str,
+        *,
+        by: str = "",
+        reason: str | None = None,
+        until: datetime | None = None,
+        force: bool = False,
     ) -> None:
-        """Hold an action, a pack, a route or a tenant. The server knows the caller, and `by` is not sent. Raises InvalidInput."""
-        await self._ask("POST", "/holds", {"kind": kind, "name": name, "reason": reason, "until": until})
+        """Hold an action, a pack, a route or a tenant. With `force` the name may be unknown so far. The server knows the
+        caller, and `by` is not sent. Raises InvalidInput and NotFound."""
+        body = {"kind": kind, "name": name, "reason": reason, "until": until}
+        await self._ask("POST", "/holds", body | ({"force": True} if force else {}))
 
     async def release(self, kind: str, name: str, rate: str | None = None) -> None:
         """Release what is held: at once, or at a rate. Raises NotFound and InvalidInput."""

@@ -6,8 +6,9 @@ import asyncio
 import socket
 import webbrowser
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,12 @@ from penstock.service.process_secrecy import forget_secrets
 from penstock.settings import Settings
 from penstock.store.processes import processes
 from penstock.store.schema import migrate
+from penstock.store.session import clock
 from penstock.store.session.database import Database
 
 FOREVER = 365 * 86_400.0
+REGISTRATION_S = 30.0
+"""The maximum time that a start waits for the registration of its executor and its worker."""
 REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 """The address at which this machine reaches an API that listens on all addresses."""
 
@@ -60,6 +64,18 @@ class LocalInstallation:
             for finished in [task for task in self.services if task.done()]:
                 self.services.discard(finished)  # a replaced worker ends once its work has ended
                 await finished
+
+    async def _registered(self, began: datetime) -> None:
+        """Wait until the executor and the worker have registered, at most `REGISTRATION_S`."""
+        kinds = {"executor"} | ({"worker"} if self.worker is not None else set())
+        database = Database(self.settings, role="dev")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REGISTRATION_S):
+                while not kinds <= await processes.registered_since(database.session(), began):
+                    if any(task.done() for task in self.services):
+                        break  # `until` raises its error
+                    await asyncio.sleep(0.05)
+        await database.close()
 
     async def take_over(self, definitions: Definitions) -> Sequence[Change]:
         """Apply these definitions, and start a worker for them. The previous worker takes no new work, and finishes
@@ -160,6 +176,7 @@ class LocalInstallation:
                 if server is not None and server.alone_at is not None:
                     await processes.disown(session, server.alone_at)
                 changes = await register(session, definitions)
+                began = await clock.now(session)
             finally:
                 await database.close()
             local = cls(settings, definitions, changes, embedded="database_url" in values)
@@ -172,7 +189,7 @@ class LocalInstallation:
                 local.worker = local._serve_worker()
             local._serve("api", beside, listener)
             try:
-                await asyncio.sleep(0)
+                await local._registered(began)
                 yield local
             finally:
                 await local.stop()

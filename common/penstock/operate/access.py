@@ -15,6 +15,7 @@ from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_name, check_tenant
 from penstock.store.access import tokens
 from penstock.store.access.tokens import Token, WorkToken
+from penstock.store.definitions import catalog
 from penstock.store.session.database import Session
 
 READ, OPERATE, DEFINE, ADMIN = SCOPES = ("read", "operate", "define", "admin")
@@ -147,6 +148,20 @@ async def create_token(
     if token is None:
         raise Conflict(f"there is a token {name!r}", hint="Choose another name, or revoke that one first.")
     return token, secret
+
+
+async def without_action(session: Session, scopes: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the scopes `start:REF` that match no applied action or workflow, each with a hint. Such a token is valid: the
+    action may be applied later."""
+    patterns = [scope.removeprefix(f"{START}:") for scope in scopes if scope.startswith(f"{START}:")]
+    if not patterns:
+        return []
+    refs = [ref for named in (await catalog.names(session, ["action", "workflow"])).values() for ref in named]
+    return [
+        (f"{START}:{pattern}", did_you_mean(pattern, refs))
+        for pattern in patterns
+        if not any(fnmatchcase(ref, pattern) for ref in refs)
+    ]
 
 
 async def rotate_token(

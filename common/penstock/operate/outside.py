@@ -82,16 +82,29 @@ async def attempt_of(session: Session, signed: str) -> tuple[UUID, int]:
     raise NotFound("there is no such callback", hint="Use the address that the action passed on, unchanged.")
 
 
-async def report(tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report) -> str:
+async def complete(tx: Transaction, execution: UUID, outcome: Report, by: str) -> None:
+    """Settle the wait of an execution for something outside by hand, with a result or an error. Raises Conflict if it does not
+    wait for this, and InvalidInput."""
+    wait = await outside_waits.find(tx, execution)
+    if wait is None:
+        raise Conflict(
+            f"execution {execution} does not wait for an outside system",
+            hint=f"`penstock why {execution}` tells what it waits for.",
+        )
+    await report(tx, tx.settings.payload_cap, execution, wait.attempt, outcome, by)
+    tx.tell(execution=execution, outcome=outcome.kind)
+
+
+async def report(
+    tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report, by: str = "its callback"
+) -> str:
     """Settle the wait of an attempt with a result or an error, once. Return `settled`, `kept` if the attempt still
     runs, or `same` if it was settled with this outcome before. Raises Conflict if it is over, NotFound, InvalidInput."""
     rows = await outside_waits.attempts(tx, [execution])
     if not rows:
         return await _report_archived(tx, cap, execution, attempt, outcome)
     outcome = await _masked(tx, rows[0], outcome)
-    answer = await outside_waits.settle(
-        tx, execution, attempt, _outcome(rows[0], outcome, cap), "its callback"
-    )
+    answer = await outside_waits.settle(tx, execution, attempt, _outcome(rows[0], outcome, cap), by)
     if answer == "over":
         raise _over(
             execution, rows[0].status if rows[0].attempt == attempt else f"at attempt {rows[0].attempt}"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from penstock.errors import InvalidInput, NotFound
+from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import FINAL, STATUSES
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
@@ -38,11 +38,12 @@ async def put(
     tasks: bool = False,
     secret: str | None = None,
     by: str,
+    only_new: bool = False,
 ) -> tuple[Subscription, str | None]:
-    """Create a subscription, or change and enable it. Return it, and the secret that signs its calls if this call
-    created that: it cannot be read back. No `statuses` means the final ones. `action` is a pattern such as `shop.*`.
-    `workflow`: its runs, and with `tasks` those of its tasks. Raises InvalidInput, and ConfigurationError without a
-    master key."""
+    """Create a subscription, or change and enable it; with `only_new` create it only. Return it, and the secret that signs
+    its calls if this call created that: it cannot be read back. No `statuses` means the final ones. `action` is a pattern
+    such as `shop.*`. `workflow`: its runs, and with `tasks` those of its tasks. Raises InvalidInput, Conflict, and
+    ConfigurationError without a master key."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is no name of a subscription", hint="Use a-z, 0-9, _ and -.")
     if tenant is not None:
@@ -56,7 +57,12 @@ async def put(
     fresh = new_secret()
     sealed = await signing_secrets.sealed(session.settings, "subscription", name, secret or fresh)
     async with session.transaction() as tx:
-        saved, is_new = await store.put(tx, subscription, by)
+        stored = await store.put(tx, subscription, by, only_new)
+        if stored is None:
+            raise Conflict(
+                f"there is a subscription {name!r}", hint="Change that one, or choose another name."
+            )
+        saved, is_new = stored
         if is_new or secret is not None:
             await signing_secrets.put(tx, sealed, by)
     return saved, fresh if is_new and secret is None else None

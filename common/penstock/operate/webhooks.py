@@ -6,13 +6,15 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
 
-from penstock.errors import InvalidInput, NotFound
-from penstock.language.expressions import compile_template, condition
-from penstock.language.terms.options import did_you_mean
+from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.language.expressions import NamesUsed, compile_template, condition, names_used
+from penstock.language.rules.parameter_checks import misfits, unknown_names
+from penstock.language.terms.options import Problem, did_you_mean
 from penstock.language.terms.outside_names import check_tenant
 from penstock.language.terms.system_triggers import HINT_PUBLISH, is_system
 from penstock.operate import signing_secrets
@@ -26,6 +28,9 @@ SIGNATURES = ("secret", "github", "stripe", "standard")
 Webhooks (standardwebhooks.com)."""
 SHORTEST = 16
 """The minimum characters of a secret."""
+
+CALL = ("body", "headers", "query")
+"""The names of a call, for the templates."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
@@ -45,14 +50,16 @@ async def put(
     completes: str | None = None,
     fails: str | None = None,
     by: str,
+    only_new: bool = False,
 ) -> Webhook:
-    """Create a webhook, or change it. Without a `secret` it keeps its own; nothing returns a secret.
+    """Create a webhook, or change it; with `only_new` create it only. Without a `secret` it keeps its own.
+    Nothing returns a secret.
 
     `header`: the header with a plain secret. `key_header`: the header that identifies repeated calls, if the
     signature scheme has none. `payload`: a template over `body`, `headers` and `query`; by default the body. `completes`: a
     template over the same names that gives the id of what executions wait for (`later`), or nothing; the payload is their
     result. They fail instead if the condition `fails` holds. A call has this effect once, so each has a key. Raises
-    InvalidInput, NotFound for an unknown trigger, ExpressionError, and ConfigurationError without a master key.
+    InvalidInput, Conflict, NotFound for an unknown trigger, ExpressionError, and ConfigurationError without a master key.
     """
     if not _NAME.fullmatch(name):
         raise InvalidInput(
@@ -72,14 +79,20 @@ async def put(
         )
     if is_system(trigger):
         raise InvalidInput(f"{trigger} is not published", hint=HINT_PUBLISH)
-    if not await catalog.current(session, ["trigger"], [trigger]):
+    triggers = await catalog.current(session, ["trigger"], [trigger])
+    if not triggers:
         otherwise = "`penstock triggers` lists them."
         hint = await catalog.hint(session, ["trigger"], trigger, otherwise)
         raise NotFound(f"there is no trigger {trigger!r}", hint=hint)
     if payload is not None:
         compile_template(payload)
+        _check_names("payload", names_used(payload))
+        if isinstance(payload, dict):
+            schema = orjson.loads(triggers[0].body).get("schema")
+            _refuse("payload", misfits(payload, trigger, schema, noun="field"))
     if completes is not None:
         compile_template(completes)
+        _check_names("completes", names_used(completes))
         if signature == "secret" and key_header is None:
             raise InvalidInput(
                 "completes is without a key, so a repeated call could complete another wait for the same id",
@@ -90,16 +103,30 @@ async def put(
             raise InvalidInput(
                 "fails is without completes", hint="Say which id a call completes: --completes."
             )
-        condition(fails)
+        _check_names("fails", condition(fails).names)
     template = None if payload is None else orjson.dumps(payload).decode()
     sealed = secret and await signing_secrets.sealed(session.settings, "webhook", name, secret)
     async with session.transaction() as tx:
         webhook = await webhooks.put(
-            tx, name, trigger, tenant, signature, header, key_header, template, completes, fails, by
+            tx, name, trigger, tenant, signature, header, key_header, template, completes, fails, by, only_new
         )
+        if webhook is None:
+            raise Conflict(f"there is a webhook {name!r}", hint="Change that one, or choose another name.")
         if sealed:
             await signing_secrets.put(tx, sealed, by)
     return webhook
+
+
+def _check_names(option: str, used: NamesUsed) -> None:
+    """Raise InvalidInput for templates that read a name which no call has."""
+    _refuse(option, unknown_names(used, dict.fromkeys(CALL)))
+
+
+def _refuse(option: str, problems: Iterator[Problem]) -> None:
+    refused = list(problems)
+    if refused:
+        messages = "; ".join(problem.message for problem in refused)
+        raise InvalidInput(f"{option}: {messages}", hint=refused[0].hint)
 
 
 def _check_secret(secret: str | None, signature: str) -> None:

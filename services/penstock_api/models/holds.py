@@ -16,6 +16,9 @@ class NewHold(Given):
     name: Text = Field(description="An action or workflow, a pack, a route or a tenant.")
     reason: Text | None = None
     until: Instant | None = Field(default=None, description="The instant at which it ends by itself.")
+    force: bool = Field(
+        default=False, description="True: hold a name that is neither applied nor started so far."
+    )
 
 
 class Release(Given):

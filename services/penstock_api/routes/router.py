@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Header
 from fastapi.routing import APIRoute
 
 from penstock_api.auth.access import GuardedRoute
+
+OnlyNew = Annotated[
+    Literal["*"] | None,
+    Header(alias="If-None-Match", description="`*`: create it only. An existing one is refused with 409."),
+]
 
 
 def Router(subject: str) -> APIRouter:

@@ -7,7 +7,7 @@ from penstock.store.access import subscriptions as store
 from penstock_api.auth.access import DEFINE_ALL, READ_ALL, Asked
 from penstock_api.backend import Db
 from penstock_api.models import subscriptions as models
-from penstock_api.routes.router import Router
+from penstock_api.routes.router import OnlyNew, Router
 
 router = Router("subscriptions")
 
@@ -19,9 +19,13 @@ async def list_subscriptions(session: Db) -> list[store.Subscription]:
 
 
 @router.put("/subscriptions/{name}", dependencies=[DEFINE_ALL])
-async def put(name: str, body: models.PutSubscription, session: Db, caller: Asked) -> models.MadeSubscription:
+async def put(
+    name: str, body: models.PutSubscription, session: Db, caller: Asked, if_none_match: OnlyNew = None
+) -> models.MadeSubscription:
     """Create a subscription, or change and enable it."""
-    subscription, secret = await subscriptions.put(session, name, **body.model_dump(), by=caller.name)
+    subscription, secret = await subscriptions.put(
+        session, name, **body.model_dump(), by=caller.name, only_new=if_none_match is not None
+    )
     return models.MadeSubscription(subscription=subscription, secret=secret)
 
 

@@ -7,7 +7,7 @@ from penstock.store.access import webhooks as store
 from penstock_api.auth.access import DEFINE_ALL, READ_ALL, Asked
 from penstock_api.backend import Db
 from penstock_api.models import webhooks as models
-from penstock_api.routes.router import Router
+from penstock_api.routes.router import OnlyNew, Router
 
 router = Router("webhooks")
 
@@ -19,9 +19,13 @@ async def list_webhooks(session: Db) -> list[store.Webhook]:
 
 
 @router.put("/webhooks/{name}", dependencies=[DEFINE_ALL])
-async def put(name: str, body: models.PutWebhook, session: Db, caller: Asked) -> store.Webhook:
+async def put(
+    name: str, body: models.PutWebhook, session: Db, caller: Asked, if_none_match: OnlyNew = None
+) -> store.Webhook:
     """Create a webhook, or change it. Its address is `/hooks/{name}`."""
-    return await webhooks.put(session, name, **body.model_dump(), by=caller.name)
+    return await webhooks.put(
+        session, name, **body.model_dump(), by=caller.name, only_new=if_none_match is not None
+    )
 
 
 @router.delete("/webhooks/{name}", status_code=204, dependencies=[DEFINE_ALL])

@@ -19,6 +19,7 @@ from penstock_api.backend import Here
 from penstock_api.models.model import Answer
 from penstock_api.requests.problems import ANSWERS
 from penstock_api.routes.router import operation_id
+from penstock_api.webhooks.unreadable_secrets import concealed_from_caller
 
 router = APIRouter(tags=["callbacks"], responses=ANSWERS, generate_unique_id_function=operation_id)
 
@@ -48,11 +49,13 @@ async def report(
         except orjson.JSONDecodeError as error:
             raise InvalidInput(f"the body is not JSON: {error}", hint="Send JSON.") from None
         if outcome.kind in ("progress", "heartbeat"):
-            await outside.progress(session, execution, attempt, outcome)
+            with concealed_from_caller():
+                await outside.progress(session, execution, attempt, outcome)
             return Received(effect="noted")
 
         async def settle(tx: Transaction) -> str:
-            return await outside.report(tx, tx.settings.payload_cap, execution, attempt, outcome)
+            with concealed_from_caller():
+                return await outside.report(tx, tx.settings.payload_cap, execution, attempt, outcome)
 
         tx, effect = await committed_once(session, settle)
     backend.client.publish_staged(tx)

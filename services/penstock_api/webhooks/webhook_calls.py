@@ -24,6 +24,7 @@ from penstock_api.models.events import Published
 from penstock_api.requests.problems import ANSWERS
 from penstock_api.routes.router import operation_id
 from penstock_api.webhooks import webhook_signatures
+from penstock_api.webhooks.unreadable_secrets import concealed_from_caller
 
 router = APIRouter(tags=["webhooks"], responses=ANSWERS, generate_unique_id_function=operation_id)
 
@@ -41,7 +42,8 @@ async def call(
     again returns the same event."""
     async with backend.pool.session() as session:
         webhook = await webhooks.find(session, name)
-        secret = await signing_secrets.of_webhook(session, name)
+        with concealed_from_caller():
+            secret = await signing_secrets.of_webhook(session, name)
     raw = await request.body()
     headers = {key.lower(): value for key, value in request.headers.items()}
     webhook_signatures.check(webhook, secret, headers, raw, time.time())
@@ -68,7 +70,8 @@ async def call(
 
     async def settle(tx: Transaction) -> None:
         cap, by = tx.settings.payload_cap, f"webhook {webhook.name}"
-        await outside.report_by_id(tx, cap, webhook.tenant, awaited, outcome, by)
+        with concealed_from_caller():
+            await outside.report_by_id(tx, cap, webhook.tenant, awaited, outcome, by)
 
     id = await publishing.publish_with(
         webhook.trigger, payload, settle, key=key, tenant=webhook.tenant, source=source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from penstock.attempts.owned_attempt import OwnedAttempt
@@ -34,7 +35,14 @@ class RunLogs:
         with self._lock:
             self._seq += 1
             self._lines.append(
-                NewLine(event.execution_id, event.attempt, self._seq, stream, line.replace("\0", "�"))
+                NewLine(
+                    event.execution_id,
+                    event.attempt,
+                    self._seq,
+                    stream,
+                    line.replace("\0", "�"),
+                    time.monotonic(),
+                )
             )
             first = len(self._lines) == 1
         if first:

@@ -32,6 +32,9 @@ async def test_tokens_are_made_listed_and_revoked(named: str) -> None:
     assert (rotated.code, rotated.out.strip() != secret, "is good until" in rotated.err) == (0, True, True)
     assert (await penstock("tokens", "list", "--json")).document["expires_at"] is None
     assert (await penstock("tokens", "rotate", "cj")).code == 1
+    late = await penstock("tokens", "create", "late", "--scope", "start:shop.nope")
+    assert (late.code, "start:shop.nope matches no action" in late.err) == (0, True)
+    assert (await penstock("tokens", "revoke", "late")).code == 0
     assert (await penstock("tokens", "revoke", "ci")).code == 0
     assert "There are no tokens" in (await penstock("tokens", "list")).out
     assert (await penstock("tokens", "revoke", "ci")).code == 1
@@ -49,6 +52,8 @@ async def test_webhooks_are_set_listed_and_removed(
     refused = await penstock(*words, "--secret", secret)
     assert (refused.code, "openssl rand -base64 32" in refused.err) == (1, True)
     monkeypatch.setenv("PENSTOCK_SECRETS_KEY", KEY)
+    unfit = await penstock(*words, "--secret", secret, "--payload", "ref={{ bdy.ref }}")
+    assert (unfit.code, "`bdy` is not defined" in unfit.err, "'body'" in unfit.err) == (1, True, True)
     made = await penstock(*words, "--secret", secret, "--payload", "ref={{ body.ref }}", "--json")
     assert made.document["payload"] == {"ref": "{{ body.ref }}"}
     listed = await penstock("webhooks", "list", "--json")

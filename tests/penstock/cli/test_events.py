@@ -32,6 +32,15 @@ async def test_rules_are_tried_without_starting_anything(house: Installation) ->
     assert not await house.rows("select 1 from enforcement")
 
 
+async def test_list_names_the_rules_that_failed(house: Installation) -> None:
+    await house.start(*shop.ALL)
+    event = (await penstock("publish", "shop.order_placed", "id=13", "amount=1", "--json")).document["id"]
+    await house.until("select 1 from enforcement where status = 'failed'")
+    assert "(1 failed)" in (await penstock("events")).out
+    [listed] = [row for row in (await penstock("events", "--json")).documents if row["id"] == event]
+    assert (listed["matched"], listed["failed"]) == (1, 1)
+
+
 async def test_the_same_key_gives_the_same_event(house: Installation) -> None:
     await house.apply(*shop.ALL)
     publish = ("publish", "shop.order_placed", "id=7", "--key", "order-7", "--json")

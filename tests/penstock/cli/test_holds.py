@@ -33,3 +33,22 @@ async def test_hold_is_listed_and_released(house: Installation) -> None:
     assert [note["operation"] for note in notes] == ["penstock hold", "penstock release", "penstock release"]
     [row] = await house.rows("select status from execution where id = $1::text::uuid", id)
     assert row["status"] == "requested"
+
+
+async def test_hold_of_unknown_name_is_refused(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    await house.client.start("shop.charge", {"order": 7})
+    for kind, name, meant in (
+        ("action", "shop.chrage", "shop.charge"),
+        ("pack", "shpo", "shop"),
+        ("route", "defualt", "default"),
+        ("tenant", "publik", "public"),
+    ):
+        refused = await penstock("hold", kind, name)
+        assert refused.code == 1, refused
+        assert f"there is no {kind} '{name}'" in refused.err
+        assert f"Did you mean '{meant}'" in refused.err
+        assert (await penstock("hold", kind, meant)).code == 0
+    assert len(await house.client.holds.all()) == 4
+    assert (await penstock("hold", "action", "shop.chrage", "--force")).code == 0
+    assert (await penstock("hold", "action", "shop.chrage", "--for", "2h")).code == 0

@@ -71,6 +71,8 @@ async def test_dev_with_a_port_listens_on_it_and_runs_all_services(
     monkeypatch.setenv("PENSTOCK_GRACE", "1")
     (tmp_path / "ports_of_dev.py").write_text(MODULE)
     async with LocalInstallation.started(tmp_path, modules=[str(tmp_path / "ports_of_dev.py")]) as local:
+        listed_kinds = {row["kind"] for row in (await penstock("workers", "list", "--json")).documents}
+        assert {"executor", "worker"} <= listed_kinds
         said = await penstock("run", "ports.one", "--wait", "--timeout", "30", "--json")
         assert said.code == 0, said
         assert await status(f"http://127.0.0.1:{port}/live") == 200

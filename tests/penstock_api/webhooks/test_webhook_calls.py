@@ -14,6 +14,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from penstock.language.definitions.trigger import Trigger
 from tests.penstock_api.conftest import Api
 
 SECRET = "c2VjcmV0LW9mLXdlYmhvb2tz"
@@ -161,3 +162,64 @@ async def test_github_body_is_one_event_whatever_its_headers_say(api: Api, call:
     )
     assert json.loads(event[0]) == {"id": 22}
     await call.delete(f"{V1}/webhooks/hub")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"payload": {"id": "{{ bdy.id }}"}}, "payload: `bdy` is not defined here"),
+        ({"payload": "{{ bdy }}"}, "payload: `bdy` is not defined here"),
+        ({"payload": {"amount": 2}}, "payload: `shop.order_placed` needs the field `id`"),
+        ({"payload": {"id": "seven"}}, "payload: id: expected integer, got string"),
+        ({"completes": "{{ bod.id }}", "key_header": "X-Key"}, "completes: `bod` is not defined here"),
+        (
+            {"completes": "{{ body.id }}", "fails": "bod.x", "key_header": "X-Key"},
+            "fails: `bod` is not defined here",
+        ),
+    ],
+)
+async def test_a_webhook_whose_templates_fit_no_call_is_refused(
+    wrong: dict[str, Any], message: str, call: httpx.AsyncClient
+) -> None:
+    base = {"trigger": "shop.order_placed", "signature": "secret", "secret": SECRET}
+    answer = await call.put(f"{V1}/webhooks/unfit", json=base | wrong)
+    assert (answer.status_code, answer.json()["detail"]) == (422, message)
+    assert not [row for row in (await call.get(f"{V1}/webhooks")).json() if row["name"] == "unfit"]
+
+
+async def test_a_payload_names_only_fields_of_a_closed_schema(api: Api, call: httpx.AsyncClient) -> None:
+    fields = {"number": {"type": "string"}, "customer": {"type": "string"}}
+    await api.house.apply(
+        Trigger("shop.closed", schema={"type": "object", "properties": fields, "additionalProperties": False})
+    )
+    base = {"trigger": "shop.closed", "signature": "secret", "secret": SECRET}
+    answer = await call.put(
+        f"{V1}/webhooks/closed", json={**base, "payload": {"customr": "{{ body.customer }}"}}
+    )
+    assert answer.status_code == 422
+    assert answer.json()["detail"] == "payload: `shop.closed` has no field `customr`"
+    assert answer.json()["hint"] == "Did you mean 'customer'?"
+
+
+async def test_if_none_match_only_creates(call: httpx.AsyncClient) -> None:
+    webhook = {"trigger": "shop.order_placed", "signature": "secret", "secret": SECRET}
+    only_new = {"if-none-match": "*"}
+    for path, first, second in (
+        (f"{V1}/webhooks/once", webhook, {**webhook, "payload": {"id": 7}}),
+        (
+            f"{V1}/subscriptions/once",
+            {"url": "https://example.org/first"},
+            {"url": "https://example.org/second"},
+        ),
+    ):
+        assert (await call.put(path, json=first, headers=only_new)).status_code == 200
+        refused = await call.put(path, json=second, headers=only_new)
+        assert (refused.status_code, refused.json()["hint"]) == (
+            409,
+            "Change that one, or choose another name.",
+        )
+        [row] = (await call.get(path.removesuffix("/once"))).json()
+        assert row.get("payload") is None
+        assert row.get("url") == first.get("url")
+        assert (await call.put(path, json=second)).status_code == 200
+        assert (await call.delete(path)).status_code == 204

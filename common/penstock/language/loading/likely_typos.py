@@ -1,5 +1,5 @@
-"""Warnings for fields that a rule reads and that the schema of its trigger does not name, but nearly does. An open
-schema accepts other fields too, so such a field may exist: it is a warning, not an error."""
+"""Warnings for fields that a rule reads and that the schema of its trigger does not name. An open schema accepts other fields
+too, so such a field may exist: it is a warning, not an error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEAR = 0.8
 
 
 def likely_typos(definitions: Definitions) -> Iterator[Fault]:
-    """Yield a warning for each likely typo, at the rule's condition or parameters."""
+    """Yield a warning for each likely typo, at the rule's condition, parameters or labels."""
     for rule in definitions.rules.values():
         trigger = definitions.triggers.get(rule.trigger or "")
         if trigger is not None:
@@ -28,29 +28,35 @@ def likely_typos(definitions: Definitions) -> Iterator[Fault]:
 
 
 def _of_rule(rule: Rule, schema: Mapping[str, Any]) -> Iterator[Fault]:
-    parts = [(("params",), names_used(rule.params))]
+    parts = [(("params",), names_used(rule.params)), (("labels",), names_used(rule.labels))]
     if rule.when is not None:
         parts.insert(0, (("when",), condition(rule.when).names))
     for at, used in parts:
         for prefix in (("payload",), ("event", "payload")):
-            for path, meant in _near(used, schema, prefix):
+            for path, meant in _undeclared(used, schema, prefix):
                 place = rule.source.at(at)
+                likely = f"Did you mean {meant!r}? " if meant else ""
                 yield Fault(
                     f"rule {rule.ref}: trigger {rule.trigger} names no `{dotted(path)}`",
                     shown(place.file),
                     place.line,
-                    f"Did you mean {meant!r}? It may be there all the same: the trigger takes what it does not name, too.",
+                    f"{likely}It may be there all the same: the trigger takes what it does not name, too. The rule fails for "
+                    "events without it.",
                     is_warning=True,
                 )
 
 
-def _near(used: NamesUsed, schema: Mapping[str, Any], prefix: Location) -> Iterator[tuple[Location, str]]:
-    """Yield the names below `prefix` that an open schema lacks, each with the similar name that is probably meant."""
+def _undeclared(
+    used: NamesUsed, schema: Mapping[str, Any], prefix: Location
+) -> Iterator[tuple[Location, str | None]]:
+    """Yield the names below `prefix` that an open schema lacks, each with the similar name that is probably meant. A schema
+    without any names says nothing about them."""
     properties: Mapping[str, Any] = schema.get("properties") or {}
-    closed = names_of(schema) is not None
+    is_open = bool(properties) and names_of(schema) is None
     for name in sorted(map(str, used.under(*prefix))):
         below = properties.get(name)
         if isinstance(below, Mapping):
-            yield from _near(used, below, (*prefix, name))
-        elif below is None and not closed and (near := get_close_matches(name, properties, n=1, cutoff=NEAR)):
-            yield (*prefix, name), near[0]
+            yield from _undeclared(used, below, (*prefix, name))
+        elif below is None and is_open:
+            near = get_close_matches(name, properties, n=1, cutoff=NEAR)
+            yield (*prefix, name), near[0] if near else None

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.errors import DefinitionError, as_one
 from penstock.language.definitions.action import Action
-from penstock.language.definitions.limit import Limit
+from penstock.language.definitions.limit import EVERYTHING, Limit
 from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.definitions.window import Window
@@ -128,11 +128,19 @@ def _problems(item: Any, targets: _ReferenceTargets) -> Iterator[Problem]:
         yield from _of_limit(item, targets)
     elif item.kind == "workflow":
         yield from unknown_refs(item, targets.triggers | targets.runnable)
+        yield from _of_title(item.title, item.parameters)
     elif item.kind == "action":
+        yield from _of_title(item.choices.title, item.parameters_schema)
         for name in ("on_success", "on_failure"):
             for ref in getattr(item.choices, name):
                 yield from _unknown((name,), f"{name}: unknown action", ref, targets.runnable)
         yield from _of_request(item)
+
+
+def _of_title(title: str | None, schema: Mapping[str, Any] | None) -> Iterator[Problem]:
+    """Yield a problem for each parameter that a title reads and that its action never has: such a title stays empty."""
+    if title is not None:
+        yield from _undefined(("title",), names_used(title), {"parameters": names_of(schema)})
 
 
 def _of_request(action: Action[..., Any]) -> Iterator[Problem]:
@@ -170,7 +178,9 @@ def _of_rule(rule: Rule, targets: _ReferenceTargets) -> Iterator[Problem]:
         return
     [trigger] = rule.triggers
     yield from _unknown(("trigger",), "unknown trigger", trigger, targets.triggers)
-    yield from _of_call(rule, targets)
+    target = targets.triggers.get(trigger)
+    payload = target.schema if target else None
+    yield from _of_call(rule, targets, {"payload": payload, "event.payload": payload})
     available = _names_of_event(trigger, targets)
     in_params = {**available, "payloads": None} if rule.keep == "all" else available
     if rule.when is not None:
@@ -255,6 +265,13 @@ def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
             "Give the breaker to the action that calls the service, or the limit the scope of its pack.",
         )
     scope = str(limit.scope)
+    packs = {ref.partition(".")[0] for ref in targets.runnable}
+    if scope != EVERYTHING and scope not in targets.runnable and scope not in packs:
+        yield UnknownRef(
+            ("scope",),
+            f"it covers nothing: there is no {'action' if '.' in scope else 'pack'} {scope!r}",
+            did_you_mean(scope, targets.runnable if "." in scope else packs),
+        )
     for field in ("by", "fair"):
         for path in getattr(limit, field):
             for ref, target in targets.runnable.items():
@@ -272,10 +289,14 @@ def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
         yield from _undefined(("cost",), NamesUsed(costs), {"parameters": available})
 
 
-def _of_call(item: Rule | Schedule, targets: _ReferenceTargets) -> Iterator[Problem]:
+def _of_call(
+    item: Rule | Schedule,
+    targets: _ReferenceTargets,
+    schemas: Mapping[str, Mapping[str, Any] | None] = {},
+) -> Iterator[Problem]:
     yield from _unknown(("action",), "unknown action", item.action, targets.runnable)
     if (action := targets.runnable.get(item.action)) is not None:
-        for problem in misfits(item.params, item.action, action.schema):
+        for problem in misfits(item.params, item.action, action.schema, schemas=schemas):
             yield Problem(("params", *problem.at), problem.message, problem.hint)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from penstock.errors import InvalidInput
@@ -11,6 +12,8 @@ from penstock.language.expressions.template_checks import is_template
 from penstock.language.schemas import Schema
 from penstock.language.terms.options import Problem, did_you_mean, dotted
 from penstock.language.terms.sources import Location
+
+_SINGLE_NAME = re.compile(r"\s*\{\{\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)\s*\}\}\s*")
 
 Names = Mapping[str, Any]
 """The available names, each with the names below it, or with None if these are not known."""
@@ -21,25 +24,81 @@ ONLY_GIVEN = (
 )
 
 
-def misfits(params: Mapping[str, Any], ref: str, schema: Mapping[str, Any] | None) -> Iterator[Problem]:
-    """Yield the faults of parameters for the action or workflow `ref`: unknown names, missing names, and literal
-    values that its schema refuses."""
+def misfits(
+    params: Mapping[str, Any],
+    ref: str,
+    schema: Mapping[str, Any] | None,
+    *,
+    noun: str = "parameter",
+    schemas: Mapping[str, Mapping[str, Any] | None] = {},
+) -> Iterator[Problem]:
+    """Yield the faults of parameters for the action or workflow `ref`, or of fields for the trigger `ref`: unknown names,
+    missing names, and values that its schema refuses. Such a value is a literal, or a template that hands on one value of
+    another type. `schemas` are those of the names that templates read: `{"payload": ...}`."""
     if not schema or any(map(is_template, params)):
         return
     names = names_of(schema)
     properties = schema.get("properties") or {}
     for name in params if names is not None else ():
         if name not in properties:
-            yield Problem((name,), f"`{ref}` has no parameter `{name}`", did_you_mean(name, properties))
+            yield Problem((name,), f"`{ref}` has no {noun} `{name}`", did_you_mean(name, properties))
     for name in schema.get("required") or ():
         if name not in params:
-            yield Problem((), f"`{ref}` needs the parameter `{name}`", f"Give it: `{name}: ...`.")
+            yield Problem((), f"`{ref}` needs the {noun} `{name}`", f"Give it: `{name}: ...`.")
     for name, value in params.items():
         if name in properties and not is_template(value):
             try:
                 Schema({**properties[name], "$defs": schema.get("$defs", {})}).validate(value, what=name)
             except InvalidInput as error:
                 yield Problem((name,), error.message, error.hint)
+        elif name in properties and isinstance(value, str):
+            yield from _other_type(name, value, properties[name], schemas)
+
+
+def _other_type(
+    name: str, template: str, expected: Any, schemas: Mapping[str, Mapping[str, Any] | None]
+) -> Iterator[Problem]:
+    """Yield a problem for a template that is a single name, such as `{{ payload.n }}`. The parameter refuses the type of every
+    value under this name."""
+    single = _SINGLE_NAME.fullmatch(template)
+    if single is None:
+        return
+    path = single[1]
+    for prefix, schema in schemas.items():
+        if not path.startswith(f"{prefix}."):
+            continue
+        sources, accepted = _types(_below(schema, path[len(prefix) + 1 :].split("."))), _types(expected)
+        if sources and accepted and not any(_fits(source, accepted) for source in sources):
+            text = "string" in accepted
+            yield Problem(
+                (name,),
+                f"{name}: expected {' or '.join(sorted(accepted))}, and `{path}` is {' or '.join(sorted(sources))}",
+                f"Write {{{{ {path} | string }}}}."
+                if text
+                else "Convert it, or change one of the two schemas.",
+            )
+
+
+def _below(schema: Any, path: Sequence[str]) -> Any:
+    """Return the schema of the value at a path; None if it is not known."""
+    for name in path:
+        if not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping):
+            return None
+        schema = schema["properties"].get(name)
+    return schema
+
+
+def _types(schema: Any) -> frozenset[str]:
+    """Return the types that a schema names itself; none if it names none."""
+    if not isinstance(schema, Mapping):
+        return frozenset()
+    type_ = schema.get("type")
+    return frozenset([type_] if isinstance(type_, str) else type_ if isinstance(type_, list) else ())
+
+
+def _fits(type_: str, accepted: frozenset[str]) -> bool:
+    # A number may be whole, and an integer is a number.
+    return type_ in accepted or ({type_} | accepted) >= {"integer", "number"}
 
 
 def names_of(schema: Mapping[str, Any] | None) -> Names | None:

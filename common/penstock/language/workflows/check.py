@@ -127,7 +127,8 @@ def unknown_refs(workflow: Workflow, definitions: Mapping[str, KnownDefinition])
         ref = step.refers_to or ""
         yield from _ref((*path, field), ref, _KIND[step.kind], definitions)
         if ref in definitions and isinstance(step.input, dict) and step.kind != "event":
-            for problem in misfits(step.input, ref, definitions[ref].schema):
+            schemas = {"parameters": workflow.parameters}
+            for problem in misfits(step.input, ref, definitions[ref].schema, schemas=schemas):
                 yield Problem((*path, "input", *problem.at), problem.message, problem.hint)
 
 

@@ -44,6 +44,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (name) do update set url = excluded.url, statuses = excluded.statuses,
     tenant = excluded.tenant, action = excluded.action, workflow = excluded.workflow, tasks = excluded.tasks,
     failing_since = null, error = null, disabled_at = null, disabled_because = null
+where not $9
 returning {COLUMNS}, (xmax = 0) as is_new
 """
 SUBSCRIBE = "select subscribe_cluster()"
@@ -60,9 +61,12 @@ class NewSubscription:
     tasks: bool
 
 
-async def put(tx: Transaction, subscription: NewSubscription, by: str) -> tuple[Subscription, bool]:
-    """Insert or change a subscription, and enable it. Return it, and True if it is new."""
-    [row] = await tx.fetch(
+async def put(
+    tx: Transaction, subscription: NewSubscription, by: str, only_new: bool = False
+) -> tuple[Subscription, bool] | None:
+    """Insert or change a subscription, and enable it. Return it, and True if it is new. With `only_new`, return None if it
+    exists, and change nothing."""
+    rows = await tx.fetch(
         PUT,
         subscription.name,
         subscription.url,
@@ -72,9 +76,12 @@ async def put(tx: Transaction, subscription: NewSubscription, by: str) -> tuple[
         subscription.workflow,
         subscription.tasks,
         by,
+        only_new,
     )
+    if not rows:
+        return None
     await tx.fetch(SUBSCRIBE)
-    values = dict(row)
+    values = dict(rows[0])
     is_new = values.pop("is_new")
     return Subscription(**values), is_new
 

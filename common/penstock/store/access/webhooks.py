@@ -37,6 +37,7 @@ values ($1, $2, $3, $4, $5, $6, $7::text::jsonb, $8, $9, $10)
 on conflict (name) do update set trigger = excluded.trigger, tenant = excluded.tenant, signature = excluded.signature,
     header = excluded.header, key_header = excluded.key_header, payload = excluded.payload,
     completes = excluded.completes, fails = excluded.fails
+where not $11
 returning {COLUMNS}
 """
 
@@ -53,12 +54,13 @@ async def put(
     completes: str | None,
     fails: str | None,
     by: str,
-) -> Webhook:
-    """Insert a webhook, or change it."""
+    only_new: bool = False,
+) -> Webhook | None:
+    """Insert a webhook, or change it. With `only_new`, return None if it exists, and change nothing."""
     rows = await tx.fetch(
-        PUT, name, trigger, tenant, signature, header, key_header, payload, by, completes, fails
+        PUT, name, trigger, tenant, signature, header, key_header, payload, by, completes, fails, only_new
     )
-    return Webhook(**rows[0])
+    return first_as(Webhook, rows)
 
 
 LIST = f"select {COLUMNS} from webhook order by name"

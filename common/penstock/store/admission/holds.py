@@ -35,6 +35,31 @@ class Hold:
 
 
 COLUMNS = "h.kind, h.name, h.reason, h.by, h.since, h.until, h.rate_count, h.rate_seconds, h.releasing_since"
+NAMES = {
+    "action": "select ref as name from catalog where kind in ('action', 'workflow') union select action from namespace",
+    "pack": """
+select split_part(ref, '.', 1) as name from catalog where kind in ('action', 'workflow')
+union select split_part(action, '.', 1) from namespace
+""",
+    "route": """
+select substr(queue, 6) as name from namespace where queue like 'work.%'
+union select jsonb_path_query(d.body, '$.**.route ? (@.type() == "string")') #>> '{}'
+from catalog c join definition d on d.id = c.definition_id
+union select unnest(routes) from process
+""",
+    "tenant": "select split_part(name, '::', 1) as name from namespace",
+}
+KNOWN = {
+    kind: f"select name from ({text} union select name from hold where kind = '{kind}') n order by name"
+    for kind, text in NAMES.items()
+}
+
+
+async def names(session: Session, kind: str) -> list[str]:
+    """Return the names that are known for a hold of this kind: by the applied definitions, and by what was started."""
+    return [row["name"] for row in await session.fetch(KNOWN[kind])]
+
+
 ALL = f"""
 select {COLUMNS}, (
     select count(*) from held_execution x join namespace n on n.id = x.namespace_id

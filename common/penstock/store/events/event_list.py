@@ -44,11 +44,15 @@ class ListedEvent:
     created_at: datetime
     payload: Any
     matched: Annotated[int, Field(description="The number of rules that matched.")]
+    failed: Annotated[
+        int, Field(description="The number of rules that matched and failed, so that they started nothing.")
+    ]
 
 
 PAGE = """
 select e.id, e.trigger, e.tenant, e.source, e.created_at, e.payload::text as payload,
-    (select count(*) from enforcement f where f.event_id = e.id) as matched
+    (select count(*) from enforcement f where f.event_id = e.id) as matched,
+    (select count(*) from enforcement f where f.event_id = e.id and f.status = 'failed') as failed
 from event e
 where ($1::text is null or e.trigger = $1) and ($2::text is null or e.tenant = $2)
     and ($3::text is null or e.source = $3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,25 +16,34 @@ from penstock.store.session.rows import rows_as
 
 class NewLine(NamedTuple):
     """A line to store. `seq` orders the lines of an attempt. Streams are `stdout`, `stderr`, `log` and Penstock's
-    own."""
+    own. `written` is the instant of the writing by `time.monotonic`; None: it is stored at once."""
 
     execution_id: UUID
     attempt: int
     seq: int
     stream: str
     line: str
+    written: float | None = None
 
 
+OLDEST_S = 600.0
+"""The maximum seconds by which the time of a line is before its storing: older partitions may be gone."""
 STORE = """
-insert into log_line (execution_id, attempt, seq, stream, line, worker_id, worker)
-select x.*, $6, $7 from unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[], $5::text[]) x
+insert into log_line (execution_id, attempt, seq, stream, line, at, worker_id, worker)
+select x.id, x.attempt, x.seq, x.stream, x.line, clock_timestamp() - make_interval(secs => x.age), $7, $8
+from unnest($1::uuid[], $2::integer[], $3::bigint[], $4::text[], $5::text[], $6::float8[])
+    as x (id, attempt, seq, stream, line, age)
 on conflict do nothing
 """
 
 
 async def store(session: Session, lines: Sequence[NewLine], worker: UUID, name: str) -> None:
-    """Store lines of attempts of this worker. A line that is stored already is left alone."""
-    await session.fetch(STORE, *(list(column) for column in zip(*lines, strict=True)), worker, name)
+    """Store lines of attempts of this worker, each with the time of its writing. A line that is stored already is left
+    alone."""
+    now = time.monotonic()
+    *columns, written = zip(*lines, strict=True)
+    ages = [0.0 if instant is None else min(max(now - instant, 0.0), OLDEST_S) for instant in written]
+    await session.fetch(STORE, *(list(column) for column in columns), ages, worker, name)
 
 
 PAGE = 5000

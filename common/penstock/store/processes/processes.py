@@ -15,6 +15,16 @@ from penstock.store.session.answer_fields import JsonText, Seconds
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
+REGISTERED = """
+select distinct kind from process
+where started_at >= $1 and state = 'active'
+"""
+
+
+async def registered_since(session: Session, instant: datetime) -> set[str]:
+    """Return the kinds of the processes that have registered since this instant of the database's clock."""
+    return {row["kind"] for row in await session.fetch(REGISTERED, instant)}
+
 
 @dataclass(slots=True)
 class Process:

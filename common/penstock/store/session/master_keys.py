@@ -47,7 +47,8 @@ class LocalKeys:
         if key_id not in self._keys:
             raise ConfigurationError(
                 f"a secret is under the master key {key_id}, which this process does not have",
-                hint="Add it after the newest, or set the secret anew.",
+                hint="Restart this process with that key among its master keys: a new key in front, a former key after it. "
+                "If the key is lost, set the secret again.",
             )
         return unseal(self._keys[key_id], wrapped, context)
 

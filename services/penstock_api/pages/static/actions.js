@@ -33,6 +33,7 @@ async function send(form, button) {
   } catch (error) { show(error.message); return; }
   const headers = { "content-type": "application/json", accept: "application/json" };
   if (form.hasAttribute("data-keyed")) headers["idempotency-key"] = form.dataset.key ??= key();
+  if (form.hasAttribute("data-new")) headers["if-none-match"] = "*";
   if (button) button.disabled = true;
   try {
     const bare = method === "DELETE" || method === "GET";

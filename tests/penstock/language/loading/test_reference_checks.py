@@ -116,6 +116,52 @@ def test_parameters_of_rules_and_schedules_are_held_against_those_of_the_action(
     assert "amount: expected integer, got string" in problems(*known, late)
 
 
+def test_title_that_reads_no_parameter_is_refused() -> None:
+    @action(title="x {{ parameters.nn }}")
+    def titled(n: int) -> None: ...
+
+    flow = from_yaml(
+        "workflow: a.flow\nparameters: {n: integer}\ntitle: 'x {{ parameters.m }}'\n"
+        "tasks:\n  one: {action: shop.charge, input: {customer: a}}\n"
+    )
+    assert "titled: there is no `nn` in `parameters`\nDid you mean 'n'?" in problems(titled)
+    assert "there is no `m` in `parameters`" in problems(charge, notify, flow)
+
+
+@pytest.mark.parametrize(
+    ("scope", "problem"),
+    [
+        ("shop.chrage", "there is no action 'shop.chrage'\nDid you mean 'shop.charge'?"),
+        ("shpo", "there is no pack 'shpo'\nDid you mean 'shop'?"),
+    ],
+)
+def test_limit_that_covers_nothing_is_refused(scope: str, problem: str) -> None:
+    limit = Limit(3, ref="shop.some", scope=scope)
+    assert problem in problems(charge, notify, limit)
+    Definitions([charge, notify, limit]).check(accept_unknown=True)
+    Definitions([limit]).check({"action": {scope if "." in scope else f"{scope}.one": None}})
+
+
+def test_template_of_another_type_is_refused() -> None:
+    """A template that is a single name hands its value on as it is, so its type is known before a run."""
+    counted = Trigger(
+        "counted", schema={"properties": {"n": {"type": "integer"}, "text": {"type": "string"}}}
+    )
+    for name in ("payload", "event.payload"):
+        rule = Rule("r", trigger=counted, action=charge, params={"customer": f"{{{{ {name}.n }}}}"})
+        assert f"customer: expected string, and `{name}.n` is integer" in problems(
+            charge, notify, counted, rule
+        )
+    fits = {"customer": "{{ payload.n | string }}", "amount": "{{ payload.n }}"}
+    Definitions([charge, notify, counted, Rule("r", trigger=counted, action=charge, params=fits)]).check()
+    text = "workflow: a.flow\nparameters: {n: TYPE}\ntasks:\n"
+    text += "  one: {action: shop.charge, input: {customer: a, amount: '{{ parameters.n }}'}}\n"
+    assert "amount: expected integer, and `parameters.n` is string" in problems(
+        charge, notify, from_yaml(text.replace("TYPE", "string"))
+    )
+    Definitions([charge, notify, from_yaml(text.replace("TYPE", "number"))]).check()
+
+
 CLOSED = {"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 
 

@@ -1,0 +1,59 @@
+"""The command `penstock complete`, which ends a wait for an outside system by hand."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from penstock.cli import name_completion
+from penstock.cli.arguments import parse_id, parse_value
+from penstock.cli.command_runner import ME, with_client
+from penstock.cli.output import Json, json_line, out
+from penstock.client.client import Client
+from penstock.errors import InvalidInput
+from penstock.operate import outside
+from penstock.operate.outside import Report
+from penstock.store.session.committed_once import committed_once
+from penstock.store.session.database import Transaction
+
+
+def complete(
+    id: Annotated[
+        UUID,
+        typer.Argument(
+            parser=parse_id,
+            help="An execution that waits for an outside system (`later`).",
+            autocompletion=name_completion.open_executions,
+        ),
+    ],
+    result: Annotated[str | None, typer.Option(help="Its result: JSON, or plain text.")] = None,
+    error: Annotated[
+        str | None,
+        typer.Option(help="The error of its attempt. The retry policy decides about another attempt."),
+    ] = None,
+    by: Annotated[str, typer.Option(help="The author, stored with the attempt.")] = ME,
+    json: Json = False,
+) -> None:
+    """End the wait of an execution for an outside system, with a result or an error."""
+    if (result is None) == (error is None):
+        raise InvalidInput("an outcome is a result or an error", hint="Give --result JSON, or --error TEXT.")
+    outcome = Report("error", error) if result is None else Report("result", parse_value(result))
+
+    async def work(client: Client) -> None:
+        async def settle(tx: Transaction) -> None:
+            await outside.complete(tx, id, outcome, by)
+
+        tx, _ = await committed_once(client.session, settle)
+        client.publish_staged(tx)
+
+    with_client(work)
+    if json:
+        json_line({"id": id, "outcome": outcome.kind, "by": by})
+    else:
+        out.print(f"The wait is over. See what came of it with: penstock show {id}", highlight=False)
+
+
+def add_to(app: typer.Typer) -> None:
+    app.command()(complete)
