@@ -54,8 +54,8 @@ def forget_secrets() -> None:
 def credentials(settings: Settings) -> set[str]:
     """Return the texts of the settings that no output may show: passwords of servers, master keys and the like.
 
-    Outputs are data. A password such as `worker` or `2024` may stand in them by chance, so it is masked only in an address,
-    between a user name and `@`."""
+    Outputs are data, in which a password such as `worker` or `2024` may stand by chance. Such a password is masked only in an
+    address, between a user name and `@`."""
     urls = [settings.database_url, settings.database_read_url, settings.broker_url]
     texts: set[str] = set()
     for url in filter(None, urls):
