@@ -1,5 +1,5 @@
 -- Lease at most `p_most` due calls for `p_seconds`, and count a try of each. At most `p_each` of them are for the same
--- subscription, and none for those of `p_busy`, whose earlier calls are under way: no call waits behind a subscriber that does
+-- subscription, and none for those of `p_busy`, which have calls under way: no call waits behind a subscriber that does
 -- not answer. A failing subscription gets one call at a time, and its turn comes after that of the others.
 -- planner: lookups
 create or replace function lease_calls(p_busy text[], p_each integer, p_most integer, p_seconds double precision)
