@@ -2,7 +2,7 @@
 
 The log, the error and the history show neither a parameter that is marked as secret, nor a secret of the store. The
 result and the carried values show no secret of the store either. Keeping marked parameters out of these is left to the
-action. The steps of a durable function are masked too. A name by which something is found later cannot be masked: a name
+action. The steps of a durable function are masked too. A name by which a row is looked up later cannot be masked: a name
 with a secret of the store in it is refused.
 """
 
