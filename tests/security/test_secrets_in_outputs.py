@@ -147,6 +147,9 @@ async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], 
         ("schedule", "list"): [()],
         ("schedule", "show"): [("vault.nightly",)],
         ("schedule", "preview"): [("vault.nightly",)],
+        ("schedule", "missed"): [
+            ("vault.nightly", "--from", "2027-01-01T00:00Z", "--until", "2027-01-03T00:00Z")
+        ],
         ("schedule", "history"): [("vault.nightly",)],
         ("schedule", "stats"): [("vault.nightly",)],
         ("schedule", "health"): [()],

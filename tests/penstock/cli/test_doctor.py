@@ -206,7 +206,7 @@ async def test_rabbitmq_is_looked_at_too(database: str, vhost: str, monkeypatch:
     monkeypatch.setenv("PENSTOCK_DATABASE_URL", database)
     monkeypatch.setenv("PENSTOCK_BROKER_URL", vhost)
     bare = await findings(code=1)
-    assert "start one" in bare["rabbitmq"]["fix"]
+    assert "Start an executor" in bare["rabbitmq"]["fix"]
     async with Installation(database, vhost) as house:
         await house.executor()
         await house.until("select 1 from process")

@@ -266,7 +266,9 @@ def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
         )
     scope = str(limit.scope)
     packs = {ref.partition(".")[0] for ref in targets.runnable}
-    if scope != EVERYTHING and scope not in targets.runnable and scope not in packs:
+    # A task of a workflow is a scope, too.
+    is_known = scope in targets.runnable or scope in packs or scope.rpartition(".")[0] in targets.workflows
+    if scope != EVERYTHING and not is_known:
         yield UnknownRef(
             ("scope",),
             f"it covers nothing: there is no {'action' if '.' in scope else 'pack'} {scope!r}",

@@ -175,6 +175,10 @@ MOST_COMPARED = 1000
 """The maximum number of words with which a hint compares a word."""
 
 
+NEAR_IN_PACK = 0.5
+"""The least similarity, from 0 to 1, of two names of one pack that a hint compares: `pay` and `paid` have 0.57."""
+
+
 def nearest(word: str, choices: Iterable[str]) -> str | None:
     """Return the choice that is most similar to `word`, or None. Of refs in one pack the names must be similar, since the
     pack alone makes most refs look similar."""
@@ -182,7 +186,7 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     words = [choice for choice in islice(choices, MOST_COMPARED) if len(choice) <= LONGEST_WORD]
     if dot:
         inside = {choice[len(pack) + 1 :]: choice for choice in words if choice.startswith(f"{pack}.")}
-        if near := get_close_matches(name, inside, n=1):
+        if near := get_close_matches(name, inside, n=1, cutoff=NEAR_IN_PACK):
             return inside[near[0]]
         words = [choice for choice in words if choice not in inside.values()]
     return next(iter(get_close_matches(word[:LONGEST_WORD], words, n=1)), None)

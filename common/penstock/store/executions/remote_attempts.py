@@ -147,6 +147,6 @@ select lost from store_remote_lines($1, $2, $3::uuid[], $4::integer[], $5::bigin
 async def store_lines(session: Session, lines: Sequence[NewLine], worker: UUID, name: str) -> list[UUID]:
     """Store lines of attempts that this worker owns. A line that is stored already is left alone. Return the executions
     with lines of attempts that it does not own, which are not stored."""
-    columns = (list(column) for column in zip(*lines, strict=True))
+    *columns, _ = (list(column) for column in zip(*lines, strict=True))
     [row] = await session.fetch(STORE_LINES, worker, name, *columns)
     return list(row["lost"])

@@ -173,7 +173,7 @@ def test_refs_are_looked_up_and_inputs_compared_with_their_parameters() -> None:
         "tasks[3].input.nn: `shop.charge` has no parameter `nn` | Did you mean 'n'?",
         "tasks[3].input: `shop.charge` needs the parameter `n` | Give it: `n: ...`.",
         "tasks[4].wait_for_event: there is no trigger `shop.pay` | Did you mean 'shop.paid'?",
-        "on_exit.action: there is no action `shop.gone` | Did you mean 'shop.charge'?",
+        "on_exit.action: there is no action `shop.gone` | Available: shop.charge.",
     ]
 
 
