@@ -33,7 +33,8 @@ begin
     from namespace n, definition f, catalog c, cluster u
     where n.id = p_namespace and (n.kind = 'action' or n.kind = 'workflow' and v_size = 1) and n.limits = '{}' and not n.lacked and n.hold is null
         and f.id = p_definition and c.kind = f.kind and c.ref = f.ref and c.definition_id = f.id and c.enabled
-        and not f.body ?| '{timeouts,warn_after,run_labels,searchable}' and u.id = 1 and u.announced = '{}' and u.subscribed = '{}';
+        and not f.body ?| '{timeouts,warn_after,run_labels,searchable}'
+        and not (f.kind = 'workflow' and f.body ? 'timeout') and u.id = 1 and u.announced = '{}' and u.subscribed = '{}';
     if not found then
         select s.messages, s.stale, s.existing, s.conflicts into messages, stale, existing, conflicts
         from submit_executions(p_ids, array_fill(p_namespace, array[v_size]), array_fill(p_definition, array[v_size]), p_params,

@@ -22,6 +22,7 @@ begin
     from namespace n, definition f, cluster u
     where n.id = p_namespace and n.kind in ('action', 'workflow') and n.limits = '{}' and n.hold is null and (p_fused or not n.lacked)
         and f.id = p_definition and not f.body ?| '{timeouts,warn_after,run_labels,searchable}'
+        and not (f.kind = 'workflow' and f.body ? 'timeout')
         and u.id = 1 and u.announced = '{}' and u.subscribed = '{}'
         and not (p_fused and exists (select from paused_workflow))
         and (p_origin is null or p_origin not like '%"started_by"%' or not exists (select from budget_tree));

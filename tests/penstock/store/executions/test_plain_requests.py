@@ -32,6 +32,7 @@ OF_INSTALLATION = {
     "announced": "update cluster set announced = '{running}'",
     "subscribed": "update cluster set subscribed = '{completed,scheduled}'",
     "timeouts": """update definition set body = '{"timeouts": {"total": 60, "schedule_to_start": 5}}'""",
+    "timeout": """update definition set kind = 'workflow', body = '{"timeout": 60}'""",
     "warned": """update definition set body = '{"warn_after": 60}'""",
     "searchable": """update definition set body = '{"searchable": ["n"]}'""",
     "labelled": """update definition set body = '{"run_labels": {"team": "blue"}}'""",
@@ -101,7 +102,7 @@ async def surroundings(played: Played, odd: Sequence[str], worker_ids: dict[str,
 async def request(played: Played, odd: Sequence[str], worker_ids: dict[str, UUID]) -> Any:
     """Request an execution, in surroundings that are odd in these ways."""
     stand, draw = played.stand, played.draw
-    await stand.sql("update definition set body = '{}' where id = $1", stand.definition)
+    await stand.sql("update definition set kind = 'action', body = '{}' where id = $1", stand.definition)
     await stand.sql("update namespace set hold = null")
     kind = "wait" if "waiting task" in odd else "workflow" if "workflow" in odd else "action"
     namespace = await stand.namespace(kind, QUEUES[kind])
