@@ -7,7 +7,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
-import structlog
 from fastapi import Depends, Header, Request, Response
 
 from penstock.attempts.owned_attempt import OwnedAttempt
@@ -30,7 +29,6 @@ from penstock_api.work.held_attempts import Key
 from penstock_api.work.remote_worker import RemoteWorker
 from penstock_api.work.sessions import NewWorker, patience
 
-logger = structlog.get_logger()
 T = TypeVar("T")
 
 router = Router("work")
@@ -235,7 +233,6 @@ async def _deliverable(
         try:
             answers.append(_taken(attempt))
         except Exception as error:
-            logger.exception("gateway.attempt_not_sent", execution=str(attempt.event.execution_id))
             failed.append((attempt, _unsendable(error)))
     await backend.gateway.held.fail(worker, failed)
     return answers

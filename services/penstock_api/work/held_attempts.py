@@ -98,6 +98,8 @@ class HeldAttempts:
 
     async def fail(self, worker: RemoteWorker, failed: Sequence[tuple[OwnedAttempt, Exception]]) -> None:
         """End attempts that cannot be given to their worker, each with its error."""
+        for entry, error in failed:
+            log.error("gateway.attempt_not_sent", execution_id=str(entry.event.execution_id), exc_info=error)
         ends: dict[Key, End] = {
             (entry.event.execution_id, entry.event.attempt): self.references.concealed(
                 entry, Outcome.failed(explained(error))

@@ -184,7 +184,7 @@ RECORDED: dict[str, tuple[Code, list[str]]] = {
     ]),
     "the end of a run is told, and an undo has no place": (cleans_up, [
         "sleep: sleep cancelled, at 1 after 0, told 2, tries 0, until hour 216",
-        "end: end completed, at 0 after 0, told 1, tries 1, \"cancelled\"",
+        "end/run: end completed, at 0 after 0, told 1, tries 1, \"cancelled\"",
         'clean: step completed, at 2 after 1, told 3, tries 1, "clean"',
         'on failure call: step completed, at 0 after 0, told 4, tries 1, "undone"',
     ]),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock import DurableContext, action
-from penstock.engine.durable.journal import CHANGED
+from penstock.engine.durable.journal import CODE_CHANGED
 from penstock.engine.durable.records import History
 from penstock.engine.durable.replay import Replayed, replay
 from penstock.errors import ExecutionFailed, StepFailed
@@ -122,13 +122,13 @@ FITS: dict[str, tuple[Code, bool, str]] = {
         asks_for_another_step,
         False,
         "ReplayMismatch: at position 2 the function asks for step c, and its run has recorded step b at position 2. "
-        + CHANGED,
+        + f"{CODE_CHANGED}.",
     ),
     "end before a recorded step": (
         ends_early,
         False,
         "ReplayMismatch: the function has ended, and its run has recorded step b at position 2, which it did not ask for. "
-        + CHANGED,
+        + f"{CODE_CHANGED}.",
     ),
     "wait before a recorded step": (
         waits_early,
