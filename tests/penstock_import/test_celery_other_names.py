@@ -101,6 +101,12 @@ def test_setting_by_another_name_is_named(tmp_path: Path, text: str, line: int, 
     assert is_named(gaps, line, words), gaps
 
 
+def test_name_of_the_configuration_that_is_a_member_is_named(tmp_path: Path) -> None:
+    project, gaps = imported(tmp_path, "class All:\n    cfg = app.conf\nAll.cfg.timezone = 'Europe/Paris'\n")
+    assert is_named(gaps, 2, "app.conf, which gets another name"), gaps
+    assert project.schedules["n"]["enabled"] is False
+
+
 def test_name_of_the_configuration_that_another_module_imports_is_named(tmp_path: Path) -> None:
     project, gaps = imported(
         tmp_path, "cfg = app.conf\n", other="from tasks import cfg\ncfg.timezone = 'Europe/Paris'\n"

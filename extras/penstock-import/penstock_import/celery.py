@@ -244,8 +244,13 @@ class CeleryProject:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     functions.setdefault(node.name, []).append(node)
         own = {node.name for tree in self._trees.values() for node in walk(tree) if isinstance(node, defined)}
-        taken = {alias.name for tree in self._trees.values() for node in walk(tree)
-                 if isinstance(node, ast.ImportFrom) for alias in node.names}  # fmt: skip
+        taken = frozenset(
+            part.name if isinstance(part, ast.alias) else part.attr
+            for tree in self._trees.values()
+            for node in walk(tree)
+            for part in (node.names if isinstance(node, ast.ImportFrom) else [node])
+            if isinstance(part, ast.alias | ast.Attribute)
+        )
         modules = {
             file: Aliases(
                 tree,
@@ -319,7 +324,7 @@ class CeleryProject:
         if bound is None:
             signature.names.clear()  # which argument is the first one, is not known
             self._gap(file, keywords.get("bind", decorator), f"bind of {node.name} is computed",
-                      "Its first parameter is left out, as that of a bound task: give it in the action if it is none.")  # fmt: skip
+                      "Its first parameter is left out, as that of a bound task: write it of the action otherwise.")  # fmt: skip
         action = self.project.function(name, _stub(name, node, file, signature))
         if signature.schema is not None:
             action["parameters"] = signature.schema

@@ -42,9 +42,9 @@ class _Plain(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
-        if called(node) == "getattr" and len(node.args) in (2, 3) and isinstance(node.func, ast.Name):
-            if getattr(node.args[1], "value", None) == "conf":
-                return ast.copy_location(ast.Attribute(node.args[0], "conf", ast.Load()), node)
+        is_getattr = isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) > 1
+        if is_getattr and getattr(node.args[1], "value", None) == "conf":
+            return ast.copy_location(ast.Attribute(node.args[0], "conf", ast.Load()), node)
         return node
 
 
@@ -77,13 +77,13 @@ def _is_configuration(node: ast.AST) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """The names in one module. `apps` are those of applications, `own` are the functions and classes of all sources, and
-    `taken` the names that other modules import. `is_task` tells whether an expression names a task."""
+    """The names in one module. `apps` are those of applications. `own` are the functions and classes of all sources. `taken` are
+    the names that modules import, and those of members. `is_task` tells whether an expression names a task."""
 
     tree: ast.Module
     apps: Collection[str]
     own: Collection[str]
-    taken: Collection[str]
+    taken: frozenset[str]
     is_task: Callable[[ast.expr], bool]
     functions: Mapping[str, list[ast.FunctionDef | ast.AsyncFunctionDef]]
     foreign: Collection[str]
@@ -124,6 +124,7 @@ class Aliases:
         )
 
     def of_conf(self, node: ast.AST, parents: dict[int, ast.AST]) -> Iterator[Use]:
+        """Yield a place where a configuration is given another name, or a method of it sets a setting."""
         if not self._is_conf(node):
             return
         parent = parents.get(id(node), self.tree)
@@ -133,11 +134,9 @@ class Aliases:
             is_call = isinstance(above, ast.Call) and above.func is parent
             if parent.attr == "__dict__" or (is_call and parent.attr not in _READING):
                 yield Use(above, f"{ast.unparse(above)}, which may set settings", advice_of_call(above, 0))
-            elif is_call and parent.attr == "update" and isinstance(above, ast.Call):
-                return
-        elif isinstance(parent, ast.Subscript | ast.Compare | ast.Expr) or _is_read(parent):
-            return
-        elif isinstance(parent, ast.Assign) and all(map(self._is_known, parent.targets)):
+        elif _is_read(parent) or (
+            isinstance(parent, ast.Assign) and all(map(self._is_known, parent.targets))
+        ):
             return
         elif isinstance(parent, ast.Call) and called(parent) == "setattr" and len(parent.args) == 3:
             yield of_setattr(parent)
@@ -150,14 +149,16 @@ class Aliases:
         """Return whether all that is set by a name of a configuration is read."""
         if isinstance(target, ast.Name):
             is_alias = target.id in self.tree.__dict__.get("aliases_of_conf", ())
-            return target.id.endswith("conf") or (is_alias and target.id not in self.taken)
+            return target.id.endswith("conf") or (is_alias and not {target.id, "*"} & self.taken)
         return isinstance(target, ast.Attribute) and target.attr.endswith("conf")
 
     def _of_call(self, call: ast.Call) -> Iterator[Use]:
         """Yield a call of code outside of the sources with an application, its configuration or a task."""
         if self._is_own(call) or root_name(call.func) in self.apps:
             return
-        if isinstance(call.func, ast.Name) and call.func.id in _HARMLESS:
+        if (isinstance(call.func, ast.Name) and call.func.id in _HARMLESS) or root_name(
+            call.func
+        ) == "inspect":
             return
         for value in [*call.args, *(word.value for word in call.keywords)]:
             if any(self._reaches(part) for part in _parts(value)):
@@ -218,7 +219,17 @@ def _parts(value: ast.expr) -> list[ast.expr]:
 
 
 def _is_read(parent: ast.AST) -> bool:
-    return isinstance(parent, ast.JoinedStr | ast.FormattedValue | ast.BoolOp | ast.UnaryOp | ast.If)
+    return isinstance(
+        parent,
+        ast.Subscript
+        | ast.Compare
+        | ast.Expr
+        | ast.JoinedStr
+        | ast.FormattedValue
+        | ast.BoolOp
+        | ast.UnaryOp
+        | ast.If,
+    )
 
 
 def _of_settings(tree: ast.Module) -> Iterator[Use]:
@@ -249,9 +260,11 @@ def _of_options(tree: ast.Module, parents: dict[int, ast.AST]) -> Iterator[Use]:
             names = node.args[-2:-1]
             owner = node.args[0] if len(node.args) == 3 else getattr(node.func, "value", None)
             is_computed = bool(names) and not isinstance(names[0], ast.Constant)
-            if names and (is_computed or getattr(names[0], "value", None) in _OPTIONS) and owner is not None:
-                if not ast.unparse(owner).endswith("conf") and not _is_other(tree, owner, parents):
-                    yield Use(node, f"{ast.unparse(node)}, which sets an option later", _OF_ACTION)
+            is_option = is_computed or (bool(names) and getattr(names[0], "value", None) in _OPTIONS)
+            if not is_option or owner is None or ast.unparse(owner).endswith("conf"):
+                continue
+            if not _is_other(tree, owner, parents):
+                yield Use(node, f"{ast.unparse(node)}, which sets an option later", _OF_ACTION)
 
 
 def _is_other(tree: ast.Module, owner: ast.expr, parents: dict[int, ast.AST]) -> bool:
