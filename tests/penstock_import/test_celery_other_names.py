@@ -21,8 +21,8 @@ def imported(
 ) -> tuple[Project, list[str]]:
     """Return the project of some modules, and what its gaps say of the lines behind `head`."""
     (folder / "tasks.py").write_text(head + text)
-    for name, source in files.items():
-        (folder / f"{name}.py").write_text(source)
+    for name, lines in files.items():
+        (folder / f"{name}.py").write_text(lines)
     source = CeleryProject(folder)
     project = source.mapped()
     first = head.count("\n")
