@@ -243,8 +243,10 @@ class CeleryProject:
             for node in walk(tree):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     functions.setdefault(node.name, []).append(node)
-        own = {node.name for tree in self._trees.values() for node in walk(tree) if isinstance(node, defined)}
-        taken = frozenset(
+        defined_names = {
+            node.name for tree in self._trees.values() for node in walk(tree) if isinstance(node, defined)
+        }
+        reachable = frozenset(
             part.name if isinstance(part, ast.alias) else part.attr
             for tree in self._trees.values()
             for node in walk(tree)
@@ -255,8 +257,8 @@ class CeleryProject:
             file: Aliases(
                 tree,
                 self._applications.names(tree),
-                own,
-                taken,
+                defined_names,
+                reachable,
                 partial(self._is_task, file, tree),
                 functions,
                 self._foreign_names(file, tree),
@@ -977,10 +979,10 @@ class CeleryProject:
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and id(node.value) in self._taken:
                 self._take(node)
         inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
-        others = self._by_other_names.get(file, [])
+        indirect = self._by_other_names.get(file, [])
         for use in [
             *uses(tree, self._functions, self._applications.names(tree), file in self._config),
-            *others,
+            *indirect,
         ]:
             if id(use.node) not in inside and id(use.node) not in self._taken:
                 name = use.subject.removeprefix("the setting ")

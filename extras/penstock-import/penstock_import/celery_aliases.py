@@ -77,13 +77,13 @@ def _is_configuration(node: ast.AST) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """The names in one module. `apps` are those of applications. `own` are the functions and classes of all sources. `taken` are
+    """The names in one module. `apps` are those of applications. `own` are the functions and classes of all sources. `reachable` are
     the names that modules import, and those of members. `is_task` tells whether an expression names a task."""
 
     tree: ast.Module
     apps: Collection[str]
     own: Collection[str]
-    taken: frozenset[str]
+    reachable: frozenset[str]
     is_task: Callable[[ast.expr], bool]
     functions: Mapping[str, list[ast.FunctionDef | ast.AsyncFunctionDef]]
     foreign: Collection[str]
@@ -149,7 +149,7 @@ class Aliases:
         """Return whether all that is set by a name of a configuration is read."""
         if isinstance(target, ast.Name):
             is_alias = target.id in self.tree.__dict__.get("aliases_of_conf", ())
-            return target.id.endswith("conf") or (is_alias and not {target.id, "*"} & self.taken)
+            return target.id.endswith("conf") or (is_alias and not {target.id, "*"} & self.reachable)
         return isinstance(target, ast.Attribute) and target.attr.endswith("conf")
 
     def _of_call(self, call: ast.Call) -> Iterator[Use]:
