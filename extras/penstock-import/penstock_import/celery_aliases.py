@@ -77,8 +77,8 @@ def _is_configuration(node: ast.AST) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """The names in one module. `apps` are those of applications. `own` are the functions and classes of all sources. `reachable` are
-    the names that modules import, and those of members. `is_task` tells whether an expression names a task."""
+    """The names in one module. `apps` are those of applications. `own` are the functions and classes of all sources.
+    `reachable` are the names that modules import, and those of members. `is_task` tells whether an expression names a task."""
 
     tree: ast.Module
     apps: Collection[str]
@@ -98,7 +98,7 @@ class Aliases:
                 yield from self._of_call(node)
             if isinstance(node, ast.Attribute) and node.attr == "__dict__" and self._reaches(node.value):
                 yield Use(node, f"{ast.unparse(node)}, which may set options", _OF_ACTION)
-        yield from _of_options(self.tree, parents)
+        yield from _of_options(self.tree, parents, self._reaches)
         yield from _of_settings(self.tree)
 
     def zones(self) -> Iterator[Use]:
@@ -246,7 +246,9 @@ def _targets(node: ast.AST) -> list[ast.expr]:
     return [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else []
 
 
-def _of_options(tree: ast.Module, parents: dict[int, ast.AST]) -> Iterator[Use]:
+def _of_options(
+    tree: ast.Module, parents: dict[int, ast.AST], reaches: Callable[[ast.expr], bool]
+) -> Iterator[Use]:
     """Yield each option that is set on what is not proven to be no task."""
     for node in walk(tree):
         for target in _targets(node):
@@ -259,7 +261,12 @@ def _of_options(tree: ast.Module, parents: dict[int, ast.AST]) -> Iterator[Use]:
         if isinstance(node, ast.Call) and called(node) in ("setattr", "__setattr__"):
             names = node.args[-2:-1]
             owner = node.args[0] if len(node.args) == 3 else getattr(node.func, "value", None)
-            is_computed = bool(names) and not isinstance(names[0], ast.Constant)
+            is_computed = (
+                bool(names)
+                and not isinstance(names[0], ast.Constant)
+                and owner is not None
+                and reaches(owner)
+            )
             is_option = is_computed or (bool(names) and getattr(names[0], "value", None) in _OPTIONS)
             if not is_option or owner is None or ast.unparse(owner).endswith("conf"):
                 continue
