@@ -59,7 +59,7 @@ def test_parameter_is_no_constant(tmp_path: Path) -> None:
         ),
         ("app.conf[name] = True", "the setting app.conf[name], whose name is computed"),
         (
-            "settings = app.conf\nsettings['task_default_queue'] = 'z'",
+            "settings, other = app.conf, 1\nsettings['task_default_queue'] = 'z'",
             "the setting settings['task_default_queue']",
         ),
         ("if PROD:\n    app.conf.update(task_time_limit=5)", "the setting task_time_limit"),

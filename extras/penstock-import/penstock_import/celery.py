@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import NotFound
+from penstock_import.celery_aliases import LOOK_CONF, OF_ZONE, ZONES, Aliases, with_plain_configuration
 from penstock_import.celery_calls import (
     NotLiteral,
     Signature,
@@ -57,7 +58,7 @@ from penstock_import.celery_scopes import bindings_at, change_of
 from penstock_import.celery_setting_names import today
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_times import times
-from penstock_import.celery_uses import setting_of, settings_within, uses
+from penstock_import.celery_uses import Use, setting_of, settings_within, uses
 from penstock_import.project import Project, bounded
 from penstock_import.report import Report
 from penstock_import.wanted_text import NotMapped
@@ -68,9 +69,11 @@ _UNREAD = (
     "reads old names beside a namespace. Write it of the actions or as a schedule if it is in force."
 )
 _MAPPED_OPTIONS = frozenset({"acks_late", "queue", "rate_limit", "reject_on_worker_lost", "time_limit"})
-_ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
 _OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
-_RELEVANT = re.compile(r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule")
+_RELEVANT = re.compile(
+    r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule|\bconf\.|rate_limit|time_limit"
+    r"|acks_late|max_retries|on_worker_lost|autoretry_for"
+)
 
 
 class _OfCelery(NotMapped):
@@ -128,6 +131,8 @@ class CeleryProject:
         """By the name of a class: the assignments in it, with their files."""
         self._unread: frozenset[str] = frozenset()
         """Names of settings that the application does not read."""
+        self._by_other_names: dict[str, list[Use]] = {}
+        """By file: what may be set by another name of a configuration, an application or a task."""
         self._rejecting: set[str] = set()
         """Actions whose tasks are delivered again when their process is lost."""
 
@@ -139,7 +144,7 @@ class CeleryProject:
             try:
                 with tokenize.open(file) as opened:  # it may name its encoding
                     text = opened.read()
-                trees[name] = with_plain_names(with_literal_dicts(ast.parse(text)))
+                trees[name] = with_plain_configuration(with_plain_names(with_literal_dicts(ast.parse(text))))
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
@@ -191,6 +196,7 @@ class CeleryProject:
                 decorator = maker or task_decorator(node)
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)
+        self._read_aliases()
         settings = CelerySettings(trees, self._gap, self._unread)
         schedules = list(settings.schedules())
         self._add_tasks_of_schedules(schedules)
@@ -229,6 +235,55 @@ class CeleryProject:
                       "are different ones.")  # fmt: skip
         return len(places) > 1
 
+    def _read_aliases(self) -> None:
+        """Note what each module may set by another name of a configuration, an application or a task."""
+        defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+        for tree in self._trees.values():
+            for node in walk(tree):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    functions.setdefault(node.name, []).append(node)
+        defined_names = {
+            node.name for tree in self._trees.values() for node in walk(tree) if isinstance(node, defined)
+        }
+        reachable = frozenset(
+            part.name if isinstance(part, ast.alias) else part.attr
+            for tree in self._trees.values()
+            for node in walk(tree)
+            for part in (node.names if isinstance(node, ast.ImportFrom) else [node])
+            if isinstance(part, ast.alias | ast.Attribute)
+        )
+        modules = {
+            file: Aliases(
+                tree,
+                self._applications.names(tree),
+                defined_names,
+                reachable,
+                partial(self._is_task, file, tree),
+                functions,
+                self._foreign_names(file, tree),
+            )
+            for file, tree in self._relevant.items()
+        }
+        handed: set[tuple[str, str]] = set()
+        while further := {pair for aliases in modules.values() for pair in aliases.handed()} - handed:
+            handed |= further
+            for aliases in modules.values():
+                aliases.note_handed(further)
+        self._by_other_names = {file: list(aliases.uses()) for file, aliases in modules.items()}
+        if any(use.by_hand == LOOK_CONF for uses_here in self._by_other_names.values() for use in uses_here):
+            for file, aliases in modules.items():
+                self._by_other_names[file] += aliases.zones()
+
+    def _is_task(self, file: str, tree: ast.Module, node: ast.expr) -> bool:
+        last = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        return last in self._functions and self._task_named(file, tree, node) is not None
+
+    def _foreign_names(self, file: str, tree: ast.Module) -> frozenset[str]:
+        """Return the names that a module imports from outside of the sources."""
+        statements = [node for node in walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        return frozenset(name for node in statements for name in self._foreign_words(file, node))
+
     def _tell_test(self, file: Path) -> None:
         """Name a file of tests with tasks, which is not read."""
         with suppress(OSError):
@@ -265,9 +320,13 @@ class CeleryProject:
             )
         words = decorator.keywords if isinstance(decorator, ast.Call) else []
         keywords = {keyword.arg or "**options": keyword.value for keyword in words}
-        bound = "bind" in keywords and getattr(keywords["bind"], "value", None) is True
-        is_bound = bound or id(node) in self._methods
+        bound = self._is_bound(keywords, node)
+        is_bound = bound is not False or id(node) in self._methods
         signature = signature_of(node, is_bound)
+        if bound is None:
+            signature.names.clear()  # which argument is the first one, is not known
+            self._gap(file, keywords.get("bind", decorator), f"bind of {node.name} is computed",
+                      "Its first parameter is left out, as that of a bound task: write it of the action otherwise.")  # fmt: skip
         action = self.project.function(name, _stub(name, node, file, signature))
         if signature.schema is not None:
             action["parameters"] = signature.schema
@@ -282,7 +341,7 @@ class CeleryProject:
         self.project.actions[name] = action
         retries_by_hand = any(
             isinstance(call, ast.Call)
-            and (called(call) == "retry" or (bound and _hands_itself_on(node, call)))
+            and (called(call) == "retry" or (bound is not False and _hands_itself_on(node, call)))
             for call in walk(node)
         )
         self._options(file, node.name, name, keywords)
@@ -339,6 +398,21 @@ class CeleryProject:
         if node.args.vararg is not None:
             self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
                       "Parameters have names: take a list as one of them.")  # fmt: skip
+
+    def _is_bound(
+        self, options: Mapping[str, ast.expr], node: ast.FunctionDef | ast.AsyncFunctionDef
+    ) -> bool | None:
+        """Return whether a task is given itself as its first argument; None where only running would tell."""
+        value = options.get("bind")
+        if value is None:
+            first = [*node.args.posonlyargs, *node.args.args][:1]
+            return None if "**options" in options and first and first[0].arg == "self" else False
+        try:
+            if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Not):
+                return not literal(value.operand, self._constants)
+            return bool(literal(value, self._constants))
+        except NotLiteral:
+            return None
 
     def _options(self, file: str, theirs: str, name: str, options: Mapping[str, ast.expr]) -> None:
         """Map the options of a task, or of its annotation. Celery reads None as no value: the setting for all counts."""
@@ -570,6 +644,8 @@ class CeleryProject:
 
     def _zone(self, trees: Mapping[str, ast.Module]) -> tuple[str | None, bool]:
         """Return the zone of crontabs, and whether it is not known."""
+        if any(use.by_hand == OF_ZONE for uses_here in self._by_other_names.values() for use in uses_here):
+            return None, True
         zones: list[tuple[ast.AST, ast.expr]] = []
         for file, tree in trees.items():
             if _has_conditional_zone(tree, self._unread):
@@ -626,7 +702,11 @@ class CeleryProject:
             return
         queue = self._queue_of(entry.get("options"))
         if queue is not None:
-            del entry["options"]
+            options = entry.pop("options")
+            for option in self._beside_queue(options):
+                self._gap(
+                    file, options, f"{option} in options of the schedule {key}", BEAT_BY_HAND["options"]
+                )
             schedule["action"] = f"{self.project.name}.{self._routed(name, queue)}"
         if params:
             schedule["params"] = params
@@ -709,18 +789,17 @@ class CeleryProject:
         entry.entry.values[0] = ast.copy_location(ast.Constant(ref), task)
 
     def _queue_of(self, node: ast.expr | None) -> str | None:
-        """Return the queue of options that name nothing else."""
+        """Return the queue of the options of a schedule."""
         try:
             options = literal(node, self._constants) if node is not None else None
         except NotLiteral:
             return None
-        if (
-            not isinstance(options, dict)
-            or options.keys() != {"queue"}
-            or not isinstance(options["queue"], str)
-        ):
-            return None
-        return str(options["queue"])
+        queue = options.get("queue") if isinstance(options, dict) else None
+        return queue if isinstance(queue, str) and queue else None
+
+    def _beside_queue(self, node: ast.expr) -> list[str]:
+        """Return the options of a schedule beside its queue."""
+        return sorted(str(option) for option in literal(node, self._constants) if option != "queue")
 
     def _routed(self, name: str, queue: str) -> str:
         """Return a workflow of one task that sends an action to a queue, for a schedule that does."""
@@ -900,7 +979,11 @@ class CeleryProject:
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and id(node.value) in self._taken:
                 self._take(node)
         inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
-        for use in uses(tree, self._functions, self._applications.names(tree), file in self._config):
+        indirect = self._by_other_names.get(file, [])
+        for use in [
+            *uses(tree, self._functions, self._applications.names(tree), file in self._config),
+            *indirect,
+        ]:
             if id(use.node) not in inside and id(use.node) not in self._taken:
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand
@@ -1140,8 +1223,7 @@ def _has_conditional_zone(tree: ast.Module, unread: Collection[str]) -> bool:
     return any(
         isinstance(node, ast.Assign)
         and id(node) in maybe_run
-        and (setting_of(target) or (target.id if isinstance(target, ast.Name) else ""))
-        in _ZONES - set(unread)
+        and (setting_of(target) or (target.id if isinstance(target, ast.Name) else "")) in ZONES - set(unread)
         for node in walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
     )

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from penstock_import.celery_calls import called, imported_names, root_name, walk
 from penstock_import.celery_entries import beat_models
-from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
 from penstock_import.celery_setting_names import TASK_SETTINGS, advice_of, is_setting
 from penstock_import.celery_settings import CHANGING
 
@@ -99,6 +98,7 @@ _ADVICE: Mapping[str, str] = {
 }
 _ARGUMENTS: Mapping[str, str] = {
     "backend": "Results are kept in PostgreSQL.",
+    "changes": "The settings that it gives are mapped or named one by one.",
     "broker": "Give PENSTOCK_BROKER_URL, or let PostgreSQL be the transport.",
     "config_source": "The settings that it takes are mapped or named one by one.",
     "main": "Nothing is to be done: each task is mapped by the name that it has with it.",
@@ -143,7 +143,11 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
                 id(node) in retries
                 or (attribute == "signature" and bool(root) and root not in modules)
                 or attribute in _ALWAYS
-                or (attribute in _TASK_ONLY and (last in tasks_here or root in names))
+                or (
+                    attribute in _TASK_ONLY
+                    and (last in tasks_here or root in names)
+                    and not _is_of_self(node.func.value)
+                )
             ):
                 yield Use(node, f"the call {ast.unparse(node)}", _advice_of_call(node, attribute))
                 continue
@@ -282,8 +286,7 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                             text = str(key.value) if isinstance(key, ast.Constant) else "**"
                             yield Use(value, f"the setting {text}", advice_of(text))
             if called(node) == "setattr" and len(node.args) == 3 and _is_configuration(node.args[0]):
-                text = f"{ast.unparse(node)}, which sets a setting"
-                yield Use(node, text, advice_of(str(getattr(node.args[1], "value", ""))))
+                yield of_setattr(node)
             if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
                 yield from _of_change(node, node.func.value, is_config)
         elif isinstance(node, ast.Delete):
@@ -292,6 +295,19 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                     yield from _of_change(target, target.value, is_config)
         for name, value in settings_within(node):
             yield Use(value, f"the setting {name}", advice_of(name))
+
+
+def of_setattr(call: ast.Call) -> Use:
+    """Return the use that a call of `setattr` on a configuration is."""
+    return Use(call, f"{ast.unparse(call)}, which sets a setting", advice_of_call(call, 1))
+
+
+def advice_of_call(node: ast.AST, number: int) -> str:
+    """Return what to do by hand for a call that sets the setting which one of its arguments names."""
+    arguments = node.args[number:] if isinstance(node, ast.Call) else []
+    if arguments and isinstance(arguments[0], ast.Constant):
+        return advice_of(str(arguments[0].value))
+    return "See which settings it gives, and write them of the actions that are meant."
 
 
 def _of_change(node: ast.expr, base: ast.expr, is_config: bool) -> Iterator[Use]:
@@ -304,20 +320,8 @@ def _of_change(node: ast.expr, base: ast.expr, is_config: bool) -> Iterator[Use]
 
 
 def _of_tasks(tree: ast.Module, tasks: Collection[str]) -> Iterator[Use]:
-    """Yield the options of tasks that are set once a task is made, and entries of schedules in any dict."""
+    """Yield the calls of `setattr` on a task, and entries of schedules in any dict."""
     for node in walk(tree):
-        targets = (
-            node.targets
-            if isinstance(node, ast.Assign)
-            else [node.target]
-            if isinstance(node, ast.AugAssign)
-            else []
-        )
-        for target in targets:
-            if isinstance(target, ast.Attribute) and _last(target.value) in tasks and _is_option(target.attr):
-                yield Use(
-                    node, f"the option {ast.unparse(target)}, which is set later", "Write it of the action."
-                )
         is_set = isinstance(node, ast.Call) and called(node) == "setattr" and len(node.args) == 3
         if is_set and isinstance(node, ast.Call) and _last(node.args[0]) in tasks:
             yield Use(node, f"{ast.unparse(node)}, which sets an option later", "Write it of the action.")
@@ -331,6 +335,16 @@ def _of_tasks(tree: ast.Module, tasks: Collection[str]) -> Iterator[Use]:
                 )
 
 
+def _is_of_self(node: ast.expr) -> bool:
+    """Return whether a value is one that `self` has, and no task: an upload, or a text that a call returns."""
+    return (
+        not isinstance(node, ast.Name)
+        and root_name(node) == "self"
+        and _last(node) == ""
+        and "tasks" not in ast.unparse(node)
+    )
+
+
 def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
@@ -338,10 +352,6 @@ def _last(node: ast.expr) -> str:
 def _is_configuration(node: ast.expr) -> bool:
     """Return whether an expression is the configuration of an application."""
     return ast.unparse(node).endswith("conf")
-
-
-def _is_option(name: str) -> bool:
-    return name in TASK_OPTIONS or name in RETRY_OPTIONS
 
 
 def setting_of(target: ast.expr) -> str | None:
