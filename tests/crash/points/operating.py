@@ -94,7 +94,8 @@ async def upkeep(world: World) -> None:
     )
     tracing.exporting.cache_clear()
     for loop in LOOPS:
-        await again(lambda loop=loop: loop.turn(world.parts, world.session))  # type: ignore[misc]
+        async with loop.context(world.parts, world.session) as turn:
+            await again(turn)
     if world.first:
         await world.until("select 1 from outbox where queue = 'work.nowhere'")
         subscription = await again(lambda: world.parts.transport.subscribe("work.nowhere", 1))

@@ -217,10 +217,12 @@ async def test_secret_webhook_and_subscription_are_created_and_removed(page: Pag
     await page.locator("#put").get_by_label("signature").select_option("github")
     await page.get_by_role("button", name="Create the webhook").click()
     row = page.locator("#rows tr", has_text="day-hook")
+    await expect(row).to_have_count(1)
     await page.get_by_text("Create a webhook …").click()
     await fill(
         page.locator("#put"), name="day-hook", trigger="depot.placed", secret="another secret of sixteen"
     )
+    await page.locator("#put").get_by_label("signature").select_option("github")
     await page.get_by_role("button", name="Create the webhook").click()
     await expect(page.locator("#put .problem")).to_contain_text("there is a webhook 'day-hook'")
     await row.get_by_role("link", name="Change …").click()
