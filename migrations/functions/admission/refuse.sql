@@ -1,9 +1,8 @@
 -- Cancel the new executions in `p_waiting` that a limit does not let wait: it has `when_full: cancel_new`, or `max_waiting`
 -- others wait already. Under `when_full: cancel_running`, make older executions give way. Each limit of an execution decides, at the
 -- gate of whichever it waits: what waits at the gate of another limit, for a worker or for its regrouping, and needs this key, takes
--- of its room. Only an execution that
--- never ran is refused: a retry keeps its place. The caller holds the locks of the rows and of all keys, so neither the waiters nor the
--- room can change.
+-- of its room. Only an execution that never ran is refused: a retry keeps its place. The caller holds the locks of the rows and of
+-- all keys, so neither the waiters nor the room can change.
 create or replace function refuse(p_waiting candidate[]) returns message[]
 language plpgsql
 as $$
