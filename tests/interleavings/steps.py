@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from penstock.advance.child_targets import current_targets
-from penstock.advance.open_workflows import open_workflows
-from penstock.advance.remembered import RememberedWorkflows, all_tasks
+from penstock.advance.remembered import RememberedWorkflows
 from penstock.engine import Plan
-from penstock.engine.serialization import load_task_state
 from penstock.language.policies.after_attempt import Ending
 from penstock.language.workflows.model import Workflow
 from penstock.service.heartbeat import Identity
@@ -30,13 +28,10 @@ from penstock_worker.records.worker_state import Inbox
 from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Work
 
-REMEMBERED = "select * from remembered_tasks($1, 64)"
 
-
-def takes_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
-    """The ends of these tasks, and what follows them."""
-    ends = [AttemptEnd(id, 1, Ending("completed")) for id in sorted(ids)]
-    return _takes(scene, ends, RememberedWorkflows())
+async def takes_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
+    """The ends of these tasks, and what follows them, by a worker that knows neither their workflows nor the targets."""
+    return _takes(scene, await _ends(scene, ids), RememberedWorkflows())
 
 
 def takes_who_waits(scene: Scene, ids: Sequence[UUID]) -> Work:
@@ -45,24 +40,29 @@ def takes_who_waits(scene: Scene, ids: Sequence[UUID]) -> Work:
     return _takes(scene, ends, RememberedWorkflows(), let_in=True)
 
 
+async def takes_read_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
+    """Take the same steps as a worker that knows the targets, and reads the workflows when the tasks end."""
+    await _look_up(scene)
+    return await takes_steps(scene, ids)
+
+
 async def takes_remembered_steps(scene: Scene, ids: Sequence[UUID]) -> Work:
     """Take the same steps as a worker that remembers their workflows as they are now."""
-    remembered = RememberedWorkflows()
     await _look_up(scene)
+    remembered = RememberedWorkflows()
+    ends = await _ends(scene, ids)
+    await remembered.read(scene.session, {end.workflow for end in ends if end.workflow is not None})
+    return _takes(scene, ends, remembered)
+
+
+async def _ends(scene: Scene, ids: Sequence[UUID]) -> list[AttemptEnd]:
     rows = await scene.session.fetch(
         "select id, parent, task from execution where id = any($1) order by id", ids
     )
-    async with scene.session.transaction() as tx:
-        for workflow in await open_workflows(tx, sorted({row["parent"] for row in rows})):
-            [stored] = await tx.fetch(REMEMBERED, workflow.id)
-            tasks = zip(stored["tasks"], stored["records"], strict=True)
-            all_tasks(workflow, {task: load_task_state(record) for task, record in tasks})
-            remembered.keep(workflow, stored["version"])
-    ends = [
+    return [
         AttemptEnd(row["id"], 1, Ending("completed"), workflow=row["parent"], task=row["task"])
         for row in rows
     ]
-    return _takes(scene, ends, remembered)
 
 
 async def _look_up(scene: Scene) -> None:

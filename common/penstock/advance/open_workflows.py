@@ -13,7 +13,7 @@ from penstock.advance.read_previous_run import keep_results
 from penstock.engine import ChildEnded, Command, Facts, KeptTask, Plan
 from penstock.language.workflows.model import Workflow
 from penstock.store.definitions import catalog
-from penstock.store.session.database import Transaction
+from penstock.store.session.database import Session, Transaction
 from penstock.store.workflows import commands, state
 from penstock.store.workflows.state import EndedExecution, StoredWorkflow
 from penstock.tracing import Trace
@@ -88,20 +88,21 @@ async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[OpenWorkf
 async def _opened(tx: Transaction, stored: Sequence[StoredWorkflow]) -> list[OpenWorkflow]:
     plans = await read_plans(tx, {workflow.definition for workflow in stored})
     traces = await state.read_traces(tx, [workflow.id for workflow in stored]) if tracing.is_on() else {}
-    return [_open(workflow, plans[workflow.definition], traces.get(workflow.id)) for workflow in stored]
+    return [opened(workflow, plans[workflow.definition], traces.get(workflow.id)) for workflow in stored]
 
 
-async def read_plans(tx: Transaction, definitions: Collection[int]) -> dict[int, Plan]:
+async def read_plans(db: Session | Transaction, definitions: Collection[int]) -> dict[int, Plan]:
     """Return the plans of workflow definitions. Each is compiled once, since definitions never change."""
-    missing = [id for id in definitions if ("plan", id) not in tx.cache]
+    missing = [id for id in definitions if ("plan", id) not in db.cache]
     if missing:
-        for id, body in (await catalog.bodies(tx, missing)).items():
+        for id, body in (await catalog.bodies(db, missing)).items():
             document = {key: value for key, value in body.items() if key != "kind"}
-            tx.cache["plan", id] = Plan(Workflow.model_validate(document), tx.settings.payload_cap)
-    return {id: tx.cache["plan", id] for id in definitions}
+            db.cache["plan", id] = Plan(Workflow.model_validate(document), db.settings.payload_cap)
+    return {id: db.cache["plan", id] for id in definitions}
 
 
-def _open(stored: StoredWorkflow, plan: Plan, trace: Trace | None) -> OpenWorkflow:
+def opened(stored: StoredWorkflow, plan: Plan, trace: Trace | None) -> OpenWorkflow:
+    """Return a stored workflow as open, with its small facts and without input."""
     facts = Facts(rerun=stored.rerun is not None)
     if stored.parameters is not None:
         facts.parameters = plan.parameters(stored.parameters)

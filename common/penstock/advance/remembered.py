@@ -1,18 +1,19 @@
-"""The workflows that a worker remembers after it took their last turn. The worker decides what follows the end of a
-task without a query. The database only checks that the state on which it decided is still current
-(`store.workflows.steps.take_steps`)."""
+"""The workflows that a worker remembers: it has read them at the end of a task, or took their last turn. The worker
+decides what follows the end of a task without a lock. The database only checks that the state on which it decided is
+still current (`store.workflows.steps.take_steps`)."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 from uuid import UUID
 
 import orjson
 
+from penstock import tracing
 from penstock.advance.child_targets import known_targets, remembered
-from penstock.advance.open_workflows import OpenWorkflow
+from penstock.advance.open_workflows import OpenWorkflow, opened, read_plans
 from penstock.advance.start_children import ChildStart, are_placed, new_children
 from penstock.advance.turn_spans import Turns
 from penstock.advance.turns import take_turns
@@ -23,7 +24,7 @@ from penstock.language.moves import COMPLETED
 from penstock.language.workflows.target import target_ref
 from penstock.store.executions.attempts import AttemptEnd
 from penstock.store.session.database import Row, Session, Transaction
-from penstock.store.workflows.steps import Step
+from penstock.store.workflows.steps import Step, read_unlocked
 
 MOST_WORKFLOWS, MOST_TASKS = 256, 500
 """The number of workflows that are remembered (the most recent ones), and the largest number of tasks of each."""
@@ -51,11 +52,13 @@ class FromMemory(Transaction):
 
 
 class RememberedWorkflows:
-    """The remembered workflows by id, each with the version that was written. A turn changes the object in place, so
-    the workflow is removed first, and stored again once the turn is committed."""
+    """The remembered workflows by id, each with the version that was read or written. A turn changes the object in
+    place, so the workflow is removed first, and stored again once the turn is committed."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[UUID, tuple[OpenWorkflow, int]] = OrderedDict()
+        self._unfit: OrderedDict[UUID, None] = OrderedDict()
+        """Parents whose last turn could not be decided from memory. They are not read for the next one."""
 
     def keep(self, workflow: OpenWorkflow, version: int) -> None:
         """Remember a workflow that was committed with this version. Its facts must have the states of all its tasks."""
@@ -69,14 +72,40 @@ class RememberedWorkflows:
         )
         if len(self._known) > MOST_WORKFLOWS:
             self._known.popitem(last=False)
+        self._unfit.pop(workflow.id, None)
 
     async def decide(self, session: Session, ends: Sequence[AttemptEnd]) -> tuple[Step, Turns] | None:
-        """Decide from memory what follows these ends. Return None if anything but starts follows, or if a fact has to
-        be read."""
-        opened = self._open(ends)
-        if opened is None:
+        """Decide from memory what follows these ends. Workflows that are new to this worker are read first. Return None
+        if anything but starts follows, or if another fact has to be read."""
+        parents = {end.workflow for end in ends if end.workflow is not None}
+        if any(end.workflow is None or end.ending.status != COMPLETED for end in ends):
             return None
-        workflows, versions = opened
+        await self.read(session, parents - self._known.keys() - self._unfit.keys())
+        decided = await self._decide(session, ends)
+        if decided is None:
+            self._unfit.update(dict.fromkeys(parents))
+            while len(self._unfit) > MOST_WORKFLOWS:
+                self._unfit.popitem(last=False)
+        return decided
+
+    async def read(self, session: Session, ids: Collection[UUID]) -> None:
+        """Remember those of these workflows that run and are small, as they are now."""
+        if not ids:
+            return
+        workflows = await read_unlocked(session, ids)
+        plans = await read_plans(session, {workflow.stored.definition for workflow in workflows})
+        for unlocked in workflows:
+            stored = unlocked.stored
+            workflow = opened(stored, plans[stored.definition], unlocked.trace if tracing.is_on() else None)
+            if is_small(workflow):
+                all_tasks(workflow, unlocked.tasks)
+                self.keep(workflow, unlocked.version)
+
+    async def _decide(self, session: Session, ends: Sequence[AttemptEnd]) -> tuple[Step, Turns] | None:
+        memory = self._open(ends)
+        if memory is None:
+            return None
+        workflows, versions = memory
         tx = FromMemory(session)
         try:
             turns = await take_turns(tx, workflows)
@@ -86,14 +115,14 @@ class RememberedWorkflows:
 
     def _open(self, ends: Sequence[AttemptEnd]) -> tuple[list[OpenWorkflow], Mapping[UUID, int]] | None:
         ids = {end.workflow for end in ends}
-        opened = {id: self._known.pop(id) for id in ids & self._known.keys() if id is not None}
-        if len(opened) < len(ids):
+        popped = {id: self._known.pop(id) for id in ids & self._known.keys() if id is not None}
+        if len(popped) < len(ids):
             return None
         for end in ends:
             assert end.workflow is not None
-            if not _takes(opened[end.workflow][0], end):
+            if not _takes(popped[end.workflow][0], end):
                 return None
-        return [opened[id][0] for id in sorted(opened)], {id: version for id, (_, version) in opened.items()}
+        return [popped[id][0] for id in sorted(popped)], {id: version for id, (_, version) in popped.items()}
 
 
 def all_tasks(workflow: OpenWorkflow, stored: Mapping[int, TaskState]) -> None:
@@ -112,7 +141,7 @@ def _takes(workflow: OpenWorkflow, end: AttemptEnd) -> bool:
     assert end.task is not None
     task = workflow.plan.index(end.task)
     state = workflow.facts.tasks.get(task)
-    if end.ending.status != COMPLETED or state is None or state.fan is not None:
+    if state is None or state.fan is not None:
         return False
     workflow.ends.append(ChildEnded(task, end.ending.status))
     result = None if end.ending.result is None else orjson.loads(end.ending.result)

@@ -70,7 +70,7 @@ def ended_and_stored(rows: Sequence[Row]) -> tuple[list[EndedExecution], list[St
     workflows: list[StoredWorkflow] = []
     for row in rows:
         if row["execution_id"] is not None:
-            workflows.append(_stored(row))
+            workflows.append(parsed_workflow(row))
         else:
             item = row["item"]
             executions.append(
@@ -92,7 +92,7 @@ OPEN_WORKFLOWS = "select * from open_workflows($1::uuid[], true)"
 async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[StoredWorkflow]:
     """Lock the running workflows among these until the transaction ends, and return them. A workflow that just starts
     gets its row."""
-    return [_stored(row) for row in await tx.fetch(OPEN_WORKFLOWS, ids)]
+    return [parsed_workflow(row) for row in await tx.fetch(OPEN_WORKFLOWS, ids)]
 
 
 TRACES = """
@@ -106,7 +106,8 @@ async def read_traces(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Trace 
     return {row["execution_id"]: trace_of(orjson.loads(row["trace"])) for row in rows}
 
 
-def _stored(row: Row) -> StoredWorkflow:
+def parsed_workflow(row: Row) -> StoredWorkflow:
+    """Parse a row of the database function `open_workflows`."""
     state, rerun, parameters, context = row["head"], row["rerun"], row["params"], row["context"]
     return StoredWorkflow(
         row["execution_id"],

@@ -3,11 +3,12 @@ claimed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 import asyncpg
+import orjson
 
 from penstock.engine.serialization import load_task_state
 from penstock.engine.state import TaskState
@@ -28,10 +29,12 @@ from penstock.store.workflows.state import (
     NewState,
     StoredWorkflow,
     ended_and_stored,
+    parsed_workflow,
 )
 from penstock.store.workflows.state import (
     finish_arguments as end_arguments,
 )
+from penstock.tracing import Trace, trace_of
 
 MOST_STORED = 64
 """The largest number of stored task states of a workflow that a worker begins to remember."""
@@ -75,6 +78,31 @@ async def finish_and_open(
         if row["execution_id"] and row["version"] is not None
     }
     return OpenedParents(set(rows[0]["moved"]), ended_executions, workflows, tasks)
+
+
+@dataclass(slots=True)
+class UnlockedWorkflow:
+    """A running workflow as it was when it was read: its version, its trace and the states of its stored tasks."""
+
+    stored: StoredWorkflow
+    version: int
+    trace: Trace | None
+    tasks: dict[int, TaskState]
+
+
+READ = f"select * from read_workflows($1::uuid[], {MOST_STORED})"
+
+
+async def read_unlocked(session: Session, ids: Collection[UUID]) -> list[UnlockedWorkflow]:
+    """Return the running workflows among these that have few stored tasks. They are not locked: `take_steps` checks that
+    they have not changed."""
+    return [
+        UnlockedWorkflow(
+            parsed_workflow(row), row["version"], trace_of(orjson.loads(row["trace"] or "null")), _tasks(row)
+        )
+        for row in await session.fetch(READ, list(ids))
+        if row["tasks"] is not None
+    ]
 
 
 def _tasks(row: Row) -> dict[int, TaskState]:
