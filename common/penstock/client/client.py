@@ -361,18 +361,21 @@ class Client(StartAndWatch):
         reason: str | None = None,
     ) -> None:
         """Send a running workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). A
-        durable function takes `skip` or `set_result` for a step.
+        durable function takes `skip` or `set_result` for a step. `ahead`: it may not have asked for the step yet.
 
         The command is stored with `by` and `reason`, and a workflow follows it under its lock. Raises Conflict if the
-        execution does not run.
+        execution does not run, and NotFound for a step that the function has not asked for, unless `ahead` is set.
         """
         from penstock.client import commands
         from penstock.messaging import broadcast
         from penstock.store.session.committed_once import committed_once
 
+        ahead: bool = False,
         tx, _ = await committed_once(
             self.session,
-            lambda tx: commands.command(tx, id, kind, task=task, value=value, by=by, reason=reason),
+            lambda tx: commands.command(
+                tx, id, kind, task=task, value=value, by=by, reason=reason, ahead=ahead
+            ),
         )
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)

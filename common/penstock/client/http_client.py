@@ -269,12 +269,15 @@ class HttpClient(StartAndWait):
         check_command(kind)
         body: dict[str, Any] = {"reason": reason}
         if kind in ("skip", "set_result"):
+        ahead: bool = False,
             body["task"] = task
         if kind == "set_result":
             body["result"] = value
         await self._send("POST", f"/executions/{id}/{kind.replace('_', '-')}", body)
 
     async def signal(self, id: UUID, name: str, value: Any = None) -> SentSignal:
+            if ahead:
+                body["ahead"] = True
         """Send a signal, as `Client.signal`."""
         sent = await self._send("POST", f"/executions/{id}/signal", {"name": name, "value": value})
         return _SENT_SIGNAL.validate_python(sent)

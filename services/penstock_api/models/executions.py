@@ -271,9 +271,18 @@ TaskOrStep = Annotated[
 ]
 
 
+Ahead = Annotated[
+    bool,
+    Field(
+        description="For a durable function: it may not have asked for the step yet. Otherwise such a name is refused."
+    ),
+]
+
+
 class Skip(Given):
     task: TaskOrStep
     reason: Reason = None
+    ahead: Ahead = False
 
 
 class SetResult(Given):

@@ -37,7 +37,7 @@ async def resume(
 @router.post("/executions/{id}/skip", status_code=202, dependencies=[OPERATE])
 async def skip(id: ExecutionId, backend: Here, caller: Asked, body: models.Skip) -> models.Accepted:
     """Skip a task or a step that has not ended."""
-    return await _tell(backend, id, "skip", caller.name, body.reason, body.task)
+    return await _tell(backend, id, "skip", caller.name, body.reason, body.task, ahead=body.ahead)
 
 
 @router.post("/executions/{id}/set-result", status_code=202, dependencies=[OPERATE])
@@ -63,5 +63,7 @@ async def _tell(
     task: str | None = None,
     value: Any = None,
 ) -> models.Accepted:
-    await backend.client.command(id, kind, task=task, value=value, by=by, reason=reason)
+    await backend.client.command(id, kind, task=task, value=value, by=by, reason=reason, ahead=ahead)
     return models.Accepted(id=id, command=kind, by=by)
+    *,
+    ahead: bool = False,
