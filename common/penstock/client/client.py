@@ -350,6 +350,17 @@ class Client(StartAndWatch):
         tx = await retried(lambda: raise_budget(self.session, id, unit, amount), deadline=30)
         self.publisher.publish(tx.staged)
 
+    async def complete(self, id: UUID, *, result: Any = None, error: str | None = None, by: str) -> None:
+        """End the wait of an execution for an outside system (`later`) by hand, with a result, or with the error of its
+        attempt. The retry policy decides about another attempt. Raises Conflict if the execution does not wait for this,
+        and InvalidInput."""
+        from penstock.operate import outside
+        from penstock.store.session.committed_once import committed_once
+
+        outcome = outside.Report.by_hand(result, error)
+        tx, _ = await committed_once(self.session, lambda tx: outside.complete(tx, id, outcome, by))
+        self.publish_staged(tx)
+
     async def command(
         self,
         id: UUID,
@@ -359,6 +370,7 @@ class Client(StartAndWatch):
         value: Any = None,
         by: str,
         reason: str | None = None,
+        ahead: bool = False,
     ) -> None:
         """Send a running workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). A
         durable function takes `skip` or `set_result` for a step. `ahead`: it may not have asked for the step yet.
@@ -370,7 +382,6 @@ class Client(StartAndWatch):
         from penstock.messaging import broadcast
         from penstock.store.session.committed_once import committed_once
 
-        ahead: bool = False,
         tx, _ = await committed_once(
             self.session,
             lambda tx: commands.command(
