@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from penstock import DurableContext, action
-from penstock.errors import Conflict, InvalidInput
+from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 
@@ -109,7 +109,7 @@ async def test_signal_is_given_before_it_is_awaited(house: Installation) -> None
     await house.start(told)
     id = await house.client.start("dur.told", {"count": 0})
     await house.until("select 1 from suspended where execution_id = $1", id)
-    await house.client.command(id, "set_result", task="go", value="early", by="ada")
+    await house.client.command(id, "set_result", task="go", value="early", by="ada", ahead=True)
     await house.until("select 1 from suspended where execution_id = $1", id)  # the command woke it
     await house.client.command(id, "skip", task="sleep", by="ada")
     assert await house.client.result(id, timeout=20) == ["early"]
@@ -141,7 +141,7 @@ async def test_version_is_given_once_for_all_attempts(
     await house.start(changed, suspend_after=0.1)
     id = await house.client.start("dur.changed")
     await house.until("select 1 from suspended where execution_id = $1", id)
-    await house.client.command(id, kind, task="change", value=value, by="ada")
+    await house.client.command(id, kind, task="change", value=value, by="ada", ahead=True)
     await house.client.command(id, "skip", task="sleep", by="ada")
     assert await house.client.result(id, timeout=20) == way
     assert set(VERSIONS) == {way == "new"}
@@ -169,8 +169,8 @@ async def test_signals_without_patience_are_skipped(house: Installation) -> None
     await house.start(impatient)
     id = await house.client.start("dur.impatient")
     await house.until("select 1 from suspended where execution_id = $1", id)
-    await house.client.command(id, "set_result", task="go", value="first", by="ada")
-    await house.client.command(id, "set_result", task="go:2", value="second", by="ada")
+    await house.client.command(id, "set_result", task="go", value="first", by="ada", ahead=True)
+    await house.client.command(id, "set_result", task="go:2", value="second", by="ada", ahead=True)
     await house.client.command(id, "skip", task="sleep", by="ada")
     assert await house.client.result(id, timeout=20) == ["first", "second"]
     await house.quiet()
@@ -183,7 +183,7 @@ async def test_sleep_is_skipped_while_its_function_runs(house: Installation) -> 
     id = await house.client.start("dur.soon_asleep")
     await house.until("select 1 from execution where id = $1 and status = 'running'", id)
     await asyncio.sleep(0.3)  # its attempt has read the records
-    await house.client.command(id, "skip", task="sleep", by="ada")
+    await house.client.command(id, "skip", task="sleep", by="ada", ahead=True)
     GATE.set()
     assert await house.client.result(id, timeout=20) == "awake"
     [row] = await house.rows("select attempt from execution where id = $1", id)
@@ -197,7 +197,7 @@ async def test_result_of_later_step_wakes_no_function_again_and_again(house: Ins
     await house.start(soon_asleep)
     id = await house.client.start("dur.soon_asleep")
     await house.until("select 1 from execution where id = $1 and status = 'running'", id)
-    await house.client.command(id, "set_result", task="never", value=1, by="ada")
+    await house.client.command(id, "set_result", task="never", value=1, by="ada", ahead=True)
     GATE.set()
     await house.until("select 1 from suspended where execution_id = $1", id)
     await asyncio.sleep(1)
@@ -205,6 +205,24 @@ async def test_result_of_later_step_wakes_no_function_again_and_again(house: Ins
     assert (row["attempt"] <= 3, row["status"]) == (True, "waiting")
     await house.client.command(id, "skip", task="sleep", by="ada")
     assert await house.client.result(id, timeout=20) == "awake"
+
+
+async def test_name_that_was_never_asked_for_needs_ahead(house: Installation) -> None:
+    await house.start(patient, told)
+    id = await house.client.start("dur.patient")
+    await house.until("select 1 from suspended where execution_id = $1", id)
+    for kind in ("skip", "set_result"):
+        for name in ("sleeep", "word", "sleep:3", "1/sleep"):
+            with pytest.raises(NotFound, match="has not asked for a step"):
+                await house.client.command(id, kind, task=name, by="ada")
+    assert not await house.rows("select 1 from step where execution_id = $1 and kind = 'given'", id)
+    with pytest.raises(NotFound) as refused:
+        await house.client.command(id, "skip", task="sleeep", by="ada")
+    assert "sleep" in (refused.value.hint or "")
+    await house.client.command(id, "set_result", task="word", value="early", by="ada", ahead=True)
+    await house.client.command(id, "skip", task="sleep", by="ada")
+    assert await house.client.result(id, timeout=20) == "early"
+    await house.sound()
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ import pytest
 from penstock.errors import ExecutionFailed, InvalidInput
 from penstock.language.workflows import from_yaml
 from penstock.operate import encryption, secrets, webhooks
+from penstock.operate.access import create_token
 from penstock.operate.executions import described
 from penstock.operate.outside import Report, report_by_id
 from penstock_api.app import make_app
@@ -109,6 +110,36 @@ async def test_operator_ends_a_wait(house: Installation, monkeypatch: pytest.Mon
     assert (await penstock("complete", failing, "--error", "the bank lost it")).code == 0
     with pytest.raises(ExecutionFailed, match="the bank lost it"):
         await house.client.result(failing, timeout=20)
+    await house.sound()
+
+
+async def test_wait_is_ended_over_http(house: Installation) -> None:
+    await begin(house)
+    id = await house.client.start("outside.waits")
+    await is_waiting(house)
+    _, token = await create_token(house.session, "ada", ["operate"], by="test")
+    _, reader = await create_token(house.session, "reader", ["read", "start", "answer"], by="test")
+    async with api(house) as caller:
+        path = f"/api/v1/executions/{id}/complete"
+        forbidden = await caller.post(path, json={"result": 1}, headers={"authorization": f"Bearer {reader}"})
+        assert forbidden.status_code == 403, forbidden.text
+        caller.headers["authorization"] = f"Bearer {token}"
+        for outcome in ({"result": 1, "error": "late"}, {}):
+            refused = await caller.post(path, json=outcome)
+            assert (refused.status_code, "a result or an error" in refused.text) == (422, True), refused.text
+        assert (await caller.post(path, json={"result": {"n": 7}})).status_code == 204
+        assert await house.client.result(id, timeout=20) == {"n": 7}
+        assert (await caller.post(path, json={"result": 8})).status_code == 409
+        failing = await house.client.start("outside.waits")
+        await is_waiting(house)
+        path = f"/api/v1/executions/{failing}/complete"
+        assert (await caller.post(path, json={"error": "the bank lost it"})).status_code == 204
+    with pytest.raises(ExecutionFailed, match="the bank lost it"):
+        await house.client.result(failing, timeout=20)
+    rows = await house.rows(
+        "select by, target, outcome from audit where operation like '%complete%' order by id"
+    )
+    assert [row["outcome"] for row in rows].count("done") == 2, rows
     await house.sound()
 
 

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from penstock import Limit, RetryPolicy, action, current
+from penstock import DurableContext, Limit, RetryPolicy, action, current
 from penstock.errors import ExecutionFailed
-from penstock.language.workflows import from_yaml
+from penstock.language.workflows import Workflow, from_yaml
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -356,8 +356,8 @@ async def test_completed_workflow_is_cancelled_in_its_exit_task_by_the_second_re
         await house.until(
             "select 1 from workflow where execution_id = $1 and (head ->> 'stops')::integer > $2", id, n
         )
-    gate.set()
     if cancels == 1:
+        gate.set()
         await house.client.result(id, timeout=30)
     else:
         with pytest.raises(ExecutionFailed, match="request 0") as failure:
@@ -365,5 +365,61 @@ async def test_completed_workflow_is_cancelled_in_its_exit_task_by_the_second_re
         assert failure.value.status == "cancelled"
     status = "completed" if cancels == 1 else "cancelled"
     assert await task_statuses(house, id) == {"one": "completed", "on_exit": status}
+    await house.quiet()
+    await house.sound()
+
+
+@action(pack="ps")
+async def never_clean(ctx: DurableContext) -> None:
+    try:
+        await ctx.sleep("1d")
+    finally:
+        await ctx.step("cleans", note_cleanup)
+
+
+async def note_cleanup() -> None:
+    CLEANING.append(True)
+    await asyncio.Event().wait()
+
+
+CLEANING: list[bool] = []
+STUBBORN = from_yaml("""
+workflow: ps.stubborn
+tasks: {one: {action: ps.never_clean}}
+""")
+STUBBORN_EXIT = from_yaml("""
+workflow: ps.stubborn_exit
+tasks: {one: {action: ps.nap}}
+on_exit: {action: ps.never_clean}
+""")
+AROUND_STUBBORN = from_yaml("""
+workflow: ps.around_stubborn
+tasks: {inner: {workflow: ps.stubborn}}
+""")
+
+
+@pytest.mark.parametrize(("workflow", "requests"), [(STUBBORN, 1), (AROUND_STUBBORN, 1), (STUBBORN_EXIT, 2)])
+async def test_request_by_hand_ends_cleanups_at_every_depth(
+    house: Installation, workflow: Workflow, requests: int
+) -> None:
+    """`requests`: the number of requests after which the function cleans up. The next one ends it."""
+    CLEANING.clear()
+    await house.start(
+        *ALL, never_clean, STUBBORN, STUBBORN_EXIT, AROUND_STUBBORN, suspend_after=1.0, grace=300
+    )
+    id = await house.client.start(workflow.ref)
+    await house.until("select 1 from step where kind = 'sleep'")
+    for n in range(requests):
+        await house.client.cancel(id, reason=f"request {n}")
+        await house.until(
+            "select 1 from workflow where execution_id = $1 and (head ->> 'stops')::integer > $2", id, n
+        )
+        await settle(house)
+    while not CLEANING:
+        await asyncio.sleep(0.01)
+    await house.client.cancel(id, reason="at once")
+    with pytest.raises(ExecutionFailed) as failure:
+        await house.client.result(id, timeout=20)
+    assert failure.value.status == "cancelled"
     await house.quiet()
     await house.sound()

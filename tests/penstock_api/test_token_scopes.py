@@ -119,3 +119,15 @@ async def test_use_of_a_token_is_noted_once_in_ten_minutes(api: Api) -> None:
     assert await api.house.rows(
         "select 1 from api_token where name = 'used' and used_at > now() - interval '1 minute'"
     )
+
+
+async def test_creation_warns_of_a_scope_without_an_action(api: Api) -> None:
+    await api.token("makes tokens", "admin")
+    async with api.caller("makes tokens") as caller:
+        new = {"name": "slips", "scopes": ["start:shop.cuont", "start:shop.*"]}
+        created = await caller.post(f"{V1}/tokens", json=new)
+        assert created.status_code == 201, created.text
+        [warning] = created.json()["warnings"]
+        assert warning.startswith("start:shop.cuont matches no action that is applied; the token is valid")
+        created = await caller.post(f"{V1}/tokens", json={"name": "fits", "scopes": ["start:shop.count"]})
+        assert created.json()["warnings"] == []

@@ -52,6 +52,7 @@ POST    /api/v1/executions/{id}/pause                  operate own
 POST    /api/v1/executions/{id}/resume                 operate own
 POST    /api/v1/executions/{id}/skip                   operate own
 POST    /api/v1/executions/{id}/set-result             operate own
+POST    /api/v1/executions/{id}/complete               operate own
 POST    /api/v1/executions/{id}/signal                 operate own
 GET     /api/v1/actions                                read    own
 GET     /api/v1/actions/{ref}                          read    own

@@ -26,10 +26,15 @@ async def write(tx: Transaction, turns: Turns) -> None:
     await _forget_kept(tx, turns)
     await _hold_or_release(tx, turns)
     if starts_before:  # rows are locked before keys of limits, which starts lock
-        await children.lock(tx, await _find_cancelled(tx, turns))
+        await children.lock(tx, [id for ids in await _find_cancelled(tx, turns) for id in ids])
         await start_children(tx, starts_before)
-    if cancelled := await _find_cancelled(tx, turns):
-        await executions.cancel(tx, cancelled, "its workflow does not need it any more")
+    not_by_hand, by_hand = await _find_cancelled(tx, turns)
+    if not_by_hand and by_hand:  # in one order, as all transactions lock them
+        await children.lock(tx, [*not_by_hand, *by_hand])
+    if not_by_hand:
+        await executions.cancel(tx, not_by_hand, "its workflow does not need it any more")
+    if by_hand:
+        await executions.cancel(tx, by_hand, "the end of its workflow was requested again", by_hand=True)
     await start_children(tx, starts_after, new if together else None)
     await _finish(tx, turns)
     followed = [(command.id, turn.refused.get(command.id)) for _, turn in turns for command in turn.commands]
@@ -94,13 +99,13 @@ async def _hold_or_release(tx: Transaction, turns: Turns) -> None:
         await children.release(tx, resumed, "its workflow was resumed")
 
 
-async def _find_cancelled(tx: Transaction, turns: Turns) -> list[UUID]:
-    """Return the open executions that the decisions cancel."""
-    ids: list[UUID] = []
+async def _find_cancelled(tx: Transaction, turns: Turns) -> tuple[list[UUID], list[UUID]]:
+    """Return the open executions that the decisions cancel, and those that they end although they clean up already."""
+    ids: tuple[list[UUID], list[UUID]] = [], []
     for workflow, turn in turns:
-        for tasks in turn.cancels:
+        for tasks, by_hand in turn.cancels:
             names = None if tasks is None else [workflow.plan.graph[task].name for task in tasks]
-            ids += await children.find_open(tx, workflow.id, names)
+            ids[by_hand].extend(await children.find_open(tx, workflow.id, names))
     return ids
 
 

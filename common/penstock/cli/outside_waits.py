@@ -9,14 +9,10 @@ import typer
 
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_id, parse_value
-from penstock.cli.command_runner import ME, with_client
+from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, out
-from penstock.client.client import Client
+from penstock.cli.server import by_either
 from penstock.errors import InvalidInput
-from penstock.operate import outside
-from penstock.operate.outside import Report
-from penstock.store.session.committed_once import committed_once
-from penstock.store.session.database import Transaction
 
 
 def complete(
@@ -39,18 +35,10 @@ def complete(
     """End the wait of an execution for an outside system, with a result or an error."""
     if (result is None) == (error is None):
         raise InvalidInput("an outcome is a result or an error", hint="Give --result JSON, or --error TEXT.")
-    outcome = Report("error", error) if result is None else Report("result", parse_value(result))
-
-    async def work(client: Client) -> None:
-        async def settle(tx: Transaction) -> None:
-            await outside.complete(tx, id, outcome, by)
-
-        tx, _ = await committed_once(client.session, settle)
-        client.publish_staged(tx)
-
-    with_client(work)
+    value = None if result is None else parse_value(result)
+    by_either(lambda client: client.complete(id, result=value, error=error, by=by))
     if json:
-        json_line({"id": id, "outcome": outcome.kind, "by": by})
+        json_line({"id": id, "outcome": "error" if result is None else "result", "by": by})
     else:
         out.print(f"The wait is over. See what came of it with: penstock show {id}", highlight=False)
 

@@ -77,11 +77,17 @@ def delete(name: Name, tenant: Tenant = "public", json: Json = False) -> None:
 
 
 @secrets.command()
-def rotate(json: Json = False) -> None:
+def rotate(
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Rotate although executors or workers may lack the newest master key."),
+    ] = False,
+    json: Json = False,
+) -> None:
     """Wrap the data keys of all secrets under the newest master key, the first of PENSTOCK_SECRETS_KEY. Every service must
-    have been restarted with that key before: without it, a service reads no secret. The other master keys can then be
-    removed."""
-    done = with_session(operate.rotate)
+    have been restarted with that key before: without it, a service reads no secret. The command refuses while an executor
+    or a worker may lack the key. APIs and the command line are not checked. The other master keys can then be removed."""
+    done = with_session(lambda session: operate.rotate(session, force=force))
     if json:
         json_line({"rewrapped": done})
     else:

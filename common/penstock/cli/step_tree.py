@@ -22,7 +22,7 @@ def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
             "│  " * len(step.branch)
             + ".".join(map(str, step.branch))
             + (" " if step.branch else "")
-            + (step.name if step.ordinal == 1 else f"{step.name}:{step.ordinal}"),
+            + step.label.rpartition("/")[2],
             step.kind,
             step.status,
             step.tries if step.tries > 1 else "",

@@ -49,7 +49,7 @@ def create(
     """Create a token. It is printed once, and not stored."""
     seconds = _lifetime(expires)
 
-    async def work(session: Session) -> tuple[Token, str, list[tuple[str, str]]]:
+    async def work(session: Session) -> tuple[Token, str, list[str]]:
         token, secret = await access.create_token(
             session,
             name,
@@ -60,16 +60,13 @@ def create(
             seconds=seconds,
             by=ME,
         )
-        return token, secret, await access.without_action(session, token.scopes)
+        return token, secret, await access.warnings_of(session, token.scopes)
 
-    token, secret, unmatched = with_session(work)
-    for start_scope, hint in unmatched:
-        err.print(
-            f"warning: {escape(start_scope)} matches no action that is applied. {escape(hint)}",
-            highlight=False,
-        )
+    token, secret, warnings = with_session(work)
+    for sentence in warnings:
+        err.print(f"warning: {escape(sentence)}", highlight=False)
     if json:
-        json_line({**asdict(token), "secret": secret})
+        json_line({**asdict(token), "secret": secret, "warnings": warnings})
         return
     _show(token, secret)
 

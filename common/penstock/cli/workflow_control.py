@@ -19,7 +19,14 @@ RunId = Annotated[
         parser=parse_id, help="An execution of a workflow.", autocompletion=name_completion.open_executions
     ),
 ]
-Task = Annotated[str, typer.Argument(help="The name of a task that has not ended.")]
+Task = Annotated[str, typer.Argument(help="The name of a task or a step that has not ended.")]
+Ahead = Annotated[
+    bool,
+    typer.Option(
+        "--ahead",
+        help="A durable function may not have asked for the step yet. Otherwise such a name is refused.",
+    ),
+]
 By = Annotated[str, typer.Option(help="The author, stored with the run.")]
 Why = Annotated[str | None, typer.Option("--reason", help="The reason, stored with the run.")]
 
@@ -34,9 +41,11 @@ def resume(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> No
     _command(id, "resume", by, reason, json)
 
 
-def skip(id: RunId, task: Task, by: By = ME, reason: Why = None, json: Json = False) -> None:
-    """Skip a task that has not ended."""
-    _command(id, "skip", by, reason, json, task)
+def skip(
+    id: RunId, task: Task, by: By = ME, reason: Why = None, ahead: Ahead = False, json: Json = False
+) -> None:
+    """Skip a task, or a step of a durable function, that has not ended."""
+    _command(id, "skip", by, reason, json, task, ahead=ahead)
 
 
 def set_result(
@@ -45,16 +54,27 @@ def set_result(
     result: Annotated[str, typer.Argument(help="JSON, or plain text.")],
     by: By = ME,
     reason: Why = None,
+    ahead: Ahead = False,
     json: Json = False,
 ) -> None:
-    """Complete a task that has not ended, with this result."""
-    _command(id, "set_result", by, reason, json, task, parse_value(result))
+    """Complete a task, or a step of a durable function, that has not ended, with this result."""
+    _command(id, "set_result", by, reason, json, task, parse_value(result), ahead=ahead)
 
 
 def _command(
-    id: UUID, kind: str, by: str, reason: str | None, json: bool, task: str | None = None, value: Any = None
+    id: UUID,
+    kind: str,
+    by: str,
+    reason: str | None,
+    json: bool,
+    task: str | None = None,
+    value: Any = None,
+    *,
+    ahead: bool = False,
 ) -> None:
-    by_either(lambda client: client.command(id, kind, task=task, value=value, by=by, reason=reason))
+    by_either(
+        lambda client: client.command(id, kind, task=task, value=value, by=by, reason=reason, ahead=ahead)
+    )
     if json:
         json_line({"id": id, "told": kind, "task": task, "by": by})
     else:

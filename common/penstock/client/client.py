@@ -350,6 +350,17 @@ class Client(StartAndWatch):
         tx = await retried(lambda: raise_budget(self.session, id, unit, amount), deadline=30)
         self.publisher.publish(tx.staged)
 
+    async def complete(self, id: UUID, *, result: Any = None, error: str | None = None, by: str) -> None:
+        """End the wait of an execution for an outside system (`later`) by hand, with a result, or with the error of its
+        attempt. The retry policy decides about another attempt. Raises Conflict if the execution does not wait for this,
+        and InvalidInput."""
+        from penstock.operate import outside
+        from penstock.store.session.committed_once import committed_once
+
+        outcome = outside.Report.by_hand(result, error)
+        tx, _ = await committed_once(self.session, lambda tx: outside.complete(tx, id, outcome, by))
+        self.publish_staged(tx)
+
     async def command(
         self,
         id: UUID,
@@ -359,12 +370,13 @@ class Client(StartAndWatch):
         value: Any = None,
         by: str,
         reason: str | None = None,
+        ahead: bool = False,
     ) -> None:
         """Send a running workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). A
-        durable function takes `skip` or `set_result` for a step.
+        durable function takes `skip` or `set_result` for a step. `ahead`: it may not have asked for the step yet.
 
         The command is stored with `by` and `reason`, and a workflow follows it under its lock. Raises Conflict if the
-        execution does not run.
+        execution does not run, and NotFound for a step that the function has not asked for, unless `ahead` is set.
         """
         from penstock.client import commands
         from penstock.messaging import broadcast
@@ -372,7 +384,9 @@ class Client(StartAndWatch):
 
         tx, _ = await committed_once(
             self.session,
-            lambda tx: commands.command(tx, id, kind, task=task, value=value, by=by, reason=reason),
+            lambda tx: commands.command(
+                tx, id, kind, task=task, value=value, by=by, reason=reason, ahead=ahead
+            ),
         )
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)

@@ -27,18 +27,26 @@ from penstock.tracing.spans import START, execution_span
 
 
 async def command(
-    tx: Transaction, id: UUID, kind: str, *, task: str | None, value: Any, by: str, reason: str | None
+    tx: Transaction,
+    id: UUID,
+    kind: str,
+    *,
+    task: str | None,
+    value: Any,
+    by: str,
+    reason: str | None,
+    ahead: bool = False,
 ) -> None:
     """Store a command to a running workflow, which follows it under its lock. For a durable function, skip a step or
-    set its result.
+    set its result. `ahead`: the durable function may not have asked for the step yet.
 
     Raises Conflict if the execution does not run. Raises InvalidInput for an unknown kind, and for an answer that the
-    question of the task refuses.
+    question of the task refuses. Raises NotFound for a step that the function has not asked for, unless `ahead` is set.
     """
     check_command(kind)
     if kind in ("skip", "set_result") and task is not None:
         result = check_value(value, tx.settings.payload_cap, what="result").decode()
-        if await durable_commands.give(tx, id, kind, task, result, by=by, reason=reason):
+        if await durable_commands.give(tx, id, kind, task, result, by=by, reason=reason, ahead=ahead):
             return
         if kind == "set_result":
             await durable_commands.check_answer(tx, id, task, None, result)

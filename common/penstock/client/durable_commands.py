@@ -11,7 +11,7 @@ import orjson
 from penstock.client.sent_signals import SentSignal, sent_signal
 from penstock.engine.durable.journal import signal_key
 from penstock.engine.durable.names import step_name
-from penstock.engine.durable.records import Key
+from penstock.engine.durable.records import SIGNAL, Key
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.schemas import Schema, check_value
 from penstock.language.terms.column_ranges import INTEGER
@@ -25,15 +25,9 @@ _KEY = re.compile(r"([1-9]\d*/)*[^/\x00-\x1f]{1,200}")
 """The name of a step, with its branch in front."""
 
 
-def step_key(text: str) -> Key:
-    """Return the key of a step from its text: `charge`, or `charge:2` for the second step of that name."""
-    match = re.fullmatch(r"(.+):([1-9]\d*)", text)
-    return Key(match[1], int(match[2])) if match else Key(text, 1)
-
-
 def _checked_key(text: str) -> Key:
     """Return the key of a step that a function may have. Raises InvalidInput."""
-    key = step_key(text)
+    key = Key.of_label(text)
     if not _KEY.fullmatch(key.name) or key.ordinal > INTEGER:
         raise InvalidInput(
             f"no step can have the name {text!r}",
@@ -77,17 +71,31 @@ async def _cannot_receive(tx: Transaction, id: UUID) -> Conflict:
 
 
 async def give(
-    tx: Transaction, id: UUID, kind: str, step: str, result: str, *, by: str, reason: str | None
+    tx: Transaction,
+    id: UUID,
+    kind: str,
+    step: str,
+    result: str,
+    *,
+    by: str,
+    reason: str | None,
+    ahead: bool = False,
 ) -> bool:
     """Set the result (JSON) of a step, so that the step does not run. A child that the step started is cancelled.
+    `ahead`: the run may not have asked for the step yet.
 
     Return False if `id` is not an unfinished durable function. Raises Conflict if the step has ended. Raises InvalidInput
-    for a name that no step can have, and for an answer that its question refuses.
+    for a name that no step can have, and for an answer that its question refuses. Raises NotFound for a step that the run
+    has not asked for, unless `ahead` is set.
     """
     name, ordinal = _checked_key(step)
+    # Read before the write, which records the step.
+    unasked = None if ahead else await _unasked_error(tx, id, step, name, ordinal)
     if kind == "set_result":
         await check_answer(tx, id, name, ordinal, result)
     outcome = await steps.give(tx, id, name, ordinal, result, kind=kind, by=by, reason=reason)
+    if outcome.is_running and unasked is not None:
+        raise unasked
     if outcome.is_running and not outcome.is_set:
         raise Conflict(
             f"the step {step} is over, and its result is final",
@@ -98,15 +106,30 @@ async def give(
     return outcome.is_running
 
 
+async def _unasked_error(tx: Transaction, id: UUID, step: str, name: str, ordinal: int) -> NotFound | None:
+    """Return the error for a step that the run has not asked for; None if it has, or if the step is the next one of a name
+    that it has asked for."""
+    last_ordinals = await steps.asked(tx, id)
+    last = max(last_ordinals.get(name, 0), last_ordinals.get(f"{SIGNAL}/{name}", 0))
+    if last and ordinal <= last + 1:
+        return None
+    names = sorted(Key(recorded.removeprefix(f"{SIGNAL}/"), 1).label for recorded in last_ordinals)
+    return NotFound(
+        f"{id} has not asked for a step {step!r} so far, as far as is recorded",
+        hint=f"{did_you_mean(step, names)} For a step that runs for the first time or comes later, say so: --ahead "
+        '("ahead": true over HTTP).',
+    )
+
+
 async def check_kept(tx: Transaction, id: UUID, step: str) -> None:
     """Raise NotFound if the journal has no record of this step."""
     keys = [Key(record.name, record.ordinal) for record in await steps.recorded(tx, id)]
-    if step_key(step) not in keys:
-        names = sorted({f"{key.name}:{key.ordinal}" if key.ordinal > 1 else key.name for key in keys})
+    if Key.of_label(step) not in keys:
+        names = sorted({key.label for key in keys})
         raise NotFound(f"{id} has recorded no step {step!r}", hint=did_you_mean(step, names))
 
 
 async def keep(tx: Transaction, new: UUID, old: UUID, step: str | None) -> None:
     """Copy the records of completed steps to the re-run `new`: those before `step`, or all if it is None."""
-    name, ordinal = (None, 0) if step is None else step_key(step)
+    name, ordinal = (None, 0) if step is None else Key.of_label(step)
     await steps.keep(tx, new, old, name, ordinal)

@@ -255,6 +255,11 @@ class HttpClient(StartAndWait):
         path = f"/rules/{segment(ref)}/replay"
         return _REPLAYED.validate_python(await self._send("POST", path, {**body, "limit": limit}))
 
+    async def complete(self, id: UUID, *, result: Any = None, error: str | None = None, by: str = "") -> None:
+        """End a wait by hand, as `Client.complete`; `by` is the name of the token."""
+        outcome = {"result": result} if error is None else {"result": result, "error": error}
+        await self._send("POST", f"/executions/{id}/complete", outcome)
+
     async def command(
         self,
         id: UUID,
@@ -264,12 +269,15 @@ class HttpClient(StartAndWait):
         value: Any = None,
         by: str = "",
         reason: str | None = None,
+        ahead: bool = False,
     ) -> None:
         """Send a command, as `Client.command`; `by` is the name of the token."""
         check_command(kind)
         body: dict[str, Any] = {"reason": reason}
         if kind in ("skip", "set_result"):
             body["task"] = task
+            if ahead:
+                body["ahead"] = True
         if kind == "set_result":
             body["result"] = value
         await self._send("POST", f"/executions/{id}/{kind.replace('_', '-')}", body)

@@ -75,8 +75,8 @@ def stop(
     """End the workflow as `status` (cancelled or timeout): cancel open executions, and start nothing but the exit
     task.
 
-    A second stop while the exit task runs cancels the exit task. A first one finds nothing to stop, since all other tasks have
-    ended: the workflow keeps its outcome.
+    A second stop ends tasks that clean up already. While the exit task runs, it cancels the exit task. A first one finds
+    nothing to stop then, since all other tasks have ended: the workflow keeps its outcome.
     """
     draft = Draft(plan, state, facts, system)
     state.stops += 1
@@ -87,6 +87,7 @@ def stop(
         yield from start_due(draft)
         return draft.decision
     draft.decision.cancel_all = True
+    draft.decision.by_hand = state.stops > 1  # of the requests after the first one, only those by hand count
     due = list(state.due)
     state.due.clear()
     if state.phase == "running":

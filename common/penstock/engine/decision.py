@@ -60,7 +60,8 @@ class Decision:
 
     `tasks` are the task states that changed. `store_items` are the item lists of fan-outs of which some items start
     later: store them where `Needed.items` is answered from. `cancel` names the tasks with open executions to cancel;
-    `cancel_all` means all tasks. `more_due` means that the budget is used up and more tasks are due: call `advance`
+    `cancel_all` means all tasks. `by_hand`: a person has asked again, so that executions which clean up already are ended,
+    too. `more_due` means that the budget is used up and more tasks are due: call `advance`
     again soon, without ends. `forget_kept` are re-run tasks with a changed item list: delete their results of the run
     before. `final` is set once, when the workflow ends.
     """
@@ -72,6 +73,7 @@ class Decision:
     store_items: dict[int, list[Any]] = field(default_factory=dict)
     cancel: set[int] = field(default_factory=set)
     cancel_all: bool = False
+    by_hand: bool = False
     forget_kept: set[int] = field(default_factory=set)
     more_due: bool = False
     final: Final | None = None

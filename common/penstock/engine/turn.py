@@ -84,9 +84,14 @@ class Turn:
         return starts_before, starts_after
 
     @property
-    def cancels(self) -> list[set[int] | None]:
-        """Return, for each decision that cancels, the tasks with open executions to cancel (None: all tasks)."""
-        return [None if d.cancel_all else d.cancel for d in self.decisions if d.cancel_all or d.cancel]
+    def cancels(self) -> list[tuple[set[int] | None, bool]]:
+        """Return, for each decision that cancels, the tasks with open executions to cancel (None: all tasks), and whether
+        those that clean up already are ended, too."""
+        return [
+            (None if d.cancel_all else d.cancel, d.by_hand)
+            for d in self.decisions
+            if d.cancel_all or d.cancel
+        ]
 
     @property
     def only_starts(self) -> bool:

@@ -150,15 +150,16 @@ async def create_token(
     return token, secret
 
 
-async def without_action(session: Session, scopes: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the scopes `start:REF` that match no applied action or workflow, each with a hint. Such a token is valid: the
+async def warnings_of(session: Session, scopes: Sequence[str]) -> list[str]:
+    """Return a sentence for each scope `start:REF` that matches no applied action or workflow. Such a token is valid: the
     action may be applied later."""
     patterns = [scope.removeprefix(f"{START}:") for scope in scopes if scope.startswith(f"{START}:")]
     if not patterns:
         return []
     refs = [ref for named in (await catalog.names(session, ["action", "workflow"])).values() for ref in named]
     return [
-        (f"{START}:{pattern}", did_you_mean(pattern, refs))
+        f"{START}:{pattern} matches no action that is applied; the token is valid, and starts nothing by it until one is. "
+        f"{did_you_mean(pattern, refs)}".rstrip()
         for pattern in patterns
         if not any(fnmatchcase(ref, pattern) for ref in refs)
     ]

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 from pydantic import Field
 
-from penstock.engine.durable.records import COMPLETED, END, SLEEP, STARTED, STATE
+from penstock.engine.durable.records import COMPLETED, END, SLEEP, STARTED, STATE, Key
 from penstock.store.durable import steps
 from penstock.store.durable.steps import StoredStep
 from penstock.store.session import clock
@@ -75,7 +75,7 @@ def _step(step: StoredStep, child: steps.StoredChild | None) -> Step:
     if child is not None and status == STARTED:
         status, result, error = child.status, child.result, child.error
     return Step(
-        step.name if step.ordinal == 1 else f"{step.name}:{step.ordinal}",
+        Key(step.name, step.ordinal).label,
         name,
         step.ordinal,
         numbers,

@@ -39,6 +39,15 @@ class Report:
     text: str | None = None
 
     @classmethod
+    def by_hand(cls, result: Any, error: str | None) -> Report:
+        """Return the outcome that an operator gives: a result, or an error. Raises InvalidInput for both."""
+        if error is None:
+            return cls("result", result)
+        if result is not None:
+            raise InvalidInput("an outcome is a result or an error", hint="Give one of the two.")
+        return cls("error", error)
+
+    @classmethod
     def of(cls, body: Any) -> Report:
         """Return the report in the body of a callback. Raises InvalidInput."""
         kinds = [

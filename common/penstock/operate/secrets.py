@@ -11,7 +11,7 @@ from uuid import UUID
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from penstock.errors import ConfigurationError, InvalidInput, NotFound
+from penstock.errors import ConfigurationError, Conflict, InvalidInput, NotFound
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import SECRET, check_tenant
 from penstock.language.terms.redaction import SHORTEST
@@ -19,8 +19,10 @@ from penstock.operate import encryption
 from penstock.settings import Settings
 from penstock.store.access import secrets as store
 from penstock.store.access.secrets import Sealed, SecretSummary
+from penstock.store.processes import key_holders
+from penstock.store.processes.key_holders import titles
 from penstock.store.session.database import Session, retried
-from penstock.store.session.master_keys import MasterKeys, master_keys, seal, unseal
+from penstock.store.session.master_keys import MasterKeys, held_keys, master_keys, seal, unseal
 
 LONGEST = 64 * 1024
 """The maximum bytes of a secret."""
@@ -66,10 +68,13 @@ async def delete(session: Session, tenant: str, name: str) -> None:
         raise NotFound(f"tenant {tenant} has no secret {name!r}", hint=did_you_mean(name, names))
 
 
-async def rotate(session: Session) -> int:
+async def rotate(session: Session, *, force: bool = False) -> int:
     """Wrap every data key, of secrets and of encrypted tenants, under the newest master key. Return the number that were
-    under another one. Secrets and values stay the same, and services may run meanwhile. Raises ConfigurationError."""
+    under another one. Secrets and values stay the same, and services may run meanwhile. Raises ConfigurationError, and
+    Conflict if a live process may lack the newest key, unless `force` is set."""
     keys = master_keys(session.settings)
+    if not force:
+        await _check_holders(session)
     newest, _ = await _wrap(keys, os.urandom(32), b"")
     done, cursor = 0, ("", "")
     while secrets := await store.under_other_keys(session, newest, cursor, AT_ONCE):
@@ -79,6 +84,16 @@ async def rotate(session: Session) -> int:
             done += await store.rewrap(session, secret, wrapped, key_id)
         cursor = (secrets[-1].tenant, secrets[-1].name)
     return done + await encryption.rewrap(session)
+
+
+async def _check_holders(session: Session) -> None:
+    newest = held_keys(session.settings)[0]
+    holders = await key_holders.live(session, session.settings.stale_threshold)
+    if lacking := [holder for holder in holders if holder.lacks(newest)]:
+        raise Conflict(
+            f"the newest master key, {newest}, is missing in: {titles(lacking)}. After a rotation they could read no secret",
+            hint="Restart them with this key among their master keys. `--force` rotates nevertheless.",
+        )
 
 
 async def reveal(session: Session, tenant: str, names: Collection[str]) -> Mapping[str, str]:

@@ -49,7 +49,8 @@ class WorkflowExecution(Execution):
         self._act()
 
     def stop(self, status: str, reason: str) -> None:
-        if self.run.state.phase != "exiting":
+        state = self.run.state
+        if state.phase == "running" or (state.phase == "stopping" and not state.stops):
             self._stop(status, reason)
 
     def cancel_by_hand(self, reason: str) -> None:
@@ -75,7 +76,10 @@ class WorkflowExecution(Execution):
             for start in decision.starts:
                 self._start(start)
             for child in self._to_cancel(decision):
-                child.cancel("its workflow does not need it any more")
+                if decision.by_hand:
+                    child.cancel_by_hand("the end of its workflow was requested again")
+                else:
+                    child.cancel("its workflow does not need it any more")
             if decision.final is not None:
                 self.end(decision.final.status, decision.final.output, decision.final.error)
 

@@ -1,5 +1,6 @@
--- Ask running workflows to stop as `p_status`; their next advance cancels the open tasks. While the exit task is due or runs, only
--- a request by hand counts: the first one cancels nothing, since everything else has ended, and the next one cancels the exit task.
+-- Ask running workflows to stop as `p_status`; their next advance cancels the open tasks. After a first request, and while the exit
+-- task is due or runs, only a request by hand counts. It ends tasks that clean up already. Of an exit task, the first one cancels
+-- nothing if everything else had ended before it, and the next one cancels the exit task.
 -- `stopping` are the workflows for which the request counted.
 create or replace function request_stops(
     p_ids uuid[], p_status text, p_reason text, p_by_hand boolean, out messages message[], out stopping uuid[]
@@ -12,7 +13,8 @@ begin
         update workflow w set stop_status = coalesce(w.stop_status, p_status), stop_reason = coalesce(w.stop_reason, p_reason),
             stops = w.stops + 1
         from execution e
-        where w.execution_id = any (p_ids) and case when w.head ->> 'phase' = 'exiting' then p_by_hand else w.stop_status is null end
+        where w.execution_id = any (p_ids) and case w.head ->> 'phase' when 'exiting' then p_by_hand
+                when 'stopping' then p_by_hand or w.stop_status is null else w.stop_status is null end
             and w.stops <= coalesce((w.head ->> 'stops')::integer, 0)
             and e.id = w.execution_id and e.status = 'running'
         returning w.execution_id

@@ -271,15 +271,34 @@ TaskOrStep = Annotated[
 ]
 
 
+Ahead = Annotated[
+    bool,
+    Field(
+        description="For a durable function: it may not have asked for the step yet. Otherwise such a name is refused."
+    ),
+]
+
+
 class Skip(Given):
     task: TaskOrStep
     reason: Reason = None
+    ahead: Ahead = False
 
 
 class SetResult(Given):
     task: TaskOrStep
     result: Any
     reason: Reason = None
+    ahead: Ahead = False
+
+
+class Complete(Given):
+    """The outcome of a wait for an outside system: a result, or an error."""
+
+    result: Any = None
+    error: Text | None = Field(
+        default=None, description="The error of its attempt. The retry policy decides about another attempt."
+    )
 
 
 class Rerun(Given):

@@ -75,3 +75,6 @@ class Rotation(Given):
 class Secret(Answer):
     token: Token
     secret: str = Field(description="The secret. Store it now, since it cannot be read later.")
+    warnings: list[str] = Field(
+        default=[], description="A sentence for each scope start:REF that matches no applied action so far."
+    )

@@ -98,6 +98,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         begins=document["status"] == REQUESTED and row.not_before is not None,
         begun=document["status"] not in (REQUESTED, QUEUED, SCHEDULED),
         signals=answer.facts.get("signals", ()),
+        waits_outside=answer.because == "outside",
         left=[task.name for task in tasks if task.status not in FINAL],
         watched=Watched(execution=id),
         every=2 if open_ else None,

@@ -32,7 +32,8 @@ async def create(body: models.NewToken, session: Db, caller: Asked) -> models.Se
         seconds=body.seconds,
         by=caller.name,
     )
-    return models.Secret(token=token, secret=secret)
+    warnings = await access.warnings_of(session, token.scopes)
+    return models.Secret(token=token, secret=secret, warnings=warnings)
 
 
 @router.post("/tokens/{name}/rotate", dependencies=[ADMIN_ALL])

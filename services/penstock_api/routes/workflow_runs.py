@@ -1,5 +1,5 @@
-"""The routes of commands to runs: pause, resume, skip, set a result, and signals to durable functions. A command is
-stored with its sender and reason. A workflow follows it under its lock."""
+"""The routes of commands to runs: pause, resume, skip, set a result, end a wait by hand, and signals to durable functions. A
+command is stored with its sender and reason. A workflow follows it under its lock."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from penstock.client.sent_signals import SentSignal
+from penstock.errors import InvalidInput
 from penstock_api.auth.access import OPERATE, Asked, ExecutionId
 from penstock_api.backend import Backend, Here
 from penstock_api.models import executions as models
@@ -37,7 +38,7 @@ async def resume(
 @router.post("/executions/{id}/skip", status_code=202, dependencies=[OPERATE])
 async def skip(id: ExecutionId, backend: Here, caller: Asked, body: models.Skip) -> models.Accepted:
     """Skip a task or a step that has not ended."""
-    return await _tell(backend, id, "skip", caller.name, body.reason, body.task)
+    return await _tell(backend, id, "skip", caller.name, body.reason, body.task, ahead=body.ahead)
 
 
 @router.post("/executions/{id}/set-result", status_code=202, dependencies=[OPERATE])
@@ -45,7 +46,19 @@ async def set_result(
     id: ExecutionId, backend: Here, caller: Asked, body: models.SetResult
 ) -> models.Accepted:
     """Complete a task or a step that has not ended, with this result."""
-    return await _tell(backend, id, "set_result", caller.name, body.reason, body.task, body.result)
+    name, result = body.task, body.result
+    return await _tell(backend, id, "set_result", caller.name, body.reason, name, result, ahead=body.ahead)
+
+
+@router.post("/executions/{id}/complete", status_code=204, dependencies=[OPERATE])
+async def complete(id: ExecutionId, backend: Here, caller: Asked, body: models.Complete) -> None:
+    """End the wait of an execution for an outside system by hand, with a result or the error of its attempt. It is refused
+    for an execution that waits for something else."""
+    if not body.model_fields_set:
+        raise InvalidInput(
+            "an outcome is a result or an error", hint='Send {"result": ...} or {"error": "..."}.'
+        )
+    await backend.client.complete(id, result=body.result, error=body.error, by=caller.name)
 
 
 @router.post("/executions/{id}/signal", dependencies=[OPERATE])
@@ -62,6 +75,8 @@ async def _tell(
     reason: str | None,
     task: str | None = None,
     value: Any = None,
+    *,
+    ahead: bool = False,
 ) -> models.Accepted:
-    await backend.client.command(id, kind, task=task, value=value, by=by, reason=reason)
+    await backend.client.command(id, kind, task=task, value=value, by=by, reason=reason, ahead=ahead)
     return models.Accepted(id=id, command=kind, by=by)

@@ -107,6 +107,15 @@ def test_only_the_second_stop_cancels_the_exit_task_of_a_completed_run() -> None
     assert world.final.status == "cancelled"
 
 
+def test_second_stop_ends_tasks_that_clean_up() -> None:
+    world = run("a: {action: t.a}", EXIT)
+    for by_hand in (False, True, True):
+        world.stop("cancelled", {"type": "Cancelled"})
+        assert (world.decision.cancel_all, world.decision.by_hand) == (True, by_hand)
+    world.finish(("a", "cancelled", None))
+    assert (world.decision.cancel_all, world.decision.by_hand) == (False, False)
+
+
 def test_a_stop_lets_a_paused_run_begin_its_exit_task() -> None:
     world = run("a: {action: t.a}", EXIT)
     world.pause()

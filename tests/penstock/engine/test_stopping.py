@@ -124,6 +124,6 @@ def test_a_turn_stops_as_often_as_it_was_asked_to() -> None:
     world.pause()
     world.finish(("a", 1))
     turn = world.take_turn(Inbox(stops=2, stop_status="cancelled", stop_reason="enough"))
-    assert turn.cancels == [None, None]
+    assert turn.cancels == [(None, False), (None, True)]
     assert turn.state.stops == 2
     assert world.input("on_exit") == {"run": "run-1", "how": "cancelled"}

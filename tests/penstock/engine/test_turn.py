@@ -33,7 +33,7 @@ def test_ends_come_before_commands_and_commands_before_a_stop() -> None:
     )
     turn = world.take_turn(inbox)
     assert [[start.name for start in decision.starts] for decision in turn.decisions] == [["b"], ["c"], []]
-    assert turn.cancels == [{1}, None]
+    assert turn.cancels == [({1}, False), (None, False)]
     assert turn.state.stops == 1
     assert not turn.only_starts
 
@@ -57,7 +57,7 @@ def test_a_command_that_is_refused_changes_nothing_and_says_why() -> None:
 def test_a_stop_is_followed_once_however_often_the_workflow_is_advanced() -> None:
     world = run(TWO)
     inbox = Inbox(stops=1, stop_status="timeout", stop_reason="too long")
-    assert world.take_turn(inbox).cancels == [None]
+    assert world.take_turn(inbox).cancels == [(None, False)]
     assert world.take_turn(inbox).cancels == []
     turn = world.take_turn(Inbox([ChildEnded(0, "cancelled")], (), 1, "timeout", "too long"))
     assert turn.final is not None

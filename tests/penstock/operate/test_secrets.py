@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
-from penstock.errors import ConfigurationError, InvalidInput, NotFound
+from penstock.errors import ConfigurationError, Conflict, InvalidInput, NotFound
+from penstock.language.terms.ids import new_id
 from penstock.operate import secrets
+from penstock.operate.doctor import master_keys as doctor
 from penstock.settings import Settings
+from penstock.store.processes import heartbeats
+from penstock.store.processes.heartbeats import Identity
 from penstock.store.session.database import Database, Session
-from penstock.store.session.master_keys import LocalKeys, master_keys
+from penstock.store.session.master_keys import LocalKeys, held_keys, master_keys
 from tests.penstock.operate.keys import KEY, OTHER
 
 VALUE = "a secret of the shop: é"
@@ -120,3 +125,59 @@ def test_a_file_may_hold_the_keys(tmp_path: Path) -> None:
 async def test_an_invalid_secret_is_refused(session: Session, name: str, value: str) -> None:
     with pytest.raises(InvalidInput):
         await secrets.put(session, "public", name, value, by="ada")
+
+
+async def registered(database: str, name: str, keys: str | None) -> Identity:
+    """Register a worker that has these master keys."""
+    process = session_with(database, **({} if keys is None else {"secrets_key": keys}))
+    identity = Identity(new_id(), "worker", name)
+    await heartbeats.register(process.session(), identity, None)
+    await process.close()
+    return identity
+
+
+async def test_rotation_refuses_while_a_worker_lacks_the_key(database: str, session: Session) -> None:
+    await secrets.put(session, "public", "pin", VALUE, by="ada")
+    await registered(database, "keyless", None)
+    old = await registered(database, "w-old", KEY)
+    both = session_with(database, secrets_key=f"{OTHER},{KEY}")
+    with pytest.raises(Conflict, match="worker w-old") as refused:
+        await secrets.rotate(both.session())
+    assert "keyless" not in refused.value.message
+    assert await secrets.reveal(session, "public", ["pin"]) == {"pin": VALUE}
+    [finding] = await doctor.findings(both.session(), both.session().settings)
+    assert (finding.state, "worker w-old" in finding.says) == ("warning", True)
+
+    await heartbeats.leave(session, old.id)
+    await registered(database, "w-new", f"{KEY},{OTHER}")
+    assert await secrets.rotate(both.session()) == 1
+    [finding] = await doctor.findings(both.session(), both.session().settings)
+    assert finding.state == "ok"
+    await both.close()
+
+
+async def test_rotation_refuses_for_an_older_process(database: str, session: Session) -> None:
+    await secrets.put(session, "public", "pin", VALUE, by="ada")
+    await session.fetch("insert into process (id, kind, name) values ($1, 'executor', 'e-old')", new_id())
+    both = session_with(database, secrets_key=f"{OTHER},{KEY}")
+    with pytest.raises(Conflict, match=r"executor e-old \(an older version, keys unknown\)"):
+        await secrets.rotate(both.session())
+    assert await secrets.rotate(both.session(), force=True) == 1
+    await both.close()
+
+
+async def test_doctor_names_a_process_without_a_key_in_use(database: str, session: Session) -> None:
+    await secrets.put(session, "public", "pin", VALUE, by="ada")
+    await registered(database, "w-early", OTHER)
+    newest = session_with(database, secrets_key=OTHER)
+    [finding] = await doctor.findings(newest.session(), newest.session().settings)
+    assert (finding.state, "worker w-early" in finding.says) == ("bad", True)
+    await newest.close()
+
+
+def test_held_keys_are_ids_and_never_keys() -> None:
+    assert held_keys(Settings()) == []
+    ids = held_keys(Settings(secrets_key=SecretStr(f"{OTHER},{KEY}")))
+    assert ids == [LocalKeys([base64.b64decode(key)]).ids[0] for key in (OTHER, KEY)]
+    assert held_keys(Settings(secrets_kms="acme.keys:Vault")) == ["kms acme.keys:Vault"]
+    assert held_keys(Settings(secrets_key=SecretStr("broken"))) == []

@@ -43,23 +43,24 @@ class Deliveries(OpenCalls):
             self.ends_as = orjson.loads(end.result)
         self._root: asyncio.Task[Any] | None = None
         self._until: Callable[[], bool] = bool
-        self._finished: asyncio.Future[None] | None = None
+        self._finished: asyncio.Future[DefinitionError | None] | None = None
         self._scheduled = False
         """Whether the tasks of the function are about to run."""
 
     # -- running the function -----------------------------------------------------------------------------------------
 
-    async def run(self, root: asyncio.Task[Any], until: Callable[[], bool]) -> None:
-        """Run the function, and deliver the results of its calls, until `until` returns True. Raises AttemptOver if the
-        attempt ends before."""
+    async def run(self, root: asyncio.Task[Any], until: Callable[[], bool]) -> DefinitionError | None:
+        """Run the function, and deliver the results of its calls, until `until` returns True. Return None then, or the
+        error of a deadlock. Raises AttemptOver if the attempt ends before."""
         self._root, self._until = root, until
         self._finished = self._outside.create_future()
         self.wake()
         try:
-            await self._finished
+            deadlock = await self._finished
         finally:
             self._finished = None
         self._core.waiting.check()
+        return deadlock
 
     @property
     def idle(self) -> bool:
@@ -85,6 +86,10 @@ class Deliveries(OpenCalls):
                     self._core.loop.run()
                 if self._core.waiting.verdict is not None or self._until():
                     finished.set_result(None)
+                    return
+                # A deadlock comes before a request to end. The attempts of a run have to find it at the same place.
+                if not self._open:
+                    finished.set_result(_deadlock())
                     return
                 if not self._tell():
                     self._core.waiting.changed()
@@ -200,7 +205,7 @@ class Deliveries(OpenCalls):
             call.decision.set_result(self.reserve(call))
 
     def _check_waits(self) -> None:
-        """Check that an open call can still end. Raises DefinitionError or ReplayMismatch if none can."""
+        """Check that an open call can still end. Raises ReplayMismatch if none can."""
         if any(call.task is not None or call.number is not None for call in self._open):
             return
         for call in self._open:
@@ -209,11 +214,6 @@ class Deliveries(OpenCalls):
                     f"the function waits for {call.record.kind} {call.record.key}, and its run has cancelled it",
                     hint=CHANGED,
                 )
-        if self._root is not None and not self._until():
-            raise DefinitionError(
-                "the tasks of the function wait for each other, and for nothing that could let them go on",
-                hint="Look for a queue, a lock or an event that no task serves any more.",
-            )
 
     def _deliver(self, call: Call, number: int) -> None:
         if call.serves:
@@ -284,6 +284,13 @@ class Deliveries(OpenCalls):
         self.end_reason = f"the run was asked to end as {ends_as}"
         if self._root is not None:
             self._root.cancel(self.end_reason)
+
+
+def _deadlock() -> DefinitionError:
+    return DefinitionError(
+        "the tasks of the function wait for each other, and for nothing that could let them go on",
+        hint="Look for a queue, a lock or an event that no task serves any more.",
+    )
 
 
 def _mark(record: Record, number: int) -> Record:

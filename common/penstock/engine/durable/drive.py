@@ -33,6 +33,8 @@ from penstock.run.raised_by_code import ends_from_outside, task_reference
 
 END_AT_ONCE = "the end of the run was requested once more"
 """The message of the cancellation of an attempt that may not clean up any more."""
+CANCELS_LIMIT = 100
+"""The maximum number of times that the tasks of an ended function are cancelled."""
 Function = Callable[..., Coroutine[Any, Any, Any]]
 
 
@@ -176,8 +178,8 @@ class Attempt:
         root = core.loop.start(
             _called(self._function(context, **arguments), self._limit, deliveries), core.loop.root
         )
-        await deliveries.run(root, root.done)
-        outcome: Outcome = root.result()
+        deadlock = await deliveries.run(root, root.done)
+        outcome: Outcome = root.result() if deadlock is None else _deadlocked(deadlock)
         if outcome.error is not None and not deliveries.ending and self._retried(outcome):
             core.journal.forget_unasked()
             await deliveries.finish_running()
@@ -191,21 +193,37 @@ class Attempt:
             deliveries.reopen()
         if deliveries.ending and outcome.kind != "completed":
             outcome = _for_good(outcome, deliveries.ends_as)
-        while tasks := core.loop.open_tasks():  # the next round cancels newer ones
-            for task in tasks:
-                task.cancel()
-            await deliveries.run(root, partial(_all_done, tasks))
+        if deadlock := await self._cancel_tasks(core, root):
+            self._is_not_undone = True
+            outcome = _deadlocked(deadlock) if outcome.error is None else outcome
         if outcome.kind == "completed":
             _check_end(core)
         elif outcome.error is not None:
             undo = core.loop.start(context.undo.run(), core.loop.root)
             # The end that may be requested meanwhile is told to the function, and not to the undo.
-            await deliveries.run(root, undo.done)
+            if deadlock := await deliveries.run(root, undo.done):
+                raise core.stopped(deadlock)
             if failed := undo.result():
                 self._is_not_undone = True
                 outcome.error = outcome.error.followed_by(f"(and not undone: {'; '.join(failed)})")
         await deliveries.finish()
         return outcome
+
+    async def _cancel_tasks(self, core: Core, root: asyncio.Task[Any]) -> DefinitionError | None:
+        """Cancel the open tasks of the function, and those that they make meanwhile. A task that then waits for what never
+        comes is cancelled again, and at last left as it is. Return the error of the deadlock in that case, or None."""
+        deadlock = None
+        for _ in range(CANCELS_LIMIT):
+            if not (tasks := core.loop.open_tasks()):
+                break
+            for task in tasks:
+                task.cancel()
+            deadlock = await core.deliveries.run(root, partial(_all_done, tasks)) or deadlock
+        return deadlock
+
+
+def _deadlocked(error: DefinitionError) -> Outcome:
+    return Outcome("failed", error=TaskError.of(error, retryable=False))
 
 
 def _for_good(outcome: Outcome, ends_as: str | None) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,6 +25,10 @@ TOLD = "told"
 """Not a status of a row: a write that says only when the result of the row was told."""
 
 
+REPETITION = re.compile(r"(.+):([1-9]\d*)", re.DOTALL)
+"""The form of a label that names a repetition of a step."""
+
+
 class Key(NamedTuple):
     """The key of a step: its name with the branch in front (`2/charge`), and the ordinal among the steps of that name
     (1 for the first)."""
@@ -33,6 +38,19 @@ class Key(NamedTuple):
 
     def __str__(self) -> str:
         return self.name if self.ordinal == 1 else f"{self.name} ({self.ordinal})"
+
+    @property
+    def label(self) -> str:
+        """Return the text by which people name the step: `charge`, and `charge:2` for the second of its name. A name that
+        itself ends in this form always has its ordinal: `charge:2:1`."""
+        is_plain = self.ordinal == 1 and not REPETITION.fullmatch(self.name)
+        return self.name if is_plain else f"{self.name}:{self.ordinal}"
+
+    @classmethod
+    def of_label(cls, label: str) -> Key:
+        """Return the key that a label means, or that people meant."""
+        match = REPETITION.fullmatch(label)
+        return cls(match[1], int(match[2])) if match else cls(label, 1)
 
 
 @dataclass(slots=True)

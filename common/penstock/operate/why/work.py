@@ -9,7 +9,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.engine.durable.records import SLEEP, STARTED, STEP
+from penstock.engine.durable.records import SLEEP, STARTED, STEP, Key
 from penstock.language.terms.waits import WAIT_FOR_EVENT
 from penstock.operate.why import workflow
 from penstock.operate.why.answer import DEEPEST, URGENCY, Child, Reason, Why, span, why_of
@@ -134,7 +134,7 @@ async def _timed_step(session: Session, row: Execution, remaining: str) -> str:
         return f"waits for its next step, due in {remaining}"
     _, first = min(timed, key=lambda entry: entry[0])
     name = first.name.rpartition("/")[2]
-    key = name if first.ordinal == 1 else f"{name}:{first.ordinal}"
+    key = Key(name, first.ordinal).label
     if first.kind == SLEEP:
         return f"sleeps for {remaining} more, in step {key!r}"
     error = orjson.loads(first.error) if first.error else {}

@@ -284,6 +284,22 @@ async def give(
     return GivenStep(row["known"], row["given"], row["open_child"])
 
 
+# A step is asked for once it is recorded, has a child, or is a signal that the suspended function waits for.
+ASKED = """
+select k.name, max(k.ordinal)::integer as ordinal
+from (select name, ordinal from step where execution_id = $1
+      union all select task, coalesce(item, 1) from execution where parent = $1 and task is not null
+      union all select g ->> 0, (g ->> 1)::integer
+      from suspended s cross join jsonb_array_elements(s.signals) g where s.execution_id = $1) k
+group by k.name
+"""
+
+
+async def asked(tx: Transaction, id: UUID) -> dict[str, int]:
+    """Return the names of the steps that a run has asked for, as far as is recorded, each with its highest ordinal."""
+    return {row["name"]: row["ordinal"] for row in await tx.fetch(ASKED, id)}
+
+
 RECORDED = f"""
 select {COLUMNS} from recorded_steps($1) order by at, place, name, ordinal
 """

@@ -13,6 +13,7 @@ import orjson
 from penstock.store.session import connection_room
 from penstock.store.session.connection_room import ConnectionRoom
 from penstock.store.session.database import Row, Session
+from penstock.store.session.master_keys import held_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +53,29 @@ async def note_silence(session: Session, silence: float) -> None:
 
 
 REGISTER = """
-insert into process (id, kind, name, routes, actions, labels, concurrency, lock_key, locked_at)
-values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, case when $8::bigint is not null then clock_timestamp() end)
+insert into process (id, kind, name, routes, actions, labels, concurrency, lock_key, locked_at, master_keys)
+values ($1, $2, $3, $4, $5, $6::jsonb, $7, $8, case when $8::bigint is not null then clock_timestamp() end, $9)
 on conflict (id) do update set beat_at = clock_timestamp(), holding = '{}', missing = '{}',
     state = case process.state when 'dead' then 'active' else process.state end,
-    lock_key = excluded.lock_key, locked_at = excluded.locked_at, unlocked_at = null
+    lock_key = excluded.lock_key, locked_at = excluded.locked_at, unlocked_at = null, master_keys = excluded.master_keys
 """
 
 
 async def register(session: Session, me: Identity, lock: int | None) -> None:
     """Insert the row of a process, which holds the lock `lock`, if any. A process that was marked dead is active
-    again; a cordon stays."""
+    again; a cordon stays. The row has the ids of the process's master keys, so that a rotation can check them."""
     labels = orjson.dumps(dict(me.labels)).decode()
     await session.fetch(
-        REGISTER, me.id, me.kind, me.name, list(me.routes), list(me.actions), labels, me.concurrency, lock
+        REGISTER,
+        me.id,
+        me.kind,
+        me.name,
+        list(me.routes),
+        list(me.actions),
+        labels,
+        me.concurrency,
+        lock,
+        held_keys(session.settings),
     )
 
 

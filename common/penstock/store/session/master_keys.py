@@ -20,6 +20,8 @@ from penstock.settings import Settings
 
 NONCE = 12
 """Bytes of a nonce (NIST SP 800-38D)."""
+SERVICE = "kms "
+"""The prefix of the id under which a process has a key service."""
 
 
 class MasterKeys(Protocol):
@@ -39,6 +41,11 @@ class LocalKeys:
     def __init__(self, keys: Sequence[bytes]) -> None:
         self._keys = {hashlib.sha256(key).hexdigest()[:12]: AESGCM(key) for key in keys}
         self._newest = next(iter(self._keys))
+
+    @property
+    def ids(self) -> list[str]:
+        """Return the ids of the keys, the newest first."""
+        return list(self._keys)
 
     def wrap(self, data_key: bytes, context: bytes) -> tuple[str, bytes]:
         return self._newest, seal(self._keys[self._newest], data_key, context)
@@ -79,6 +86,18 @@ def master_keys(settings: Settings) -> MasterKeys:
             hint="Set only one of PENSTOCK_SECRETS_KEY, PENSTOCK_SECRETS_KEY_FILE, PENSTOCK_SECRETS_KMS.",
         )
     return _opened(key, file, settings.secrets_kms)
+
+
+def held_keys(settings: Settings) -> list[str]:
+    """Return the ids of the configured master keys, the newest first; none if no master key can be used. A key service
+    counts as one key with the id `SERVICE` and its name: all that use the service reach the same keys."""
+    if settings.secrets_kms is not None:
+        return [f"{SERVICE}{settings.secrets_kms}"]
+    try:
+        keys = master_keys(settings)
+    except ConfigurationError:
+        return []
+    return keys.ids if isinstance(keys, LocalKeys) else []
 
 
 @lru_cache(maxsize=8)

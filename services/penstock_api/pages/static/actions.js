@@ -42,7 +42,7 @@ async function send(form, button) {
     if (!answer.ok) { show([said.detail ?? `the server said ${answer.status}`, said.hint].filter(Boolean).join("\n")); delete form.dataset.key; return; }
     form.removeAttribute("data-dirty");
     delete form.dataset.key;
-    if (form.dataset.shows && said[form.dataset.shows]) { reveal(form, said[form.dataset.shows]); look(); return; }
+    if (form.dataset.shows && said[form.dataset.shows]) { reveal(form, said[form.dataset.shows], said.warnings); look(); return; }
     if (form.dataset.then) { location.assign(document.body.dataset.base + form.dataset.then.replace("{id}", encodeURIComponent(said.id ?? ""))); return; }
     form.closest("details.action")?.removeAttribute("open");
     button?.blur();
@@ -147,10 +147,15 @@ function clean(form) {
   }, { once: true });
 }
 
-/** Show a secret that only this answer contains. */
-function reveal(form, secret) {
+/** Show a secret that only this answer contains, and the warnings that came with it. */
+function reveal(form, secret, warnings) {
   const place = form.querySelector("[data-secret]");
   place.querySelector("code").textContent = secret;
+  const warning = form.querySelector("[data-warning]");
+  if (warning) {
+    warning.textContent = (warnings || []).join(" ");
+    warning.hidden = !warning.textContent;
+  }
   place.hidden = false;
   place.focus();
 }

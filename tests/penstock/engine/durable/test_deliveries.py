@@ -13,7 +13,7 @@ import pytest
 from penstock import DurableContext
 from penstock.engine.durable import deliveries
 from penstock.engine.durable.journal import signal_key
-from penstock.engine.durable.records import COMPLETED, FAILED, TOLD, Key, Record
+from penstock.engine.durable.records import COMPLETED, END, FAILED, TOLD, Key, Record
 from penstock.engine.durable.run_loop import RunLoop
 from penstock.errors import StepTimedOut
 from penstock.testing.durable_run import BEGIN
@@ -166,3 +166,72 @@ async def test_code_that_awaits_a_cancelled_call_stops_the_run() -> None:
     assert outcome.error is not None
     assert outcome.error.type == "ReplayMismatch"
     assert "waits for sleep sleep, and its run has cancelled it" in outcome.error.message
+
+
+@pytest.mark.parametrize("cleans_up", [True, False])
+async def test_deadlock_of_tasks_is_undone_once(cleans_up: bool) -> None:
+    undone: list[str] = []
+
+    async def waits(ctx: DurableContext) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if cleans_up:
+                await ctx.step("clean", _note)
+
+    async def function(ctx: DurableContext) -> None:
+        ctx.on_failure(undone.append, "first")
+        await ctx.step("a", _note)
+        ctx.on_failure(undone.append, "second")
+        await asyncio.gather(waits(ctx), waits(ctx))
+
+    memory = memory_of_run()
+    for _ in range(2):  # the second attempt replays the first one, and has to find the deadlock at its place
+        outcome = await outcome_of(Outside(memory), function, retried=True)
+        assert outcome.error is not None
+        assert (outcome.error.type, outcome.error.retryable) == ("DefinitionError", False)
+        assert "wait for each other" in outcome.error.message
+        assert undone == ["second", "first"]
+    assert sum(key.name.endswith("clean") for key in memory.records) == 2 * cleans_up
+
+
+async def test_deadlock_of_a_left_task_is_undone() -> None:
+    """The function has ended, and a task of it waits for what never comes, however often it is cancelled."""
+    undone: list[str] = []
+
+    async def left() -> None:
+        while True:
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    async def function(ctx: DurableContext) -> None:
+        ctx.on_failure(undone.append, "a")
+        asyncio.create_task(left())  # noqa: RUF006
+        await ctx.step("a", _note)
+
+    outcome = await outcome_of(Outside(memory_of_run()), function)
+    assert outcome.error is not None
+    assert (outcome.error.type, outcome.error.retryable, undone) == ("DefinitionError", False, ["a"])
+
+
+async def test_deadlock_comes_before_a_recorded_request_to_end() -> None:
+    """The end is requested while the undo of a deadlock runs. The next attempt finds the deadlock again, and not the request."""
+    undone: list[str] = []
+
+    async def function(ctx: DurableContext) -> None:
+        ctx.on_failure(undone.append, "a")
+        await ctx.step("a", _note)
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            undone.append(str(error))
+            raise
+
+    memory = memory_of_run()
+    await outcome_of(Outside(memory), function)
+    memory.records[deliveries.END_KEY] = Record(
+        deliveries.END_KEY, 0, END, COMPLETED, '"cancelled"', told=9, at=BEGIN
+    )
+    outcome = await outcome_of(Outside(memory), function)
+    assert outcome.error is not None
+    assert (outcome.error.type, undone) == ("DefinitionError", ["", "a", ""])

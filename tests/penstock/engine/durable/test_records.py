@@ -231,3 +231,18 @@ def test_awaited_things_are_json() -> None:
     document = {"children": [str(child)], "until": "2026-01-01T00:00:00+00:00", "signals": [["signal/go", 2]]}
     assert awaited.document() == document
     assert Awaited().document() == {"children": [], "until": None, "signals": []}
+
+
+@pytest.mark.parametrize(
+    ("key", "label"),
+    [
+        (Key("fetch", 1), "fetch"),
+        (Key("fetch", 2), "fetch:2"),
+        (Key("1/fetch:2", 1), "1/fetch:2:1"),
+        (Key("fetch:2", 3), "fetch:2:3"),
+        (Key("fetch:0", 1), "fetch:0"),
+        (Key("at:noon", 1), "at:noon"),
+    ],
+)
+def test_label_of_a_key_means_that_key_alone(key: Key, label: str) -> None:
+    assert (key.label, Key.of_label(label)) == (label, key)

@@ -76,4 +76,5 @@ process = Table(
     Column("token", Text),
     Column("tenants", ARRAY(Text)),
     Column("patience", Interval),
+    Column("master_keys", ARRAY(Text)),
 )
