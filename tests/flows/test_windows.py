@@ -75,9 +75,9 @@ async def test_count_starts_at_the_threshold(house: Installation) -> None:
     await house.until("select 1 from execution having count(*) = 2")
     [open_event] = await house.rows("select event_id from burst_event where burst is null")
     [verdict] = await event_rules.tried(house.session, open_event["event_id"])
-    beginning = "the rule needs 2 more events of shop.paid, until "
+    beginning = "the rule waits for 2 more events of shop.paid until "
     assert verdict["why"].startswith(beginning)
-    assert verdict["why"].endswith(" UTC. It has collected 1 event so far")
+    assert verdict["why"].endswith(" UTC. It has 1 of the 3 events that it needs")
     assert verdict["verdict"] == "waiting"
     await house.sound()
 

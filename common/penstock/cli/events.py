@@ -163,7 +163,9 @@ def show(
             return await client.described(id)
         with contextlib.suppress(NotFound):
             return await client.event(id)
-        raise NotFound(f"no execution and no event {id}", hint="`penstock executions` lists the newest.")
+        raise NotFound(
+            f"no execution and no event {id}", hint="For the newest executions: `penstock executions`."
+        )
 
     record = read(work)
     if json:

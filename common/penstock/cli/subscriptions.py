@@ -31,7 +31,10 @@ def set_(
     action: Annotated[
         str | None, typer.Option(help="Only executions of these actions, such as 'shop.*'.")
     ] = None,
-    workflow: Annotated[str | None, typer.Option(help="Only executions of this workflow.")] = None,
+    workflow: Annotated[
+        str | None,
+        typer.Option(help="Only this workflow: its own executions and, with --tasks, those of its tasks."),
+    ] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="Include the tasks of workflows.")] = False,
     secret: Annotated[
         str | None,

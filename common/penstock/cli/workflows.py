@@ -65,7 +65,7 @@ def versions(ref: Ref, json: Json = False) -> None:
     """List the versions of a workflow, newest first. A run keeps the version with which it began."""
     rows = with_session(lambda session: operate.versions(session, ref))
     listing(
-        ["version", "", "since", "open runs"],
+        ["version", "", "since", "open executions"],
         rows,
         lambda row: (row.digest[:SHORT], "current" if row.current else "", row.created_at, row.open_runs),
         json=json,

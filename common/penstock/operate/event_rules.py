@@ -111,10 +111,7 @@ async def _open_window(session: Session, burst: BurstOfEvent, rule: CurrentRule 
     if progress is None:
         return "its window has just closed"
     ends_at = progress.ends_at + compiled.window.lateness
-    return (
-        f"the rule {compiled.window.state(progress.filled, compiled.triggers, f'{ends_at:%Y-%m-%d %H:%M:%S} UTC')}. "
-        f"It has collected {_several(len(waiting))} so far"
-    )
+    return f"the rule {compiled.window.state(progress.filled, compiled.triggers, f'{ends_at:%Y-%m-%d %H:%M:%S} UTC')}"
 
 
 def _several(number: int) -> str:

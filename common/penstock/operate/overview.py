@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from penstock.language.moves import BAD
+from penstock.language.terms.waits import SLEEP_CAUSES
 from penstock.operate import titles
 from penstock.operate.activity import LATELY, SECONDS, Activity
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
@@ -21,16 +22,16 @@ NEWEST = 12
 CAUSES = {
     "running": ("Running", "on workers"),
     "worker": ("Ready", "wait for a worker of their route"),
-    "limit": ("Limit", "wait for a slot"),
+    "limit": ("Limit", "wait until a limit admits them"),
     "route": ("No worker", "no online worker can run them"),
     "timer": ("Timer", "wait for a retry or a delay"),
     "held": ("Held", "wait for the release of a hold (penstock holds)"),
     "executor": ("Executor", "wait for an executor to schedule them"),
     "human": ("Inquiry", "wait for an answer"),
     "event": ("Event", "wait for an event"),
-    "asleep": ("Sleeping", "occupy no worker while they wait for a timer, signal, child or callback"),
+    "asleep": ("Sleeping", f"wait, without a worker, for {SLEEP_CAUSES}"),
     "stopping": ("Stopping", "are being stopped"),
-    "workflow": ("Workflows", "in progress: some of their tasks are still open"),
+    "workflow": ("Workflows", "some of their tasks are still open"),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""
 
@@ -44,7 +45,7 @@ class Lately:
     failed: Annotated[
         int,
         Field(
-            description="The number of failed, timed out and abandoned runs, without the tasks of workflows."
+            description="The number of failed, timed out and abandoned executions, without the tasks of workflows."
         ),
     ]
     p50: Annotated[
@@ -63,7 +64,9 @@ class Overview:
     lately: Lately
     standing: Sequence[Standing]
     processes: Sequence[Process]
-    failures: Annotated[Sequence[ListedExecution], Field(description="The newest failed runs, newest first.")]
+    failures: Annotated[
+        Sequence[ListedExecution], Field(description="The newest failed executions, newest first.")
+    ]
 
 
 def lately(activity: Activity) -> Lately:

@@ -22,7 +22,11 @@ class PutSubscription(Given):
     action: Text | None = Field(
         default=None, description="Only executions of these actions, such as `shop.*`."
     )
-    workflow: Text | None = Field(default=None, description="Only executions of this workflow.")
+    workflow: Text | None = Field(
+        default=None,
+        description="Only this workflow: its own executions and, if tasks are included, those of its tasks. "
+        "With `action` set, both must match.",
+    )
     tasks: bool = Field(default=False, description="Include the tasks of workflows.")
     secret: Text | None = Field(
         default=None,

@@ -23,7 +23,7 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="Only for signature = `secret`: the header that carries the secret. Default: X-Webhook-Secret.",
+        description="If the signature is `secret`: the header that carries it. Default: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
         default=None,
@@ -36,8 +36,8 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="A template for a callback id, for example {{ body.id }}. The call ends the wait of the executions that "
-        "wait for a callback with this id. Empty: a call only creates an event.",
+        description="A template for a callback id, for example {{ body.id }}. Executions that wait for this "
+        "callback continue. Empty: a call only creates an event.",
     )
     fails: str | None = Field(
         default=None,

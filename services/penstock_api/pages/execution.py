@@ -13,7 +13,17 @@ import orjson
 from fastapi import APIRouter, Body, Request, Response
 
 from penstock.client.inquiries import may_answer, with_masked_answer
-from penstock.language.moves import COMPLETED, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
+from penstock.language.moves import (
+    BAD,
+    CANCELLED,
+    COMPLETED,
+    FINAL,
+    QUEUED,
+    REQUESTED,
+    RUNNING,
+    SCHEDULED,
+    WAITING,
+)
 from penstock.language.schemas.secrets import masked_schema
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.access import Caller
@@ -33,7 +43,7 @@ from penstock_api.auth.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
 from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings.layout import layout
-from penstock_api.pages.drawings.step_timeline import step_status, step_timeline
+from penstock_api.pages.drawings.step_timeline import step_due, step_status, step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import Field, fields
@@ -44,11 +54,17 @@ router: APIRouter = PageRouter("executions")
 MOVES = 200
 """The number of newest moves of the history to show."""
 FOLLOWED = 300
-"""The number of executions whose log lines are read at once. For a wide workflow these are the first."""
+"""The number of executions whose log lines are read at once: the execution itself, and the oldest ones inside it."""
 STEPS = 300
 """The number of newest steps of a durable function to list."""
+FAILURES = BAD | {CANCELLED}
+"""The statuses of a task that count as its failure."""
 AT_ONCE = timedelta(seconds=1)
 """The maximum time between the submission of a workflow and its start, if nothing delays it."""
+QUEUED_REASON = "waits for a limit or a worker"
+"""The reason of a status `queued` in the history."""
+REASONS = {QUEUED: QUEUED_REASON, SCHEDULED: "ready for a worker"}
+"""The reasons of moves that the database stores without one."""
 RUNS = 20
 """The number of nested workflows whose tasks are drawn over time."""
 
@@ -75,14 +91,15 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         run=document,
         open=open_,
         why=answer,
-        history=_shown(history, is_workflow=document["graph"] is not None)[-MOVES:],
+        history=_shown(history, _line(answer), is_workflow=document["graph"] is not None)[-MOVES:],
         earlier=max(0, len(history) - MOVES),
         layout=None if document["graph"] is None else layout(document["graph"]),
         statuses={task.name: task for task in tasks},
-        counts=_counted(tasks),
+        counts=_counted(tasks, document),
         timeline=await _timeline(session, row, tasks),
         steps=steps[-STEPS:],
         step_status=partial(step_status, is_final=not open_),
+        step_due=step_due,
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=step_timeline(steps, row.created_at, row.finished_at),
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
@@ -117,8 +134,15 @@ class ShownMove:
     reason: str | None
 
 
-def _shown(history: Sequence[Move], *, is_workflow: bool) -> list[ShownMove]:
-    """Return the changes of status for the page. A reason is shown once, and not repeated by the changes that follow."""
+def _line(answer: Why | None) -> str:
+    """Return the reason of a queued execution: the limit that it waits for now, if the answer names it."""
+    limit = None if answer is None else answer.facts.get("limit")
+    return QUEUED_REASON if limit is None else f"waits for the limit {limit}"
+
+
+def _shown(history: Sequence[Move], line: str, *, is_workflow: bool) -> list[ShownMove]:
+    """Return the changes of status for the page. A reason is shown once, and not repeated by the changes that follow.
+    `line` is the reason of an execution that is queued now."""
     moves: list[ShownMove] = []
     for number, move in enumerate(history):
         reason = move.reason
@@ -126,6 +150,10 @@ def _shown(history: Sequence[Move], *, is_workflow: bool) -> list[ShownMove]:
             reason = None
         elif reason is None and is_workflow:
             reason = _workflow_reason(move, history[0])
+        if reason is None and move.new == QUEUED and number + 1 == len(history):
+            reason = line
+        elif reason is None:
+            reason = REASONS.get(move.new) if number or move.new != REQUESTED else "created"
         actor = (move.actor or "").replace(":", " ", 1)
         again = any(earlier.status == move.new for earlier in moves)
         moves.append(ShownMove(move.new, move.at, again, actor, reason))
@@ -136,11 +164,7 @@ def _workflow_reason(move: Move, first: Move) -> str | None:
     """Return the reason why a workflow got a status. No worker runs it, so readers would miss one."""
     if move.new == RUNNING and move.old == REQUESTED:
         is_at_once = move.actor == first.actor and move.at - first.at < AT_ONCE
-        return (
-            "the workflow was submitted; only its tasks need a worker"
-            if is_at_once
-            else "the tasks of the workflow can start"
-        )
+        return "a workflow itself needs no worker" if is_at_once else "the tasks of the workflow can start"
     return "the last task of the workflow has ended" if move.new == COMPLETED else None
 
 
@@ -157,10 +181,16 @@ def _rerun_fields(schema: Any, params: Any) -> list[Field]:
     return [replace(field, required=False) for field in fields(masked, "parameters", value=params)]
 
 
-def _counted(tasks: list[TaskProgress]) -> dict[str, int]:
+def _counted(tasks: list[TaskProgress], document: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of tasks by status. A completed workflow has allowed or handled each failure of a task."""
     counts: dict[str, int] = {}
     for task in tasks:
-        counts[task.status] = counts.get(task.status, 0) + 1
+        word = task.status
+        if document["status"] == COMPLETED and word in FAILURES:
+            graph = document["graph"]
+            is_allowed = graph[graph.index[task.name]].step.allow_failure
+            word = f"{word} ({'allowed' if is_allowed else 'handled'})"
+        counts[word] = counts.get(word, 0) + 1
     return counts
 
 
@@ -203,7 +233,8 @@ async def lines(
     page has."""
     complete = await log_lines.are_all_there(session, (await executions.get(session, id)).finished_at)
     names = await names_inside(session, id)
-    followed = dict(list(names.items())[:FOLLOWED])
+    oldest = sorted(names.keys() - {id})[: FOLLOWED - 1]
+    followed = {member: names[member] for member in (id, *oldest)}
     read = await log_lines.after_each(session, {member: after.get(member, (0, -1)) for member in followed})
     return {
         "lines": [

@@ -29,10 +29,10 @@ router: APIRouter = PageRouter("schedules")
 TEXTS = ("description", "action", "timezone", "overlap", "tenant")
 """The options of a schedule that are texts and have fields of their own."""
 OVERLAPS: dict[Overlap, str] = {
-    "allow": "start the next run at once",
-    "skip": "do not start the next run",
-    "queue": "start the next run when the previous one has ended",
-    "replace": "cancel the previous run, then start the next one",
+    "allow": "start the next execution at once",
+    "skip": "do not start the next execution",
+    "queue": "start the next execution when the previous one has ended",
+    "replace": "cancel the previous execution, then start the next one",
 }
 """The effect of each overlap policy."""
 DRAWN = 60

@@ -14,6 +14,7 @@ import orjson
 from markupsafe import Markup, escape
 
 from penstock.language.moves import FINAL
+from penstock.language.terms.waits import WAIT_CAUSES
 from penstock.operate.why.answer import count, ordinal, span
 from penstock.run.failure_causes import headline
 from penstock_api.pages import schema_form, static_files
@@ -110,6 +111,14 @@ def linked(text: str) -> Markup:
     return parts + escape(text[at:])
 
 
+CODE = re.compile(r"`([^`]+)`")
+
+
+def with_code(text: str) -> Markup:
+    """Return a text of Penstock with a code element for each part in backticks."""
+    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
+
+
 def action_of(namespace: str) -> str:
     """Return the action or the task of a namespace for people: `shop.charge`, `shop.order › charge`."""
     _, pack, name, *task = namespace.split("::")
@@ -179,6 +188,7 @@ TEMPLATES.filters.update(
     same=same,
     ordinal=ordinal,
     linked=linked,
+    with_code=with_code,
     decision=schema_form.decision,
     reply=reply,
     failure_line=failure_line,
@@ -186,5 +196,7 @@ TEMPLATES.filters.update(
     other_members=other_members,
 )
 TEMPLATES.tests.update(approval=schema_form.is_approval)
-TEMPLATES.globals.update(base=base, address=address, static=static_files.address, FINAL=FINAL, count=count)
+TEMPLATES.globals.update(
+    base=base, address=address, static=static_files.address, FINAL=FINAL, count=count, wait_causes=WAIT_CAUSES
+)
 TEMPLATES.globals.update(drawings=TEMPLATES.get_template("drawings.html").module)

@@ -22,7 +22,7 @@ async def test_why_names_the_window_and_burst_of_an_event(house: Installation) -
     explained = await penstock("why", first)
     assert explained.code == 0, explained.err
     window, burst = explained.out.splitlines()
-    assert window.startswith("till.alarm: the rule needs 1 more event of till.paid, until ")
+    assert window.startswith("till.alarm: the rule waits for 1 more event of till.paid until ")
     assert burst.startswith(
         "till.book_large: the rule has collected 2 events in a burst. The burst closes at "
     )

@@ -167,7 +167,7 @@ async def test_access_is_given_and_taken_away(page: Page, site: Site) -> None:
     secret = await form.locator("[data-secret] code").inner_text()
     row = page.locator("#rows tr", has_text="night-shift")
     await row.get_by_text("Rotate …").click()
-    await row.get_by_role("button", name="Replace the secret").click()
+    await row.get_by_role("button", name="Replace the token").click()
     await expect(row.locator("[data-secret] code")).to_contain_text("pst_")
     assert await row.locator("[data-secret] code").inner_text() != secret
     await page.locator("h1").click()
@@ -295,7 +295,7 @@ async def test_graph_fits_zooms_and_says_that_it_scrolls(page: Page, site: Site)
     assert fitting < drawn
     await page.get_by_role("button", name="Show the graph as large as it is drawn").click()
     assert float(await graph.get_attribute("width") or 0) == drawn
-    await expect(says).to_have_text("100 %. Scroll to see the rest.")
+    await expect(says).to_have_text("Zoom 100 %. Scroll for more.")
     await page.get_by_role("button", name="Fit the graph into its frame").click()
     assert float(await graph.get_attribute("width") or 0) == fitting
 

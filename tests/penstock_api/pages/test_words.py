@@ -10,7 +10,9 @@ import orjson
 import pytest
 
 from penstock.language.terms.ids import new_id
+from penstock.language.terms.waits import SLEEP_CAUSES, WAIT_CAUSES
 from penstock.operate.activity import ActivityWatch
+from penstock_api.pages.templating import with_code
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.test_page import PAGES
 
@@ -187,6 +189,12 @@ async def test_inquiry_names_the_run_that_asks(site: Site) -> None:
     async with visitor(site) as browser:
         text = (await browser.get("/inquiries")).text
     assert re.search(r'<a href="/executions/[0-9a-f-]{36}">[^<]+</a>( \([^)]*\))? asks\.', text)
+    inner = re.search(
+        r'">depot.tour</a> asks, in its execution <a href="/executions/([0-9a-f-]{36})">([0-9a-f]{8})</a>\.',
+        text,
+    )
+    assert inner is not None
+    assert inner[1].endswith(inner[2])
 
 
 async def test_limit_by_key_says_where_its_slots_are(site: Site) -> None:
@@ -230,14 +238,17 @@ async def test_history_tells_why_and_repeats_no_reason(site: Site) -> None:
         function, workflow = [
             moves_of((await browser.get(f"/executions/{of}")).text) for of in (id, site.ids["good"])
         ]
-    assert re.fullmatch(r"requested by client test-\d+", function[0])
+    assert re.fullmatch(r"requested by client test-\d+: created", function[0])
+    assert re.fullmatch(r"scheduled by \w+ test-\d+: ready for a worker", function[1])
+    assert any(
+        re.fullmatch(r"waiting by \w+ test-\d+: waits, without a worker, for a signal", line)
+        for line in function
+    )
     assert any(
         re.fullmatch(r"requested again by \w+ test-\d+: a signal .+ has come", line) for line in function
     )
     assert sum("a signal that the execution waited for" in line for line in function) == 1
-    assert re.fullmatch(
-        r"running by client test-\d+: the workflow was submitted; only its tasks need a worker", workflow[1]
-    )
+    assert re.fullmatch(r"running by client test-\d+: a workflow itself needs no worker", workflow[1])
     assert workflow[-1].startswith("completed by ")
     assert workflow[-1].endswith(": the last task of the workflow has ended")
 
@@ -286,7 +297,7 @@ async def test_overview_counts_and_lists_failed_runs_without_tasks(site: Site) -
     async with visitor(site) as browser:
         text = (await browser.get("/")).text
     assert every > runs > 0
-    assert re.search(rf"<b>{runs}</b><span>of \d+ top-level executions failed", text)
+    assert re.search(rf"<b>{runs}</b><span[^>]*>of \d+ top-level executions failed", text)
     failures = text.partition("Newest failures")[2]
     assert failures.count("<tr data-row>") == runs
     assert "›" not in failures
@@ -315,3 +326,49 @@ async def test_slots_in_use_are_the_running_executions(site: Site) -> None:
     assert running is not None
     assert in_use is not None
     assert running[1] == in_use[1]
+
+
+async def test_history_names_the_limit_that_an_execution_waits_for(site: Site) -> None:
+    async with visitor(site) as browser:
+        history = moves_of((await browser.get(f"/executions/{site.ids['queued']}")).text)
+    assert re.fullmatch(r"queued by \w+ test-\d+: waits for the limit depot\.load\.all", history[-1])
+
+
+async def test_completed_workflow_says_that_its_failures_are_handled(site: Site) -> None:
+    async with visitor(site) as browser:
+        handled, failed = [
+            (await browser.get(f"/executions/{site.ids[name]}")).text for name in ("bad", "failed")
+        ]
+    assert "4 completed, 1 failed (handled)</span>" in handled
+    assert "(handled)" not in failed
+
+
+async def test_waiting_step_shows_when_it_is_due_and_no_attempts(site: Site) -> None:
+    async with visitor(site) as browser:
+        text = (await browser.get(f"/executions/{site.ids['sleeps']}")).text
+    rows = text.partition('aria-label="Steps"')[2].partition("</tbody>")[0].split("<tr>")
+    [sleep] = [row for row in rows if ">sleep<" in row]
+    assert '<td class="figure" data-name="attempts">–<' in sleep
+    assert re.search(r"<td>due <time [^>]*>in \d+ min</time>", sleep)
+    assert "until" not in sleep
+
+
+async def test_pages_list_the_causes_of_waits_alike(site: Site) -> None:
+    async with visitor(site) as browser:
+        overview, execution = [
+            (await browser.get(path)).text for path in ("/", f"/executions/{site.ids['good']}")
+        ]
+    assert SLEEP_CAUSES in WAIT_CAUSES.replace("an answer, event, timer", "a timer")
+    assert f"wait, without a worker, for {SLEEP_CAUSES}" in overview
+    assert f"Waiting (for {WAIT_CAUSES})" in execution
+
+
+async def test_refusal_shows_commands_as_code(site: Site) -> None:
+    async with visitor(site) as browser:
+        text = (await browser.get("/executions/00000000-0000-7000-8000-000000000000")).text
+    assert "For the newest executions: <code>penstock executions</code>." in text
+    assert "`" not in text.partition("<main")[2]
+
+
+async def test_texts_in_backticks_are_escaped() -> None:
+    assert with_code("`<b>` & `x") == "<code>&lt;b&gt;</code> &amp; `x"

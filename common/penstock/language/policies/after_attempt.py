@@ -83,13 +83,13 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
         return Ending(WAITING, result=orjson.dumps(outcome.inquiry).decode(), reason="waits for an answer")
     if outcome.kind == "later":
         outside = orjson.dumps({"outside": outcome.outside}).decode()
-        return Ending(WAITING, result=outside, reason="waits for something outside")
+        return Ending(WAITING, result=outside, reason="waits for a callback")
     if outcome.kind == "suspended":
         awaits = orjson.dumps({"awaits": outcome.awaited}).decode()
         return Ending(
             WAITING,
             result=awaits,
-            reason="it occupies no worker until a child, a timer, a signal or an event continues it",
+            reason=_sleep(outcome.awaited or {}),
         )
     error = outcome.error
     assert error is not None
@@ -101,6 +101,13 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
     if delay is None:
         delay = policy.delay_before(failures + 2, random.random())
     return Ending(REQUESTED, error=stored, delay=delay, reason=f"retry after {error.type}")
+
+
+def _sleep(awaited: Mapping[str, Any]) -> str:
+    """Return the reason of a durable function's wait: the kinds of the calls that it awaits."""
+    kinds = (("until", "timer"), ("signals", "signal"), ("children", "child"))
+    nouns = [noun for key, noun in kinds if awaited.get(key)]
+    return f"waits, without a worker, for a {' or '.join(nouns)}"
 
 
 def ending_of_overdue(seconds: float, policy: RetryPolicy, failures: int) -> Ending:

@@ -10,4 +10,8 @@ WAIT_FOR_EVENT = "wait_for_event"
 """A wait for an event. Payload: trigger, filter, bound (the values of the filter's other names), timeout in seconds."""
 INQUIRY = "inquiry"
 """A wait for an answer. Payload: prompt, schema, assignee, timeout in seconds, default."""
+SLEEP_CAUSES = "a timer, signal, child or callback"
+"""The causes that end the wait of an action without a question, as text for people."""
+WAIT_CAUSES = "an answer, event, timer, signal, child or callback"
+"""The causes that end a wait without a worker: of an action, or of a task that only waits."""
 WAITS = frozenset({WAIT_FOR_EVENT, INQUIRY})

@@ -50,18 +50,20 @@ class Window:
         return next((part for part in fits if part not in filled), None)
 
     def state(self, filled: Sequence[int], triggers: Sequence[str], until: str) -> str:
-        """Return what a window with these parts still needs, for an operator. `until` is the instant at which it closes."""
+        """Return what a window with these parts still needs, for an operator, without the last period. `until` is the instant
+        at which it closes."""
         if self.pattern == "absence":
             return f"starts its action if no event of {triggers[1]} comes before {until}"
         missing = self.needed - len(filled)
         if missing <= 0:
             return f"has all events that it needs, and decides by {until}"
+        progress = f". It has {len(filled):,} of the {self.needed:,} events that it needs"
         if self.pattern == "count":
-            return f"needs {missing:,} more {'event' if missing == 1 else 'events'} of {triggers[0]}, until {until}"
+            return f"waits for {missing:,} more {'event' if missing == 1 else 'events'} of {triggers[0]} until {until}{progress}"
         names = [triggers[part] for part in range(self.parts) if part not in filled]
         of = f"{missing} of " if len(names) > missing else ""
         noun = "an event" if len(names) == 1 else "events"
-        return f"still needs {noun} of {of}{', '.join(names)}, until {until}"
+        return f"waits for {noun} of {of}{', '.join(names)} until {until}{progress}"
 
     def due_at(self, event: WindowEvent) -> datetime:
         """Return the instant at which a window can end because of this event: at once, where it can complete or end one."""

@@ -69,7 +69,7 @@ async def _found(session: Session, id: UUID) -> Execution:
     if not rows:
         raise NotFound(
             f"no execution {id}",
-            hint="`penstock executions` lists the newest; `penstock show` also takes an event.",
+            hint="For the newest executions: `penstock executions`. For an event: `penstock show ID`.",
         )
     return rows[0]
 

@@ -177,13 +177,13 @@ def _held(limit: KeyLimit, maximum: int, holders: list[SlotHolder]) -> list[str]
     if not holders:  # all holders have ended since the place in line was read
         return ["A slot has just become free."]
     oldest = holders[0]
-    holder = f" on {oldest.worker}" if oldest.worker else ""
-    since = f"for {span(oldest.seconds)}{holder}"
+    worker = f" on worker {oldest.worker}" if oldest.worker else ""
+    duration = span(oldest.seconds)
     if maximum == limit.held == 1:
-        return [f"{oldest.id} ({oldest.action}) has held the only slot {since}."]
+        return [f"{oldest.id} ({oldest.action}) has held the only slot for {duration}{worker}."]
     return [
         f"{limit.held} of {count(maximum, 'slot')} are in use.",
-        f"The longest holder is {oldest.id} ({oldest.action}), {since}.",
+        f"Held longest by {oldest.id} ({oldest.action}): {duration}{worker}.",
     ]
 
 

@@ -247,7 +247,7 @@ def missing(id: UUID) -> NotFound:
     """Return the error that says that no execution has this id."""
     return NotFound(
         f"no execution {id}",
-        hint="`penstock executions` lists the newest. Ended executions are deleted when their retention is over.",
+        hint="For the newest executions: `penstock executions`. Ended executions are deleted when their retention is over.",
     )
 
 

@@ -34,7 +34,7 @@ class ScheduleSummary:
     last_due: datetime | None
     last: Annotated[str | None, Field(description="The outcome of its last fire.")]
     last_execution: UUID | None
-    waiting: Annotated[int, Field(description="The number of fires that wait for the previous run.")]
+    waiting: Annotated[int, Field(description="The number of fires that wait for the previous execution.")]
     error: str | None
 
 

@@ -54,6 +54,14 @@ def step_status(step: Step, *, is_final: bool) -> str:
     return WAITING if step.kind in PARKED else RUNNING
 
 
+def step_due(step: Step) -> datetime | None:
+    """Return the instant for which a sleep, or a step between two tries, waits. Return None for all other steps."""
+    if step.status != STARTED or step.kind not in (SLEEP, STEP) or not isinstance(step.result, dict):
+        return None
+    until = step.result.get("until")
+    return None if until is None else datetime.fromisoformat(until)
+
+
 def _rows(steps: Sequence[Step], scale: Scale, is_final: bool) -> Iterator[Row]:
     """Yield the rows of a branch. A step begins when the previous step has ended.
 

@@ -32,7 +32,7 @@ ROWS = 400
 """The maximum number of drawn rows, since more could not be read."""
 RAN, HELD, QUEUED = "ran", "held", "queued"
 KINDS = {RUNNING: RAN, CANCELING: RAN, WAITING: HELD}
-"""The kind of time that a status stands for: running, or waiting for a human, an event or a timer. All others wait for a slot,
+"""The kind of time that a status stands for: running, or waiting without a worker. All others wait for a slot,
 a worker or an instant."""
 
 Interval = tuple[datetime, datetime]

@@ -50,5 +50,5 @@ function scale(graph, bar) {
   graph.drawing.setAttribute("width", Math.round(graph.width * now));
   graph.drawing.setAttribute("height", Math.round(graph.height * now));
   const scrolls = graph.frame.scrollWidth > graph.frame.clientWidth + 1 || graph.frame.scrollHeight > graph.frame.clientHeight + 1;
-  bar.querySelector(".hint").textContent = `${Math.round(100 * now)} %${scrolls ? ". Scroll to see the rest." : ""}`;
+  bar.querySelector(".hint").textContent = `Zoom ${Math.round(100 * now)} %${scrolls ? ". Scroll for more." : ""}`;
 }

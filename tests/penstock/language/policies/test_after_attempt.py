@@ -71,6 +71,24 @@ def test_an_inquiry_waits_for_an_answer() -> None:
     assert ending == Ending("waiting", '{"prompt":"Ship it?"}', reason="waits for an answer")
 
 
+@pytest.mark.parametrize(
+    ("awaited", "causes"),
+    [
+        ({"until": "2030-01-31T09:00:00+00:00", "signals": [], "children": []}, "timer"),
+        ({"until": None, "signals": [["", "paid", 1]], "children": ["a"]}, "signal or child"),
+    ],
+)
+def test_suspended_function_names_its_causes(awaited: dict[str, Any], causes: str) -> None:
+    ending = ending_of(Outcome("suspended", awaited=awaited), TWICE, 5)
+    assert (ending.status, ending.reason) == ("waiting", f"waits, without a worker, for a {causes}")
+    assert json.loads(ending.result or "") == {"awaits": awaited}
+
+
+def test_attempt_with_a_later_outcome_waits_for_a_callback() -> None:
+    ending = ending_of(Outcome("later", outside={"name": "scan"}), TWICE, 5)
+    assert (ending.status, ending.reason) == ("waiting", "waits for a callback")
+
+
 def test_a_failure_is_tried_again_while_there_are_attempts_left() -> None:
     ending = ending_of(failed(), TWICE, 0)
     assert (ending.status, ending.delay, ending.reason) == ("requested", 8.0, "retry after shop.Declined")
