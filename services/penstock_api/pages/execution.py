@@ -95,6 +95,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         reruns=[sent["value"]["as"] for sent in document["told"] if sent["kind"] == "rerun"],
         origin=other_values(document["origin"]),
         rerun_fields=[] if open_ else _rerun_fields(body.get("parameters"), document["params"]),
+        rerun_labels=_staying_labels(body, document["options"]),
         begins=document["status"] == REQUESTED and row.not_before is not None,
         begun=document["status"] not in (REQUESTED, QUEUED, SCHEDULED),
         signals=answer.facts.get("signals", ()),
@@ -154,6 +155,12 @@ def _rerun_fields(schema: Any, params: Any) -> list[Field]:
     value, also a secret."""
     masked = masked_schema(schema) if isinstance(schema, Mapping) else schema
     return [replace(field, required=False) for field in fields(masked, "parameters", value=params)]
+
+
+def _staying_labels(body: Mapping[str, Any], options: Mapping[str, Any] | None) -> list[str]:
+    """Return the labels of the start or the rule that a re-run keeps, as texts."""
+    labels = (options or {}).get("labels", {})
+    return [f"{key}={value}" for key, value in labels.items() if key not in body.get("searchable", ())]
 
 
 def _counted(tasks: list[TaskProgress]) -> dict[str, int]:
