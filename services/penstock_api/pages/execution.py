@@ -33,7 +33,7 @@ from penstock_api.auth.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
 from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings.layout import layout
-from penstock_api.pages.drawings.step_timeline import step_status, step_timeline
+from penstock_api.pages.drawings.step_timeline import ENDED, sleeps_until, step_status, step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import Field, fields
@@ -83,6 +83,8 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         timeline=await _timeline(session, row, tasks),
         steps=steps[-STEPS:],
         step_status=partial(step_status, is_final=not open_),
+        ended_steps=ENDED,
+        sleeps_until=sleeps_until,
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=step_timeline(steps, row.created_at, row.finished_at),
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
