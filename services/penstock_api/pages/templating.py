@@ -87,7 +87,8 @@ def short(id: object) -> str:
 
 
 ID = re.compile(
-    r"(See why: penstock why |penstock why |penstock [a-z-]+ )?([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"
+    r"(See why: penstock why |See (?:step|task)s? '[^']*' with: penstock show |penstock why |penstock [a-z-]+ )?"
+    r"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"
 )
 
 
@@ -98,8 +99,10 @@ def linked(text: str) -> Markup:
     for match in ID.finditer(text):
         command, id = match[1] or "", match[2]
         parts += escape(text[at : match.start()])
-        if command.startswith("See"):
+        if command.startswith("See why"):
             label = "See why."
+        elif command.startswith("See"):
+            label = f"{command.removesuffix(' with: penstock show ')}."
         elif command and not command.startswith("penstock why"):
             parts += escape(command)
             label = id
