@@ -15,7 +15,7 @@ from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, json_line, out
-from penstock.cli.server import by_either
+from penstock.cli.server import by_either, chosen_server
 from penstock.cli.text_values import schema_of, send_as_typed
 from penstock.errors import InvalidInput, NotAllowed, NotFound
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
@@ -49,6 +49,8 @@ def cancel(
     """Ask executions to end: the named ones, or all that match a filter. Running ones are notified at once. After an
     interruption it can be called again."""
     _say_which(bool(ids), chosen, every, dry_run)
+    if chosen_server() is None:  # a server adds the name of the token
+        reason = f"{reason} (command:{ME})"
 
     if ids:
         named = list(ids)
