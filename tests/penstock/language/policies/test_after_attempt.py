@@ -57,7 +57,9 @@ def test_a_returned_value_is_kept_and_a_null_result_is_shared() -> None:
 
 def test_stored_error_of_http_call_has_its_answer() -> None:
     body = '{"error":\n "gross is missing"}' + " " * 3000
-    error = TaskError("HttpStatus", "the answer is 422", retryable=False, answer={"status": 422, "body": body})
+    error = TaskError(
+        "HttpStatus", "the answer is 422", retryable=False, answer={"status": 422, "body": body}
+    )
     stored = json.loads(ending_of(Outcome.failed(error), TWICE, 0).error or "")
     assert stored["message"] == 'the answer is 422: {"error": "gross is missing"}'
     assert stored["answer"] == {"status": 422, "body": body[:2048]}
