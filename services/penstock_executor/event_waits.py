@@ -51,7 +51,7 @@ async def complete_waits(tx: Transaction, events: Sequence[Event]) -> None:
                 continue
             if fits:
                 result = orjson.dumps(namespace).decode()
-                completed.append(CompletedWait(wait.execution, result, f"met by event {event.id}"))
+                completed.append(CompletedWait(wait.execution, event.id, result, f"met by event {event.id}"))
                 failed.pop(wait.execution, None)
                 break
     if completed:

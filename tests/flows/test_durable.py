@@ -15,6 +15,7 @@ from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
 from penstock.language.definitions.action import Action
 from penstock.operate.durable_steps import steps_of
+from penstock.operate.executions import described
 from penstock.run.outcomes import Outcome
 from penstock_worker.attempts.runner import Runner
 from penstock_worker.direct.direct_backend import DirectBackend
@@ -153,8 +154,10 @@ async def test_a_function_waits_for_humans_and_for_events(house: Installation) -
     await house.until(
         "select 1 from event_wait w join execution e on e.id = w.execution_id where e.task = 'wait_for'"
     )
-    await house.client.publish("dur.paid", {"order": 7, "sum": 3})
+    event = await house.client.publish("dur.paid", {"order": 7, "sum": 3})
     assert await house.client.result(other, timeout=20) == {"order": 7, "sum": 3}
+    [continued] = (await house.client.event(event))["continued"]
+    assert (continued["run"], continued["task"], continued["action"]) == (other, "wait_for", "dur.waiter")
     await house.quiet()
     await house.sound()
 
@@ -201,11 +204,16 @@ async def test_a_cancelled_function_cleans_up_and_undoes(house: Installation, se
     await house.until("select 1 from step where kind = 'sleep'")
     if seconds > 1:
         await house.until("select 1 from suspended")
-    assert await house.client.cancel(id) == 1
+    assert await house.client.cancel(id, reason="typo (command:ada)") == 1
     with pytest.raises(ExecutionFailed) as failed:
         await house.client.result(id, timeout=20)
     assert failed.value.status == "cancelled"
     assert CALLS == {"book": 1, "clean": 1, "undone": 1, "undone first": 1}
+    assert (await house.client.why(id)).sentence.endswith(" ago: typo (command:ada).")
+    document = await described(house.session, id)
+    assert document is not None
+    assert document["error"]["message"] == "typo (command:ada)"
+    assert not document["error"].get("traceback")
     await house.quiet()
     await house.sound()
 

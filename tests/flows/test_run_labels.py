@@ -79,6 +79,26 @@ async def test_rule_labels_its_executions(house: Installation) -> None:
     assert await house.rows("select from label") == []
 
 
+async def test_rerun_labels_follow_its_parameters(house: Installation) -> None:
+    rule = Rule("found.dun", trigger=invoice, action=dun, params=PARAMS, labels=LABELS)
+    await house.start(dun, invoice, rule)
+    await house.client.publish("found.invoice", {"customer": "acme", "paid": False})
+    [old] = await house.until("select id from execution where status = 'completed'")
+    new = await house.client.rerun(old["id"], params={"customer": "bolt"}, by="test")
+    document = await described(house.session, new)
+    assert document is not None
+    assert document["labels"] == {"customer": "bolt", "paid": "false", "source": "rule"}
+    await house.until("select 1 from execution having count(*) filter (where status = 'completed') = 2")
+    await archive.archive_finished(house.session, 0, 100, 0)
+    again = await house.client.rerun(new, labels={"paid": "true", "team": "billing"}, by="test")
+    document = await described(house.session, again)
+    assert document is not None
+    assert document["labels"] == {"customer": "bolt", "paid": "true", "source": "rule", "team": "billing"}
+    for labels in ({"customer": "other"}, {"": "wrong"}, {f"l{n}": "x" for n in range(MAX_LABELS)}):
+        with pytest.raises(InvalidInput):
+            await house.client.rerun(new, labels=labels, by="test")
+
+
 async def test_start_within_an_action_labels_its_execution(house: Installation) -> None:
     await house.start(dun, starts_dunning, starts_dunning_in_thread, starts_dunning_in_process)
     refusal = await house.client.run("found.starts_dunning", timeout=30)

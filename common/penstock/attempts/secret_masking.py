@@ -43,6 +43,7 @@ def concealed_outcome(outcome: Outcome, secrets: Sequence[str], of_store: Sequen
         message=concealed(error.message, secrets),
         traceback=concealed(error.traceback, secrets),
         cause=cleaned(error.cause, secrets),
+        answer=cleaned(error.answer, secrets),
     )
     return replace(outcome, error=masked)
 

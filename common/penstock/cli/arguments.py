@@ -83,12 +83,12 @@ def parse_params(words: list[str]) -> dict[str, Any]:
     return params
 
 
-def label_option(words: list[str] | None) -> dict[str, str] | None:
-    """Return the labels of `--label key=value`; None without any. Raises InvalidInput."""
+def label_option(words: list[str] | None, option: str = "--label") -> dict[str, str] | None:
+    """Return the labels of `--label key=value`, or another option; None without any. Raises InvalidInput."""
     try:
         return parse_label_words(words) if words else None
     except Wrong as wrong:
-        raise InvalidInput(f"--label {wrong}", hint=wrong.hint) from None
+        raise InvalidInput(f"{option} {wrong}", hint=wrong.hint) from None
 
 
 def _from_file(path: str) -> dict[str, Any]:

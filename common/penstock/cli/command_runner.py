@@ -93,7 +93,7 @@ def _audited() -> Iterator[None]:
         **kept({name: value for name, value in arguments.items() if value}),
         "host": socket.gethostname(),
     }
-    named = (arguments.get(name) for name in ("ref", "name", "id", "pattern", "rule", "source"))
+    named = (arguments.get(name) for name in ("ref", "name", "id", "ids", "pattern", "rule", "source"))
     target = next(
         (
             ", ".join(map(str, value if isinstance(value, list | tuple) else [value]))

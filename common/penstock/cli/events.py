@@ -172,7 +172,9 @@ def show(
         json_line(record if "trigger" in record else plain(record))
     elif "trigger" in record:
         verdicts = record["rules"]
-        details = {name: value for name, value in record.items() if name not in ("payload", "rules")}
+        details = {
+            name: value for name, value in record.items() if name not in ("payload", "rules", "continued")
+        }
         # no entry in the ordinary case, in which no workflow waits
         details["awaited"] = record["awaited"] or None
         names = {"id": "event", "published_by": "published by"}
@@ -180,6 +182,15 @@ def show(
         out.print("[dim]payload[/dim]")
         out.print_json(orjson.dumps(record["payload"]).decode())
         out.print()
+        if record["continued"]:
+            table(
+                ["continued", "action", "step", "status"],
+                [
+                    (run["run"] or run["id"], run["action"], run["task"], run["status"])
+                    for run in record["continued"]
+                ],
+            )
+            out.print()
         table(
             ["rule", "verdict", "reason", "execution"],
             [(v["rule"], v["verdict"], v["error"] or v["why"], v["execution"]) for v in verdicts],

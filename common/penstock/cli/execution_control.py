@@ -10,14 +10,14 @@ from uuid import UUID
 import typer
 
 from penstock.cli import bulk_output, name_completion
-from penstock.cli.arguments import parse_delay, parse_id, parse_instant, parse_params
+from penstock.cli.arguments import label_option, parse_delay, parse_id, parse_instant, parse_params
 from penstock.cli.bulk_output import DryRun
 from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import Json, json_line, out
-from penstock.cli.server import by_either
+from penstock.cli.server import by_either, chosen_server
 from penstock.cli.text_values import schema_of, send_as_typed
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, NotAllowed, NotFound
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY
 from penstock.store.executions.execution_list import ExecutionFilter
 
@@ -49,6 +49,8 @@ def cancel(
     """Ask executions to end: the named ones, or all that match a filter. Running ones are notified at once. After an
     interruption it can be called again."""
     _say_which(bool(ids), chosen, every, dry_run)
+    if chosen_server() is None:  # a server adds the name of the token
+        reason = f"{reason} (command:{ME})"
 
     if ids:
         named = list(ids)
@@ -188,6 +190,14 @@ def rerun(
             "--unset", metavar="NAME", help="A parameter to leave out, of one run. Its default applies."
         ),
     ] = None,
+    set_label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set-label",
+            metavar="KEY=VALUE",
+            help="A label to add to one run, or to replace. Labels of searchable parameters follow the parameters.",
+        ),
+    ] = None,
     *,
     chosen: ExecutionFilter,
     every: All = False,
@@ -197,11 +207,17 @@ def rerun(
 ) -> None:
     """Run ended executions again: a new execution of the same version, with the same parameters, or with other ones
     (--set). With a filter, executions that were re-run before are left out, so after an interruption it can be called again."""
+    if id is not None and chosen.labels:
+        raise InvalidInput(
+            "--label selects executions by a label, and the run is named",
+            hint="--set-label KEY=VALUE gives the new run a label.",
+        )
     _say_which(id is not None, chosen, every, dry_run)
     if id is not None:
         params = parse_params(changed or [])
+        labels = label_option(set_label, "--set-label")
 
-        async def work(client: AnyClient) -> UUID:
+        async def work(client: AnyClient) -> tuple[UUID, list[str]]:
             async def send(values: dict[str, Any]) -> UUID:
                 return await client.rerun(
                     id,
@@ -209,6 +225,7 @@ def rerun(
                     from_task=from_task,
                     params=values or None,
                     unset=unset or (),
+                    labels=labels,
                     by=by,
                     reason=reason,
                 )
@@ -217,16 +234,25 @@ def rerun(
                 action = (await client.described(id))["action"]
                 return await schema_of(client, ("action", "workflow"), action)
 
-            return await send_as_typed(send, params, changed or [], read_schema)
+            new = await send_as_typed(send, params, changed or [], read_schema)
+            try:
+                old_labels, new_labels = [(await client.described(run))["labels"] for run in (id, new)]
+            except (NotAllowed, NotFound):  # the token may start executions, and not read them
+                return new, []
+            return new, _label_lines(old_labels, new_labels)
 
-        new = by_either(work)
+        new, lines = by_either(work)
         if json:
             json_line({"id": new, "rerun_of": id})
         else:
             out.print(f"Execution {new} is requested. See it with: penstock show {new}")
+            for line in lines:
+                out.print(line, markup=False, highlight=False)
         return
     if changed or unset:
         raise InvalidInput("--set and --unset change the parameters of one run", hint="Name the run.")
+    if set_label:
+        raise InvalidInput("--set-label gives one run a label", hint="Name the run.")
     if from_task is not None:
         raise InvalidInput("--from names a task of one run", hint="Name the run, or use --from-failed.")
 
@@ -237,6 +263,19 @@ def rerun(
         )
     )
     bulk_output.show(outcomes, outcome_text, each=False, json=json)
+
+
+def _label_lines(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Return sentences about the labels that a re-run keeps, changes and leaves out."""
+    kept = [f"{key}={value}" for key, value in new.items() if old.get(key) == value]
+    changed = [f"{key}={value}" for key, value in new.items() if old.get(key) != value]
+    missing = [f"{key}={value}" for key, value in old.items() if key not in new]
+    parts = [
+        ("It keeps the labels", kept),
+        ("It has other labels", changed),
+        ("It leaves out the labels", missing),
+    ]
+    return [f"{text}: {', '.join(labels)}." for text, labels in parts if labels]
 
 
 def _say_which(named: bool, filters: ExecutionFilter, every: bool, dry_run: bool) -> None:

@@ -169,6 +169,9 @@ def print_execution(execution: dict[str, Any]) -> None:
             out.print(message, style="dim", markup=False, highlight=False)
         if error.get("traceback"):
             out.print(error["traceback"].rstrip(), style="dim", markup=False, highlight=False)
+        if (answer := error.get("answer")) and answer["body"]:
+            out.print(f"[dim]body of the answer {answer['status']}[/dim]")
+            out.print(answer["body"].rstrip(), style="dim", markup=False, highlight=False)
     if execution["tasks"]:
         out.print()
         print_tree(execution["tasks"], execution["created_at"])

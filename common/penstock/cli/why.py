@@ -41,19 +41,18 @@ def why(
     """Say in one sentence what an execution waits for (a limit, timer, worker, task or person), or how it ended. Of an event, say
     it for each rule: the burst or window in which it waits, the execution that it started, or why there is none."""
 
-    async def work(client: AnyClient) -> Why | list[dict[str, Any]]:
+    async def work(client: AnyClient) -> Why | dict[str, Any]:
         try:
             return await client.why(id, task)
         except NotFound:
             if task is None:
                 with contextlib.suppress(NotFound):
-                    verdicts: list[dict[str, Any]] = (await client.event(id))["rules"]
-                    return verdicts
+                    return await client.event(id)
             raise
 
     answer = read(work)
-    if isinstance(answer, list):
-        _print_verdicts(id, answer, json)
+    if isinstance(answer, dict):
+        _print_verdicts(id, answer["rules"], answer["continued"], json)
         return
     if json:
         json_line(answer.document())
@@ -74,16 +73,22 @@ def why(
             out.print(f"[dim]and {facts['held'] - len(holders)} more[/dim]")
 
 
-def _print_verdicts(id: UUID, verdicts: Sequence[Mapping[str, Any]], json: bool) -> None:
+def _print_verdicts(
+    id: UUID, verdicts: Sequence[Mapping[str, Any]], continued: Sequence[Mapping[str, Any]], json: bool
+) -> None:
     if json:
-        json_line({"event": id, "rules": verdicts})
+        json_line({"event": id, "rules": verdicts, "continued": continued})
         return
+    for run in continued:
+        step = f" in {run['task']}" if run["task"] else ""
+        line = f"It continued {run['action'] or 'an execution'}, which waited for it{step}: execution {run['run'] or run['id']}"
+        out.print(line, markup=False, highlight=False)
     for verdict in verdicts:
         line = f"{verdict['rule']}: {verdict['error'] or verdict['why']}"
         out.print(line, markup=False, highlight=False)
         if verdict["execution"] is not None:
             out.print(f"  execution {verdict['execution']}", markup=False, highlight=False)
-    if not verdicts:
+    if not verdicts and not continued:
         out.print("No rule has this trigger.")
 
 

@@ -438,12 +438,16 @@ class Client(StartAndWatch):
         from_task: str | None = None,
         params: Mapping[str, Any] | None = None,
         unset: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
         by: str,
         reason: str | None = None,
     ) -> UUID:
         """Run an ended execution again, with the same version and parameters. Return the id of the new execution. `params`
         replace parameters of the same names, and those in `unset` are left out. A name with dots is a path into a
         parameter: `customer.name`.
+
+        The labels of searchable parameters follow the parameters of the new run. A label of the old start or rule with
+        such a name is not carried over. The other labels stay, and `labels` are added to them or replace them.
 
         For a workflow, `from_failed` keeps the tasks that succeeded, and `from_task` keeps those that do not come
         after that task. The re-run is stored with `by` and `reason`. Raises NotFound and InvalidInput. Raises Conflict if
@@ -466,6 +470,7 @@ class Client(StartAndWatch):
                 reason=reason,
                 changed=params,
                 unset=unset,
+                labels=labels,
             )
             return new
 

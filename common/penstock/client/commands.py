@@ -17,7 +17,8 @@ from penstock.client.recorded_steps import recorded_step
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import check_value
-from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.options import Wrong, did_you_mean
+from penstock.language.terms.run_labels import check_labels
 from penstock.language.terms.waits import WAITS
 from penstock.store.definitions import catalog
 from penstock.store.executions.executions import Execution
@@ -69,10 +70,11 @@ async def rerun(
     reason: str | None,
     changed: Mapping[str, Any] | None = None,
     unset: Sequence[str] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> None:
     """Run an execution again, under the id `new`. `changed` are parameters with other values, and `unset` are parameters to
-    leave out. Raises NotFound and InvalidInput. Raises Conflict if it has not ended, or if a task that would be kept has
-    read a changed parameter."""
+    leave out. `labels` are added to those of the old start or rule. Raises NotFound and InvalidInput. Raises Conflict if it
+    has not ended, or if a task that would be kept has read a changed parameter."""
     old = row.id
     if row.finished_at is None:
         raise Conflict(
@@ -96,6 +98,9 @@ async def rerun(
         value["changed"] = sorted(changed)
     if unset:
         value["unset"] = sorted(unset)
+    added_labels = None if labels is None else await _check_labels(tx, row, labels)
+    if added_labels:
+        value["labels"] = added_labels
     origin = {"rerun_of": str(old), **value, "by": by, **({"reason": reason} if reason else {})}
     with tracing.producing(START, row.action, row.namespace.partition("::")[0]):
         is_there = await workflow_commands.rerun(
@@ -108,6 +113,7 @@ async def rerun(
             by=by,
             reason=reason,
             params=None if parameters is None else parameters.stored,
+            labels=orjson.dumps(added_labels).decode() if added_labels else None,
         )
     if is_there and (from_failed or from_task is not None):
         step = None if from_task is None else await recorded_step(tx, old, from_task)
@@ -116,6 +122,25 @@ async def rerun(
         raise NotFound(
             f"execution {old} is gone", hint="Ended executions are deleted when their retention is over."
         )
+
+
+async def _check_labels(tx: Transaction, row: Execution, labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that a re-run adds. Raises InvalidInput, also for the name of a searchable parameter, and if the
+    re-run would have more labels than a start."""
+    try:
+        added = check_labels(labels)
+        searchable = (await catalog.bodies(tx, [row.definition_id]))[row.definition_id].get("searchable", [])
+        for name in added:
+            if name in searchable:
+                raise InvalidInput(
+                    f"the label {name} follows the parameter {name}, which is searchable",
+                    hint=f"Change the parameter: --set {name}=VALUE",
+                )
+        old = orjson.loads(row.options or "{}").get("labels", {})
+        check_labels({**{name: text for name, text in old.items() if name not in searchable}, **added})
+    except Wrong as wrong:
+        raise InvalidInput(f"labels {wrong}", hint=wrong.hint) from None
+    return added
 
 
 def _traced(old: Execution) -> dict[str, Any]:

@@ -228,6 +228,7 @@ class HttpClient(StartAndWait):
         from_task: str | None = None,
         params: Mapping[str, Any] | None = None,
         unset: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
         by: str = "",
         reason: str | None = None,
     ) -> UUID:
@@ -237,6 +238,8 @@ class HttpClient(StartAndWait):
             body["parameters"] = params
         if unset:
             body["unset"] = list(unset)
+        if labels:
+            body["labels"] = dict(labels)
         return UUID((await self._send("POST", f"/executions/{id}/rerun", body))["id"])
 
     async def replay_rule(

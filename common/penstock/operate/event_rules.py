@@ -47,13 +47,15 @@ async def listed(
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
-    """Return an event with its payload masked, and the execution that published it; None if it does not exist."""
+    """Return an event with its payload masked, the execution that published it, and those that it continued; None if it
+    does not exist."""
     rows = await events.read(session, [id], days=KEPT_DAYS)
     if not rows:
         return None
     payload = (await Masking.load(session)).payload(rows[0].trigger, orjson.loads(rows[0].payload))
     published_by = await effects.publisher_of(session, id)
-    return {**asdict(rows[0]), "payload": payload, "published_by": published_by}
+    continued = [asdict(run) for run in await effects.continued(session, id)]
+    return {**asdict(rows[0]), "payload": payload, "published_by": published_by, "continued": continued}
 
 
 async def described_with_rules(session: Session, id: UUID) -> dict[str, Any]:

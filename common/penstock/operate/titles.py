@@ -11,6 +11,7 @@ import orjson
 
 from penstock.errors import ExpressionError
 from penstock.language.expressions import compile_template
+from penstock.language.moves import WAITING
 from penstock.language.terms.redaction import MASK
 from penstock.language.terms.waits import INQUIRY
 from penstock.operate.masking import Masking
@@ -66,7 +67,8 @@ async def listed(
     the last id of the page before."""
     rows = await execution_list.page(session, filters, before=cursor, limit=limit)
     titles = {**await of_executions(session, rows), **await _of_inquiries(session, rows)}
-    begun_again = [row for row in rows if row.attempt > 1]
+    # A function that waits in its first attempt has its next attempt after the wait.
+    begun_again = [row for row in rows if row.attempt > 1 or (row.attempt and row.status == WAITING)]
     continued = await title_templates.durable_among(session, begun_again) if begun_again else set()
     for row in rows:
         row.title = titles.get(row.id)

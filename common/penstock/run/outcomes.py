@@ -36,7 +36,8 @@ class TaskError:
     `retryable` is True or False if the action decided that, and None if the retry policy decides. `retry_after` is in
     seconds, None for the policy's delay. `steps` are the steps of a durable function that caused it, by name and
     ordinal. `told` is the number of the last result that the durable function got before it. `cause` is the failure inside
-    that it reports (`penstock.run.failure_causes`).
+    that it reports (`penstock.run.failure_causes`). `answer` has the `status` and the begin of the `body` of a failed HTTP
+    call.
     """
 
     type: str
@@ -49,11 +50,16 @@ class TaskError:
     steps: tuple[tuple[str, int], ...] = ()
     told: int = 0
     cause: Mapping[str, Any] | None = None
+    answer: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "type", text(self.type, TYPE_CAP))
         object.__setattr__(self, "message", text(self.message, MESSAGE_CAP))
         object.__setattr__(self, "traceback", text(self.traceback, TRACEBACK_CAP))
+        if self.answer is not None:
+            # Longer than what is stored: a secret is masked before the body is cut, so no part of it remains.
+            body = text(str(self.answer.get("body") or ""), TRACEBACK_CAP)
+            object.__setattr__(self, "answer", {"status": self.answer.get("status"), "body": body})
         if not self.kinds:
             object.__setattr__(self, "kinds", (self.type,))
 

@@ -1,7 +1,8 @@
 -- End attempts of a worker: the executions become final, requested again (a retry, a deferral), or waiting. The fence is the
 -- attempt and the claim (I2): an execution that another worker has claimed since, or that the sweeper has taken back, is not
 -- moved and is not in `moved`. Slots are freed and the next waiters promoted in the same transaction (I5).
--- An execution with a requested end gets that end, unless it completed. A durable function that has to clean up begins its next
+-- An execution with a requested end gets that end, unless it completed. An error with the type of that end is the request as a
+-- durable function was told it, and gets the reason of the request. A durable function that has to clean up begins its next
 -- attempt without a delay. An attempt without a delay to the next one was handed
 -- back: its execution keeps its place in line. The values that a deferral carries over to the next attempt, and the question
 -- of an inquiry, are kept with the attempt.
@@ -42,7 +43,10 @@ begin
                  when e.ends_as is not null and e.status in ('cancelled', 'timeout') then e.status
                  when d.status <> 'requested' then d.status
                  when d.error is null then 'deferred' else 'failed' end as outcome,
-            coalesce(d.error::jsonb, case when e.status in ('cancelled', 'timeout')
+            coalesce(case when d.error::jsonb ->> 'type' = e.ends_as
+                     then d.error::jsonb || jsonb_build_object('message', replace(d.error::jsonb ->> 'message',
+                         'the run was asked to end as ' || e.ends_as, coalesce(e.reason, e.ends_as))) end,
+                     d.error::jsonb, case when e.status in ('cancelled', 'timeout')
                      then jsonb_build_object('type', e.status, 'message', e.reason) end) as error
     ), tried as (
         insert into attempt (execution_id, attempt, outcome, worker, error)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from penstock.store.executions.effects import Continued
 from penstock_api.models.definitions import Verdict
 from penstock_api.models.model import Answer, Given, MaxDepth, MaxDescendants, Tenant
 
@@ -41,5 +42,8 @@ class Event(Answer):
     awaited: bool = Field(description="True if a task of a workflow waits for an event of this trigger.")
     trace: str | None = Field(
         description="The trace context of its publisher, as JSON; null if it is not traced."
+    )
+    continued: list[Continued] = Field(
+        description="The executions that waited for this event, and continued with it."
     )
     rules: list[Verdict]

@@ -317,6 +317,11 @@ class Rerun(Given):
     unset: list[Text] = Field(
         default=[], description="Parameters to leave out, so that their defaults apply."
     )
+    labels: Annotated[dict[str, str], AfterValidator(_labels)] = Field(
+        default_factory=dict,
+        max_length=MAX_LABELS,
+        description="Labels to add, or to replace. The others stay, and those of searchable parameters follow the parameters.",
+    )
     reason: Reason = None
 
 

@@ -113,6 +113,10 @@ class ActionError(Sent):
     retry_after: float | None = Field(
         default=None, ge=0, le=3e8, allow_inf_nan=False, description="Seconds; null: by the policy."
     )
+    answer: dict[str, Any] | None = Field(
+        default=None,
+        description="The `status` and the `body` (its first 2,048 characters) of a failed HTTP call.",
+    )
 
 
 class End(Sent):

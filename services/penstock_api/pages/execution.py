@@ -43,7 +43,7 @@ from penstock_api.auth.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
 from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings.layout import layout
-from penstock_api.pages.drawings.step_timeline import step_due, step_status, step_timeline
+from penstock_api.pages.drawings.step_timeline import ENDED, step_due, step_status, step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import Field, fields
@@ -99,6 +99,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         timeline=await _timeline(session, row, tasks),
         steps=steps[-STEPS:],
         step_status=partial(step_status, is_final=not open_),
+        ended_steps=ENDED,
         step_due=step_due,
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=step_timeline(steps, row.created_at, row.finished_at),
@@ -112,6 +113,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         reruns=[sent["value"]["as"] for sent in document["told"] if sent["kind"] == "rerun"],
         origin=other_values(document["origin"]),
         rerun_fields=[] if open_ else _rerun_fields(body.get("parameters"), document["params"]),
+        rerun_labels=_staying_labels(body, document["options"]),
         begins=document["status"] == REQUESTED and row.not_before is not None,
         begun=document["status"] not in (REQUESTED, QUEUED, SCHEDULED),
         signals=answer.facts.get("signals", ()),
@@ -179,6 +181,12 @@ def _rerun_fields(schema: Any, params: Any) -> list[Field]:
     value, also a secret."""
     masked = masked_schema(schema) if isinstance(schema, Mapping) else schema
     return [replace(field, required=False) for field in fields(masked, "parameters", value=params)]
+
+
+def _staying_labels(body: Mapping[str, Any], options: Mapping[str, Any] | None) -> list[str]:
+    """Return the labels of the start or the rule that a re-run keeps, as texts."""
+    labels = (options or {}).get("labels", {})
+    return [f"{key}={value}" for key, value in labels.items() if key not in body.get("searchable", ())]
 
 
 def _counted(tasks: list[TaskProgress], document: Mapping[str, Any]) -> dict[str, int]:

@@ -88,7 +88,8 @@ def short(id: object) -> str:
 
 
 ID = re.compile(
-    r"(See why: penstock why |penstock why |penstock [a-z-]+ )?([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"
+    r"(See why: penstock why |See (?:step|task)s? '[^']*' with: penstock show |penstock why |penstock [a-z-]+ )?"
+    r"([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"
 )
 
 
@@ -99,8 +100,10 @@ def linked(text: str) -> Markup:
     for match in ID.finditer(text):
         command, id = match[1] or "", match[2]
         parts += escape(text[at : match.start()])
-        if command.startswith("See"):
+        if command.startswith("See why"):
             label = "See why."
+        elif command.startswith("See"):
+            label = f"{command.removesuffix(' with: penstock show ')}."
         elif command and not command.startswith("penstock why"):
             parts += escape(command)
             label = id
@@ -150,7 +153,9 @@ def error_line(error: Mapping[str, Any]) -> str:
 
 def other_members(error: Mapping[str, Any]) -> dict[str, Any]:
     """Return the members of a stored error that are no texts for people."""
-    return {name: value for name, value in error.items() if name not in ("type", "message", "traceback")}
+    return {
+        name: value for name, value in error.items() if name not in ("type", "message", "traceback", "answer")
+    }
 
 
 def same(mapping: Mapping[str, Any], **other: Any) -> dict[str, Any]:

@@ -273,6 +273,7 @@ async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Reru
         from_task=body.from_task,
         params=body.parameters,
         unset=body.unset,
+        labels=body.labels,
         by=caller.name,
         reason=body.reason,
     )

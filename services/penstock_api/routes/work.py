@@ -304,6 +304,7 @@ def _error(error: models.ActionError | None) -> TaskError:
         retry_after=error.retry_after,
         kinds=tuple(error.kinds),
         members=tuple(tuple(kinds) for kinds in error.members),
+        answer=error.answer,
     )
 
 

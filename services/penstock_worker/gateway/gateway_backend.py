@@ -515,6 +515,7 @@ def _end_document(end: End) -> Json:
             "members": error.members,
             "retryable": error.retryable,
             "retry_after": error.retry_after,
+            **({"answer": error.answer} if error.answer else {}),
         },
     }
 

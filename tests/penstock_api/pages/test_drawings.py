@@ -293,6 +293,22 @@ def test_cancelled_sleep_is_drawn_until_its_cancel() -> None:
     assert row.waited == 6
 
 
+def test_steps_that_wait_together_are_drawn_until_now() -> None:
+    """The arms of `ctx.first` are in one branch, and the second begins while the first waits."""
+    until = (BEGUN + timedelta(days=14)).isoformat()
+    sleep = step("sleep", "started", at=BEGUN, result={"until": until})
+    wait = step("wait_for", "waiting", at=BEGUN + timedelta(seconds=1))
+    again = step("wait_for", "waiting", at=BEGUN + timedelta(seconds=2))
+    drawn = step_timeline([sleep, wait, again], BEGUN, BEGUN + timedelta(seconds=100))
+    assert drawn is not None
+    assert [row.waited for row in drawn.rows] == [100, 99, 98]
+
+
+def test_sleep_whose_result_was_set_has_no_due_instant() -> None:
+    for result in ({"any": 1}, {"until": 1}, {"until": "soon"}, "soon"):
+        assert step_timeline([step("sleep", "completed", result=result)], BEGUN, None) is not None
+
+
 def step(kind: str, status: str, *, at: datetime = BEGUN, result: object = None) -> Step:
     return Step("wait", "wait", 1, [], kind, status, 1, 0.0, at, result, None, None)
 
@@ -315,6 +331,12 @@ def test_executions_in_a_sentence_are_links_and_the_rest_is_text() -> None:
     id = new_id()
     said = linked(f"Waits for <b>. See why: penstock why {id}")
     assert said == f'Waits for &lt;b&gt;. <a href="/executions/{id}">See why.</a>'
+
+
+def test_sentence_about_a_step_links_its_execution() -> None:
+    id = new_id()
+    sentence = linked(f"See step 'wait_for' with: penstock show {id}")
+    assert sentence == f'<a href="/executions/{id}">See step &#39;wait_for&#39;.</a>'
 
 
 def test_commands_in_a_sentence_keep_the_whole_id() -> None:

@@ -163,8 +163,11 @@ class DurableContext(ContextMark):
         self, trigger: Any, *, when: str | None = None, timeout: Span | None = None, name: str = "wait_for", **names: Any
     ) -> Coroutine[Any, Any, Any]:  # fmt: skip
         """Return the next event of this trigger that meets the condition `when`. That is an expression of `event` and
-        of the keyword arguments: `wait_for("shop.paid", when="event.payload.order == order", order=order)`. Raises
-        StepTimedOut, NotFound for an unknown trigger, and DefinitionError for an undefined name."""
+        of the keyword arguments: `wait_for("shop.paid", when="event.payload.order == order", order=order)`.
+
+        An event that was stored before the wait began is not seen. Where it may come early, let a rule send a signal,
+        which is kept, and take it with `signal`. Raises StepTimedOut, NotFound for an unknown trigger, and
+        DefinitionError for an undefined name."""
         waits = {
             "trigger": target_of(trigger),
             "filter": when,

@@ -35,7 +35,7 @@ class Deliveries(OpenCalls):
         super().__init__(core, history)
         self.ends_as = history.ends_as
         """What the run is to end as, until its function is told."""
-        self.end_reason = ""
+        self.end_reason, self.end_status = "", "cancelled"
         """The message with which the function was ended. `asyncio.gather` drops the message of a cancellation."""
         end = next((record for record in history.records.values() if record.kind == END), None)
         self._end_at = None if end is None else end.told
@@ -281,7 +281,7 @@ class Deliveries(OpenCalls):
             self._core.unwritten[END_KEY] = Record(END_KEY, 0, END, COMPLETED, status, told=number)
         self._end_at = None
         self._core.journal.told = number
-        self.end_reason = f"the run was asked to end as {ends_as}"
+        self.end_status, self.end_reason = ends_as, f"the run was asked to end as {ends_as}"
         if self._root is not None:
             self._root.cancel(self.end_reason)
 

@@ -251,8 +251,11 @@ async def _called(function: Coroutine[Any, Any, Any], limit: int, deliveries: De
     try:
         return with_checked_question(Outcome.returned(await function, limit))
     except asyncio.CancelledError as error:
-        if not error.args and deliveries.end_reason:
-            error.args = (deliveries.end_reason,)
+        if deliveries.end_reason and error.args in ((), (deliveries.end_reason,)):
+            # The database replaces the message with the reason of the request, which this attempt does not know.
+            return Outcome(
+                "failed", error=TaskError(deliveries.end_status, deliveries.end_reason, retryable=False)
+            )
         return Outcome("failed", error=TaskError.of(error, retryable=False))
     except AttemptOver:
         raise

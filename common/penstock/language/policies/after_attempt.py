@@ -144,6 +144,10 @@ def _ending_of_lost(error: TaskError, recovery: Recovery, policy: RetryPolicy, f
     )
 
 
+ANSWER_CAP, ANSWER_LINE = 2048, 200
+"""The characters that are stored of the body of a failed HTTP call, as a text and in the message of the error."""
+
+
 def _stored(error: TaskError) -> str:
     stored: dict[str, Any] = {"type": error.type, "message": error.message, "traceback": error.traceback}
     if error.steps:
@@ -152,6 +156,11 @@ def _stored(error: TaskError) -> str:
         stored["told"] = error.told
     if error.cause:
         stored["cause"] = error.cause
+    if error.answer:
+        body = str(error.answer["body"])
+        stored["answer"] = {"status": error.answer["status"], "body": body[:ANSWER_CAP]}
+        if begin := " ".join(body[:ANSWER_CAP].split()):
+            stored["message"] += f": {begin if len(begin) <= ANSWER_LINE else begin[:ANSWER_LINE] + '…'}"
     return orjson.dumps(stored).decode()
 
 

@@ -70,7 +70,14 @@ class Why:
             return list(self.details)
         cause_text = [] if self.own in ONLY_FOR_CHILD else [self._sentence_of_cause(self.cause)]
         see = f"See {self._name_of_cause} with: penstock show {self.cause.id}"
-        return [*self.details, *cause_text, see, *self.cause.all_details]
+        causes = self.cause.all_details
+        # A function that waits for one child has waited as long as the child, which also says when it times out.
+        own = [
+            d
+            for d in self.details
+            if not (d.startswith(WAITED) and any(c.startswith(WAITED) for c in causes))
+        ]
+        return [*own, *cause_text, see, *causes]
 
     @property
     def says(self) -> str:
@@ -144,6 +151,8 @@ def as_sentence(clause: str) -> str:
     return f"{clause[:1].upper()}{clause[1:]}{ending}"
 
 
+WAITED = "It has waited for "
+"""The beginning of the sentence about the length of a wait."""
 URGENCY = (WAITING, REQUESTED, QUEUED, SCHEDULED, CANCELING, RUNNING)
 """The statuses of executions inside another one. One that waits for something else is named before one that runs, and so ends
 by itself."""

@@ -12,7 +12,7 @@ import orjson
 from penstock.engine.durable.records import SLEEP, STARTED, STEP, Key
 from penstock.language.terms.waits import WAIT_FOR_EVENT
 from penstock.operate.why import workflow
-from penstock.operate.why.answer import DEEPEST, URGENCY, Child, Reason, Why, span, why_of
+from penstock.operate.why.answer import DEEPEST, URGENCY, WAITED, Child, Reason, Why, span, why_of
 from penstock.settings import Settings
 from penstock.store.admission import namespaces, waiting_for
 from penstock.store.admission.waiting_for import ClaimHolder, Suspended
@@ -108,7 +108,7 @@ async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
         own = f"{own} or" if waits else f"waits{until} for"
     elif not waits and wait.remaining is not None:
         own = await _timed_step(session, row, span(wait.remaining))
-    details = [f"It has waited for {span(wait.seconds)}, and occupies no worker meanwhile."]
+    details = [f"{WAITED}{span(wait.seconds)}, and occupies no worker meanwhile."]
     details += [f"It also waits for step {child.name} ({child.id})." for child in children[1:]]
     details += [f"Send the signal with: penstock signal {row.id} {name} VALUE" for name in wait.signals]
     details += [
@@ -145,7 +145,7 @@ async def _timed_step(session: Session, row: Execution, remaining: str) -> str:
 def _waited(seconds: float, remaining: float | None) -> str:
     """Return a sentence about the time since a wait began, and until it times out."""
     until = "" if remaining is None else f", and times out in {span(remaining)}"
-    return f"It has waited for {span(seconds)}{until}."
+    return f"{WAITED}{span(seconds)}{until}."
 
 
 async def _for_event(session: Session, row: Execution) -> Why:

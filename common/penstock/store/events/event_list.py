@@ -47,12 +47,16 @@ class ListedEvent:
     failed: Annotated[
         int, Field(description="The number of rules that matched and failed, so that they started nothing.")
     ]
+    continued: Annotated[
+        int, Field(description="The number of executions that waited for it and continued.")
+    ] = 0
 
 
 PAGE = """
 select e.id, e.trigger, e.tenant, e.source, e.created_at, e.payload::text as payload,
     (select count(*) from enforcement f where f.event_id = e.id) as matched,
-    (select count(*) from enforcement f where f.event_id = e.id and f.status = 'failed') as failed
+    (select count(*) from enforcement f where f.event_id = e.id and f.status = 'failed') as failed,
+    (select count(*) from effect f where f.parent = e.id) as continued
 from event e
 where ($1::text is null or e.trigger = $1) and ($2::text is null or e.tenant = $2)
     and ($3::text is null or e.source = $3)

@@ -1,5 +1,5 @@
 """The effects of executions: the events that they published, and the executions that they started, through their
-workers."""
+workers. The effects of an event are the waits that it ended."""
 
 from __future__ import annotations
 
@@ -91,6 +91,35 @@ order by f.created_at, f.id
 async def caused(session: Session, parent: UUID, limit: int = MAX_EFFECTS) -> list[Effect]:
     """Return at most `limit` effects of an execution, oldest first."""
     return rows_as(Effect, await session.fetch(CAUSED, parent, limit))
+
+
+@dataclass(slots=True)
+class Continued:
+    """An execution that an event continued: `id` waited for the event, as a task or step of the execution `run`."""
+
+    id: UUID
+    run: Annotated[UUID | None, Field(description="The execution that continued; null if it is deleted.")]
+    task: Annotated[str | None, Field(description="The task or step that waited.")]
+    action: Annotated[str | None, Field(description="The action or workflow that continued.")]
+    status: Annotated[str | None, Field(description="The present status of that execution.")]
+
+
+CONTINUED = """
+select f.id, coalesce(e.parent, a.parent) as run, coalesce(e.task, a.task) as task, coalesce(d.ref, b.action) as action,
+    coalesce(p.status, b.status) as status
+from (select * from effect where parent = $1 and kind = 'execution' order by created_at, id limit $2) f
+left join execution e on e.id = f.id
+left join archive a on e.id is null and a.id = f.id
+left join execution p on p.id = coalesce(e.parent, a.parent)
+left join definition d on d.id = p.definition_id
+left join archive b on p.id is null and b.id = coalesce(e.parent, a.parent)
+order by f.created_at, f.id
+"""
+
+
+async def continued(session: Session, event: UUID, limit: int = MAX_EFFECTS) -> list[Continued]:
+    """Return at most `limit` executions that an event continued, oldest first."""
+    return rows_as(Continued, await session.fetch(CONTINUED, event, limit))
 
 
 PUBLISHER = "select parent from effect where id = $1 and kind = 'event' order by created_at, parent limit 1"

@@ -72,7 +72,9 @@ class ListedExecution:
     ] = None
     continued: Annotated[
         bool,
-        Field(description="True for a durable function if `attempt` includes continuations after waits."),
+        Field(
+            description="True for a durable function that has waited: `attempt` counts its continuations, too."
+        ),
     ] = False
 
 

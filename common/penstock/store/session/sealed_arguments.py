@@ -97,7 +97,7 @@ STATEMENTS: Mapping[str, tuple[Place, ...]] = {
         Place("text", 5, "tenant", 1),
     ),
     "from answer_inquiry(": (Place("json", 2, "execution", 1),),
-    "from rerun_execution(": (Place("parameters", 8, "execution", 2),),
+    "from rerun_ended_execution(": (Place("parameters", 8, "execution", 2),),
     # workflows
     "start_children(case": (
         *_starts(4, 6),

@@ -85,25 +85,34 @@ async def read_open(tx: Transaction, kinds: Iterable[WaitKind]) -> list[EventWai
 
 @dataclass(slots=True)
 class CompletedWait:
-    """A wait that ends with this result (JSON)."""
+    """A wait that ends with this result (JSON), which is an event."""
 
     execution: UUID
+    event: UUID
     result: str
     reason: str
 
 
-COMPLETE = "select messages from complete_waits($1::uuid[], $2::text[], $3::text[])"
+COMPLETE = "select messages, moved from complete_waits($1::uuid[], $2::text[], $3::text[])"
+CONTINUED = """
+insert into effect (parent, id, kind)
+select event, id, 'execution' from unnest($1::uuid[], $2::uuid[]) as d (event, id) order by 1, 2 on conflict do nothing
+"""
 
 
 async def complete(tx: Transaction, waits: Sequence[CompletedWait]) -> None:
     """End the waits among these that are still open: a timeout, a cancellation or another replica may have ended the
-    others."""
-    await tx.stage(
+    others. Record them as the effects of their events."""
+    [row] = await tx.stage(
         COMPLETE,
         [wait.execution for wait in waits],
         [wait.result for wait in waits],
         [wait.reason for wait in waits],
     )
+    moved = {UUID(int=id.int) for id in row["moved"]}
+    continued = [wait for wait in waits if wait.execution in moved]
+    if continued:
+        await tx.fetch(CONTINUED, [wait.event for wait in continued], [wait.execution for wait in continued])
 
 
 NOTE = """

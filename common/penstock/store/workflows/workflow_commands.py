@@ -19,7 +19,7 @@ async def command(
     return bool(row["messages"])
 
 
-RERUN = "select messages, known from rerun_execution($1, $2, $3, $4, $5, $6, $7, $8)"
+RERUN = "select messages, known from rerun_ended_execution($1, $2, $3, $4, $5, $6, $7, $8, $9)"
 
 
 async def rerun(
@@ -33,11 +33,12 @@ async def rerun(
     by: str,
     reason: str | None,
     params: str | None = None,
+    labels: str | None = None,
 ) -> bool:
     """Start the execution `old` again as `new`. `origin` and `value`, which is stored with the old run, are JSON, and so are
-    the `params` that replace those of the old run.
+    the `params` that replace those of the old run, and the added `labels`.
     Return False if `old` is no longer kept."""
-    [row] = await tx.stage(RERUN, new, old, origin, from_task, value, by, reason, params)
+    [row] = await tx.stage(RERUN, new, old, origin, from_task, value, by, reason, params, labels)
     return bool(row["known"])
 
 

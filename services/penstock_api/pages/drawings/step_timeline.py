@@ -14,11 +14,12 @@ from penstock.engine.durable.records import (
     SLEEP,
     STARTED,
     STEP,
+    SUPERSEDED,
     VALUE,
     VERSION,
     WAIT_FOR,
 )
-from penstock.language.moves import CANCELLED, FINAL, RUNNING, WAITING
+from penstock.language.moves import COMPLETED, FINAL, RUNNING, WAITING
 from penstock.operate.durable_steps import Step
 from penstock_api.pages.drawings.timeline import HELD, RAN, Row, Scale, Segment, Timeline, drawn
 
@@ -26,6 +27,8 @@ PARKED = (SLEEP, SIGNAL, ASK, WAIT_FOR)
 """The kinds of steps during which a run holds no worker."""
 NOT_FINISHED = "not finished"
 """The shown status of a step that was under way when its run ended."""
+ENDED = FINAL | {SUPERSEDED}
+"""The statuses of steps that are over."""
 INSTANTS = (VALUE, VERSION)
 """The kinds of steps that take no time, and are not drawn."""
 
@@ -56,22 +59,29 @@ def step_status(step: Step, *, is_final: bool) -> str:
 
 def step_due(step: Step) -> datetime | None:
     """Return the instant for which a sleep, or a step between two tries, waits. Return None for all other steps."""
-    if step.status != STARTED or step.kind not in (SLEEP, STEP) or not isinstance(step.result, dict):
+    return _until(step) if step.status == STARTED and step.kind in (SLEEP, STEP) else None
+
+
+def _until(step: Step) -> datetime | None:
+    """Return the instant that the result of the step names as its end; None for another result, as one set by hand."""
+    until = step.result.get("until") if isinstance(step.result, dict) else None
+    try:
+        return datetime.fromisoformat(until) if isinstance(until, str) else None
+    except ValueError:
         return None
-    until = step.result.get("until")
-    return None if until is None else datetime.fromisoformat(until)
 
 
 def _rows(steps: Sequence[Step], scale: Scale, is_final: bool) -> Iterator[Row]:
     """Yield the rows of a branch. A step begins when the previous step has ended.
 
-    For a step that is a separate execution only its beginning is recorded, so it counts as ended when the next step
-    begins.
+    For a step that is a separate execution only its beginning is recorded. So it counts as ended when the next step
+    begins, or if it still waits, when the chart ends. Steps that began together may be in one branch.
     """
     previous_end = scale.start
     for step, next_step in pairwise([*steps, None]):
         assert step is not None
-        since, until = _span(step, previous_end, scale.end if next_step is None else _beginning(next_step))
+        next_begins = scale.end if next_step is None else _beginning(next_step)
+        since, until = _span(step, previous_end, next_begins, scale.end)
         previous_end = max(previous_end, until)
         ran = step.kind in (STEP, RUN, MAP)
         segment = scale.segment(RAN if ran else HELD, (since, until))
@@ -82,14 +92,16 @@ def _beginning(step: Step) -> datetime:
     return step.at - timedelta(seconds=step.took)
 
 
-def _span(step: Step, previous_end: datetime, next_begins: datetime) -> tuple[datetime, datetime]:
+def _span(
+    step: Step, previous_end: datetime, next_begins: datetime, end: datetime
+) -> tuple[datetime, datetime]:
     if step.kind == STEP:
         return _beginning(step), step.at
-    if (
-        step.kind == SLEEP and step.status != CANCELLED and isinstance(step.result, dict)
-    ):  # its end is not recorded
-        return step.at, max(step.at, min(datetime.fromisoformat(step.result["until"]), next_begins))
-    if step.execution is not None or step.status not in FINAL:
+    if step.status not in ENDED:
+        return step.at, max(step.at, end)
+    if step.kind == SLEEP and step.status == COMPLETED and (until := _until(step)) is not None:
+        return step.at, max(step.at, min(until, end))  # its end is not recorded
+    if step.execution is not None:
         return step.at, max(step.at, next_begins)
     return min(previous_end, step.at), step.at
 

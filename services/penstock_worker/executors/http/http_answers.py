@@ -82,7 +82,7 @@ def failed(call: str, status: int, answer: httpx.Headers, body: bytes, *, retrya
     error = TaskError(
         "HttpStatus",
         f"{call}: the answer is {status}",
-        traceback=body.decode("utf-8", "replace"),
+        answer={"status": status, "body": body.decode("utf-8", "replace")},
         retryable=retryable,
         retry_after=_retry_after(answer) if retryable else None,
         kinds=("HttpStatus", f"HttpStatus{status}"),

@@ -194,7 +194,7 @@ RUNS: dict[str, tuple[Code, Code, bool, str]] = {
         cleans_up,
         cleans_up,
         True,
-        "asyncio.exceptions.CancelledError: the run was asked to end as cancelled",
+        "the run was asked to end as cancelled",
     ),
 }
 

@@ -55,6 +55,16 @@ def test_a_returned_value_is_kept_and_a_null_result_is_shared() -> None:
     assert ending_of(Outcome("completed"), TWICE, 0) == Ending("completed", "null")
 
 
+def test_stored_error_of_http_call_has_its_answer() -> None:
+    body = '{"error":\n "gross is missing"}' + " " * 3000
+    error = TaskError(
+        "HttpStatus", "the answer is 422", retryable=False, answer={"status": 422, "body": body}
+    )
+    stored = json.loads(ending_of(Outcome.failed(error), TWICE, 0).error or "")
+    assert stored["message"] == 'the answer is 422: {"error": "gross is missing"}'
+    assert stored["answer"] == {"status": 422, "body": body[:2048]}
+
+
 def test_a_deferral_keeps_its_carried_value_and_its_instant() -> None:
     at = datetime(2026, 1, 5, tzinfo=UTC)
     assert ending_of(Outcome("deferred", until=at, carry={"page": 7}), TWICE, 5) == Ending(

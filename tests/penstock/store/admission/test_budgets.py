@@ -173,7 +173,7 @@ async def test_rerun_shares_the_budget(desk: Desk) -> None:
     await end(desk, top, 55)
     new = new_id()
     await desk.session.fetch(
-        "select * from rerun_execution($1, $2, '{}', null, null, 'ada', null, null)", new, top
+        "select * from rerun_ended_execution($1, $2, '{}', null, null, 'ada', null, null, null)", new, top
     )
     await desk.admit([new])
     await settled(desk)

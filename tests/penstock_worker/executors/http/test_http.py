@@ -103,7 +103,8 @@ async def test_the_status_says_whether_to_retry(
     assert outcome.error is not None
     assert outcome.error.retryable is retryable
     assert outcome.error.kinds == ("HttpStatus", f"HttpStatus{status}")
-    assert outcome.error.traceback == "the reason"
+    assert outcome.error.answer == {"status": status, "body": "the reason"}
+    assert outcome.error.traceback == ""
 
 
 @pytest.mark.parametrize("broken", [False, True])

@@ -1,13 +1,17 @@
 -- Start a new execution `p_new` with the version, parameters and options of the ended execution `p_old`, which may be
--- archived. `p_params` replaces the parameters, if it is not null. `known` is false if that execution has not ended or is no longer kept.
-create or replace function rerun_execution(
+-- archived. `p_params` replaces the parameters, if it is not null. Of the labels of the old start or rule, those named as a
+-- searchable parameter are left out, since they may contradict the parameters. `p_labels` are added to the others, or
+-- replace them. `known` is false if that execution has not ended or is no longer kept.
+create or replace function rerun_ended_execution(
     p_new uuid, p_old uuid, p_origin text, p_task text, p_value text, p_by text, p_reason text,
-    p_params text, out messages message[], out known boolean
+    p_params text, p_labels text, out messages message[], out known boolean
 )
 language plpgsql
 as $$
 declare
     v_old record;
+    v_labels jsonb;
+    v_options jsonb;
 begin
     perform check_ids(array[p_new]);
     messages := '{}';
@@ -24,11 +28,18 @@ begin
     if not known then
         return;
     end if;
+    select coalesce(v_old.options::jsonb -> 'labels', '{}')
+            - array(select jsonb_array_elements_text(f.body -> 'searchable')) || coalesce(p_labels::jsonb, '{}')
+        into v_labels from definition f where f.id = v_old.definition_id;
+    v_options := coalesce(v_old.options::jsonb, '{}') - 'labels';
+    if v_labels <> '{}' then
+        v_options := v_options || jsonb_build_object('labels', v_labels);
+    end if;
     perform share_budgets(p_new, p_old);
     insert into chain_step (id, cause, name, depth, chains, raised)
     select p_new, cause, name, depth, chains, raised from chain_step where id = p_old on conflict do nothing;
     messages := request_executions(array[p_new], array[v_old.namespace_id], array[v_old.definition_id],
-        array[coalesce(p_params, v_old.params)], array[v_old.options], array[p_origin], array[v_old.priority], null, null, null, null, false);
+        array[coalesce(p_params, v_old.params)], array[nullif(v_options, '{}')::text], array[p_origin], array[v_old.priority], null, null, null, null, false);
     if messages <> '{}' then -- empty if an earlier try was committed and its answer lost
         insert into workflow_command (execution_id, kind, task, value, by, reason, obeyed_at)
         values (p_old, 'rerun', p_task, p_value::jsonb, p_by, p_reason, clock_timestamp());
