@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock import action
+from penstock import Schedule, action
 from penstock.language.workflows import from_body
 from penstock.operate.why import why
 from tests.flows.installation import AS_USED, Installation
@@ -63,6 +63,32 @@ async def test_start_with_a_priority_takes_the_next_slot(house: Installation) ->
     await house.quiet()
     assert BEGUN[:2] == [0, 99]
     assert sorted(BEGUN[2:]) == list(range(1, 12))
+    await house.sound()
+
+
+async def test_fire_with_a_priority_takes_the_next_slot(house: Installation) -> None:
+    urgent = Schedule("order.urgent", action=note, params={"n": 99}, every="1d", priority=9)
+    await begin(house, urgent)
+    for n in range(1, 6):
+        await house.client.start("order.note", {"n": n})
+    await house.client.schedules.run("order.urgent")
+    GATE.set()
+    await house.quiet()
+    assert BEGUN[:2] == [0, 99]
+    assert sorted(BEGUN[2:]) == list(range(1, 6))
+    await house.sound()
+
+
+async def test_fire_that_no_worker_begins_in_time_expires(house: Installation) -> None:
+    await begin(house, Schedule("order.brief", action=note, params={"n": 98}, every=1, expires=0.5))
+    await house.until("select from fire where outcome = 'timeout'")
+    await house.client.schedules.delete("order.brief")
+    await house.until("select from fire having count(*) filter (where outcome is null) = 0")
+    GATE.set()
+    await house.quiet()
+    assert BEGUN == [0]
+    rows = await house.rows("select outcome, error from fire")
+    assert {tuple(row) for row in rows} == {("timeout", "timeout: it had not begun when it expired")}
     await house.sound()
 
 

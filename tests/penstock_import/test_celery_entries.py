@@ -131,10 +131,59 @@ def test_periodic_task_with_the_key_of_the_settings_is_named(tmp_path: Path) -> 
 
 
 def test_options_of_a_periodic_task_are_named(tmp_path: Path) -> None:
-    text = SENDER + "    sender.add_periodic_task(5, weigh.s(1), name='often', expires=3)\n"
+    text = (
+        SENDER + "    sender.add_periodic_task(5, weigh.s(1), name='often', countdown=3, expires=later())\n"
+    )
     _, gaps, report = imported(tmp_path, APP + TASK + text)
-    assert "tasks.py:8 options of the schedule often" in gaps
+    assert "tasks.py:8 countdown in options of the schedule often" in gaps
+    assert "tasks.py:8 expires in options of the schedule often" in gaps
     assert report.mapped["schedules"] == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "mapped"),
+    [
+        ("{'priority': 5, 'expires': 300}", {"priority": 5, "expires": 300}),
+        ("{'priority': None, 'expires': timedelta(minutes=2)}", {"expires": 120}),
+        ("{'priority': 9, 'queue': 'scales'}", {"priority": 9}),
+    ],
+)
+def test_priority_and_expiry_of_beat_entry_are_mapped(
+    tmp_path: Path, options: str, mapped: dict[str, object]
+) -> None:
+    entry = "{'task': 'depot.tasks.weigh', 'schedule': 9, 'args': [1], 'options': " + options + "}"
+    text = f"from datetime import timedelta\n{APP}{TASK}app.conf.beat_schedule = {{'often': {entry}}}\n"
+    project, gaps, report = imported(tmp_path, text)
+    often = project.schedules["often"]
+    assert {name: often[name] for name in ("priority", "expires") if name in often} == mapped
+    assert report.mapped["schedules"] == 1, gaps
+    notes = [gap for gap in gaps if "priorities of schedules, imported as RabbitMQ orders them" in gap]
+    assert len(notes) == ("priority" in mapped)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("{'priority': 256}", "priority"),
+        ("{'priority': True}", "priority"),
+        ("{'expires': 0}", "expires"),
+        ("{'expires': datetime(2030, 1, 1)}", "expires"),
+        ("{'expires': 60, 'queue': 'scales'}", "expires"),
+        ("{'queue': 5}", "queue"),
+    ],
+)
+def test_option_without_a_meaning_is_named(tmp_path: Path, options: str, named: str) -> None:
+    entry = "{'task': 'depot.tasks.weigh', 'schedule': 9, 'args': [1], 'options': " + options + "}"
+    project, gaps, report = imported(tmp_path, f"{APP}{TASK}app.conf.beat_schedule = {{'often': {entry}}}\n")
+    assert any(f"{named} in options of the schedule often" in gap for gap in gaps)
+    assert named not in project.schedules["often"]
+    assert report.mapped["schedules"] == 0
+
+
+def test_priority_and_expiry_of_row_are_mapped(tmp_path: Path) -> None:
+    row = WRITTEN.replace("name='often',", "name='often', priority=3, expire_seconds=60,")
+    project, gaps, _ = imported(tmp_path, APP + ROWS + "import json\n" + TASK + row)
+    assert (project.schedules["often"]["priority"], project.schedules["often"]["expires"]) == (3, 60), gaps
 
 
 def test_queue_of_a_periodic_task_is_mapped(tmp_path: Path) -> None:

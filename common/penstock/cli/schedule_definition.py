@@ -59,6 +59,12 @@ def _declare(
     ] = None,
     ends_at: Annotated[Text, typer.Option(help="The schedule does not fire after this instant.")] = None,
     max_attempts: Annotated[int | None, typer.Option(help="The maximum number of attempts of a run.")] = None,
+    priority: Annotated[
+        int | None, typer.Option(help="The priority of the runs: higher goes first, and 0 is the default.")
+    ] = None,
+    expires: Annotated[
+        Text, typer.Option(help=f"The time after which a run that has not begun ends. {DURATION}")
+    ] = None,
     tenant: Annotated[Text, typer.Option(help="The tenant of the runs.  [default: public]")] = None,
     description: Annotated[Text, typer.Option(help="A description for people.")] = None,
     disabled: Annotated[bool, typer.Option("--disabled", help="Create it disabled.")] = False,
@@ -69,7 +75,7 @@ def _declare(
         "params": parse_params(param) if param else None, "context": parse_params(run_context) if run_context else None,
         "overlap": overlap, "jitter": jitter, "starts_at": starts_at, "ends_at": ends_at, "tenant": tenant,
         "description": description, "enabled": False if disabled else None,
-        "retry": {"max_attempts": max_attempts} if max_attempts is not None else None,
+        "retry": {"max_attempts": max_attempts} if max_attempts is not None else None, "priority": priority, "expires": expires,
     }  # fmt: skip
     late = dict(zip(MISSED, (grace, delay, catch_up, at_most, spread), strict=True))
     late["policy"] = missed

@@ -19,7 +19,7 @@ from penstock.client.schedules import upcoming
 from penstock.errors import InvalidInput
 from penstock.language.schedules import Preview, Spec, find_zone
 from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule
-from penstock.language.schedules.fire_plan import FirePolicy
+from penstock.language.schedules.fire_plan import FirePolicy, PlannedFire
 from penstock.operate.masking import Masking
 from penstock.operate.why.answer import span
 from penstock.store.schedules import changes, health, reading
@@ -86,13 +86,22 @@ def show(ref: Ref, json: Json = False) -> None:
         row = await _one(session, ref)
         masking = await Masking.load(session)
         body = masking.definition("schedule", orjson.loads(row.body))
-        policy = missed_policy(compile_schedule(body).policy)
-        return {**shown(row), "since": row.since, "missed": policy, "definition": body}
+        compiled = compile_schedule(body)
+        return {
+            **shown(row),
+            "since": row.since,
+            "missed": missed_policy(compiled.policy),
+            "priority": compiled.options.get("priority", 0),
+            "expires": compiled.options.get("expires"),
+            "definition": body,
+        }
 
     schedule = with_session(work)
     if json:
         json_line(schedule)
         return
+    if schedule["expires"]:
+        schedule["expires"] = f"{span(schedule['expires'])} after the due instant"
     table(
         ["", ""], [(k, orjson.dumps(v).decode() if isinstance(v, dict) else v) for k, v in schedule.items()]
     )
@@ -115,7 +124,8 @@ def missed_policy(policy: FirePolicy) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MissedFire:
-    """A fire that is due in an outage, and its outcome: `runs`, with the instant of its start, or `skipped`."""
+    """A fire that is due in an outage, and its outcome: `runs`, with the instant of its start, `expired` if its execution ends
+    without a start, or `skipped`."""
 
     due: datetime
     outcome: str
@@ -140,7 +150,7 @@ def missed(
         if end <= start:
             raise InvalidInput("--until is not after --from", hint="Give the end of the outage.")
         plan = compiled.plan(start, end)
-        runs = [MissedFire(fire.due, "runs", fire.run_at) for fire in plan.fires]
+        runs = [_missed_fire(compiled, fire) for fire in plan.fires]
         skips = [MissedFire(due, "skipped", None) for due in plan.skipped]
         has_more = plan.more_skipped or bool(plan.next_due and plan.next_due <= end)
         return compiled, sorted([*runs, *skips], key=lambda fire: fire.due), has_more
@@ -161,6 +171,13 @@ def missed(
         out.print(f"[dim]{missed_policy(compiled.policy)}[/dim]")
         if has_more:
             err.print("[dim]There are more fires than are listed.[/dim]")
+
+
+def _missed_fire(compiled: CompiledSchedule, fire: PlannedFire) -> MissedFire:
+    expires_at = compiled.expires_at(fire.due)
+    if expires_at is not None and expires_at <= fire.run_at:
+        return MissedFire(fire.due, "expired", None)
+    return MissedFire(fire.due, "runs", fire.run_at)
 
 
 def preview(

@@ -52,6 +52,7 @@ from penstock_import.celery_options import (
     rate_limit,
     retry_of,
     says_nothing,
+    start_options,
 )
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import bindings_at, change_of
@@ -106,6 +107,7 @@ class CeleryProject:
         """By the name that Celery knows a task by."""
         self._fixed: set[str] = set()
         """Actions whose tasks give their whole name themselves."""
+        self._has_priorities = False
         self._further_refs: dict[str, list[str]] = {}
         """By a name that Celery knows a task by if it is imported in another way: the actions."""
         self._signatures: dict[str, Signature] = {}
@@ -700,14 +702,21 @@ class CeleryProject:
             advice = "Leave it out: nothing here needs it." if is_celerys else "Write it as a schedule."
             self._gap(file, node, f"the schedule {key}: {error}", advice)
             return
-        queue = self._queue_of(entry.get("options"))
-        if queue is not None:
+        sending = self._sending_options(entry.get("options"))
+        if sending is not None:
             options = entry.pop("options")
-            for option in self._beside_queue(options):
-                self._gap(
-                    file, options, f"{option} in options of the schedule {key}", BEAT_BY_HAND["options"]
-                )
-            schedule["action"] = f"{self.project.name}.{self._routed(name, queue)}"
+            values, unmapped = start_options(sending, self._constants)
+            queue = values.pop("queue", None)
+            if queue is not None:
+                schedule["action"] = f"{self.project.name}.{self._routed(name, queue)}"
+                if values.pop("expires", None) is not None:
+                    unmapped.append("expires")  # the workflow begins at once, and its task may wait
+            if "priority" in values:
+                self._note_priorities(file, options)
+            schedule |= values
+            for option in sorted(unmapped):
+                advice = BEAT_BY_HAND.get(option, BEAT_BY_HAND["options"])
+                self._gap(file, options, f"{option} in options of the schedule {key}", advice)
         if params:
             schedule["params"] = params
         if "every" not in schedule:
@@ -788,18 +797,24 @@ class CeleryProject:
         ref = self._refs_of(hits[0].rpartition(".")[2])[0]
         entry.entry.values[0] = ast.copy_location(ast.Constant(ref), task)
 
-    def _queue_of(self, node: ast.expr | None) -> str | None:
-        """Return the queue of the options of a schedule."""
-        try:
-            options = literal(node, self._constants) if node is not None else None
-        except NotLiteral:
+    def _sending_options(self, node: ast.expr | None) -> dict[str, ast.expr] | None:
+        """Return the options with which a schedule sends its task, or None if only running tells their names."""
+        node = self._named_value(node) if node is not None else None
+        if not isinstance(node, ast.Dict):
             return None
-        queue = options.get("queue") if isinstance(options, dict) else None
-        return queue if isinstance(queue, str) and queue else None
+        names = [
+            key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)
+        ]
+        return dict(zip(names, node.values, strict=True)) if len(names) == len(node.keys) else None
 
-    def _beside_queue(self, node: ast.expr) -> list[str]:
-        """Return the options of a schedule beside its queue."""
-        return sorted(str(option) for option in literal(node, self._constants) if option != "queue")
+    def _note_priorities(self, file: str, node: ast.expr) -> None:
+        """Name, once, that priorities of schedules have the order of one broker."""
+        if not self._has_priorities:
+            self._has_priorities = True
+            self._apart.add(len(self.report.gaps))
+            self._gap(file, node, "priorities of schedules, imported as RabbitMQ orders them: the larger goes first",
+                      "On Redis the smaller goes first: write `priority` with the other sign. On RabbitMQ only queues with "
+                      "`x-max-priority` have an order.")  # fmt: skip
 
     def _routed(self, name: str, queue: str) -> str:
         """Return a workflow of one task that sends an action to a queue, for a schedule that does."""

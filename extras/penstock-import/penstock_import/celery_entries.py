@@ -16,7 +16,8 @@ _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 _SETUPS = ("on_after_configure.connect", "on_after_finalize.connect")
 _WRITES = ("create", "get_or_create", "update_or_create")
 _ROW_SAYS = frozenset(
-    {"name", "task", "interval", "crontab", "args", "kwargs", "enabled", "queue", "description"}
+    {"name", "task", "interval", "crontab", "args", "kwargs", "enabled", "description"}
+    | {"queue", "priority", "expire_seconds"}
 )
 _LIKE_NOTHING = (None, "", False)
 BEAT_MODELS = "django_celery_beat.models"
@@ -151,8 +152,13 @@ def _of_row(
     for name, empty in (("args", []), ("kwargs", {})):
         if name in supplied and not _is_nothing(supplied[name]):
             parts[name] = _json(supplied[name], type(empty), constants)
-    if "queue" in supplied and not _is_nothing(supplied["queue"]):
-        parts["options"] = _dict({"queue": supplied["queue"]}, call)
+    options = {
+        option: supplied[name]
+        for name, option in (("queue", "queue"), ("priority", "priority"), ("expire_seconds", "expires"))
+        if name in supplied and not _is_nothing(supplied[name])
+    }
+    if options:
+        parts["options"] = _dict(options, call)
     if "enabled" in supplied:
         parts["enabled"] = ast.copy_location(ast.Constant(literal(supplied["enabled"], constants)), call)
     entry.entry = _dict(parts, call)

@@ -261,7 +261,35 @@ ROUTE_BY_HAND: Mapping[str, str] = {
 }
 BEAT_BY_HAND: Mapping[str, str] = {
     "enabled": "Write `enabled` of the schedule.",
-    "options": "Write them of the schedule, or of the action: its route, `expires`, its priority.",
+    "options": "Write them of the schedule (`priority`, `expires`), or of the action: its route.",
+    "expires": "Write `expires` of the schedule, as a time from the start, or `timeouts` of the action.",
+    "priority": "Write `priority` of the schedule, a whole number.",
     "relative": "Write a `cron` instead of `every`, which counts from a fixed instant.",
     "name": "The key is its name.",
 }
+
+
+def start_options(
+    options: Mapping[str, ast.expr], constants: Mapping[str, ast.expr]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the queue, the priority and the expiry with which a schedule sends its task, and the names of the other options."""
+    values: dict[str, Any] = {}
+    unmapped: list[str] = []
+    for option, node in options.items():
+        try:
+            value = seconds(node, constants) if option == "expires" else literal(node, constants)
+        except NotLiteral:
+            value = node
+        if option in _LEGAL_START and _LEGAL_START[option](value):
+            values[option] = value
+        elif not (isinstance(node, ast.Constant) and node.value is None):
+            unmapped.append(option)
+    return values, unmapped
+
+
+_LEGAL_START: Mapping[str, Callable[[Any], bool]] = {
+    "queue": lambda value: isinstance(value, str) and bool(value),
+    "priority": lambda value: type(value) is int and 0 <= value <= 255,
+    "expires": lambda value: isinstance(value, int | float) and 0 < value < math.inf,
+}
+"""By an option with which a schedule sends its task: whether a value has a meaning here."""

@@ -16,8 +16,6 @@ declare
     v_lost uuid[] := '{}';
     v_role constant jsonb := submitting_role();
     v_bursts record;
-    v_expired uuid[] := '{}';
-    v_now constant timestamptz := clock_timestamp();
 begin
     -- The session may have set it, and the triggers would believe it, since this function has the owner's rights.
     perform set_config('penstock.moves', '', true);
@@ -87,26 +85,9 @@ begin
             return;
         end if;
     end if;
-    if p_expires is not null then
-        insert into timer (due_at, kind, execution_id)
-        select d.expires, 'expires', d.id from unnest(p_ids, p_expires) as d (id, expires)
-        where d.expires is not null on conflict do nothing;
-        messages := messages || timers_set((select min(d.expires) from unnest(p_expires) as d (expires)));
-        v_expired := array(select d.id from unnest(p_ids, p_expires) as d (id, expires) where d.expires <= v_now);
-        if v_expired <> '{}' then
-            -- None of them is created as started: each ends below.
-            p_not_before := array(
-                select case when d.expires <= v_now then v_now else d.not_before end
-                from unnest(p_ids, p_not_before, p_expires) with ordinality as d (id, not_before, expires, place) order by d.place);
-        end if;
-    end if;
-    messages := messages || request_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins,
-        p_priorities, p_not_before, null, null, null, false, p_alone);
-    if p_expires is not null then
-        update execution set timed = true
-        where id = any (array(select d.id from unnest(p_ids, p_expires) as d (id, expires) where d.expires is not null));
-    end if;
-    if v_expired <> '{}' then
-        messages := messages || end_unstarted(v_expired);
-    end if;
+    messages := messages || case when p_expires is null
+        then request_executions(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, p_priorities, p_not_before,
+            null, null, null, false, p_alone)
+        else request_expiring(p_ids, p_namespaces, p_definitions, p_params, p_options, p_origins, p_priorities, p_not_before,
+            p_expires, false, p_alone) end;
 end $$;

@@ -53,6 +53,5 @@ begin
             as d (id, namespace_id, action_id, params, options, origin, not_before)
         join unnest(v_created) as c (id) on c.id = d.id;
     end if;
-    messages := messages || request_executions(p_ids, p_namespaces, p_actions, p_params, p_options, p_origins, null,
-        p_not_before, null, null, null, true);
+    messages := messages || start_fires(p_ids, p_namespaces, p_actions, p_params, p_options, p_origins, p_not_before);
 end $$;

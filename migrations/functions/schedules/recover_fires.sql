@@ -39,6 +39,5 @@ begin
     into r from unnest(p_ids, p_namespaces, p_actions, p_params, p_options, p_origins)
         as d (id, namespace_id, action_id, params, options, origin)
     where d.id = any (v_new);
-    messages := request_executions(r.ids, r.namespaces, r.actions, r.params, r.options, r.origins, null, null, null,
-        null, null, true);
+    messages := start_fires(r.ids, r.namespaces, r.actions, r.params, r.options, r.origins, null);
 end $$;

@@ -44,7 +44,6 @@ begin
     into r from head;
     if r.ids is not null then
         started := cardinality(r.ids);
-        messages := request_executions(r.ids, r.namespaces, r.actions, r.params, r.options, r.origins, null, r.not_before,
-            null, null, null, true);
+        messages := start_fires(r.ids, r.namespaces, r.actions, r.params, r.options, r.origins, r.not_before);
     end if;
 end $$;

@@ -42,6 +42,11 @@ class ChangeSchedule(Given):
     starts_at: str | None = None
     ends_at: str | None = None
     retry: dict[str, Any] | None = None
+    priority: int | None = Field(default=None, description="The priority of its executions.")
+    expires: Duration | None = Field(
+        default=None,
+        description="The time from the due instant after which an execution that has not begun ends as timeout.",
+    )
     tenant: Tenant | None = None
     description: str | None = None
 

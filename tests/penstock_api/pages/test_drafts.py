@@ -132,6 +132,8 @@ SCHEDULES = {
         overlap="queue",
         ends_at="2090-01-01T00:00:00+00:00",
         retry={"max_attempts": 3},
+        priority=4,
+        expires="1h",
         tenant=THEIRS,
         description="Takes each week.",
     ),

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, StrictBool, model_validator
 from penstock.errors import DefinitionError
 from penstock.language.definitions.declaration import Declaration, declare
 from penstock.language.definitions.qualified_name import Ref
-from penstock.language.definitions.rule import Tenant
+from penstock.language.definitions.rule import Priority, Tenant
 from penstock.language.expressions.template_checks import Templates
 from penstock.language.policies.policies import RetryPolicy
 from penstock.language.schedules import Spec, find_zone
@@ -162,6 +162,11 @@ class Schedule(Declaration):
     overlap: Overlap = "allow"
     retry: RetryPolicy | None = None
     """The retry policy, in place of the action's own. Not for workflows, whose tasks have their own policies."""
+    priority: Priority = 0
+    """The priority of the executions that the schedule starts."""
+    expires: PositiveDuration | None = None
+    """The seconds after the due instant of a fire at which its execution ends as `timeout`, if it has not begun. For a
+    backfill they count from its start."""
     tenant: Tenant = "public"
 
     if TYPE_CHECKING:
@@ -185,6 +190,8 @@ class Schedule(Declaration):
             missed: MissedFires | Mapping[str, Any] = MissedFires(),
             overlap: Overlap = "allow",
             retry: RetryPolicy | Mapping[str, Any] | None = None,
+            priority: int = 0,
+            expires: object = None,
             tenant: str = "public",
             description: str = "",
         ) -> None: ...
@@ -210,11 +217,29 @@ class Schedule(Declaration):
             raise Wrong("must say when exactly once", "Give one of cron, every, at and rrule.")
         if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
             raise Wrong("ends before it starts", None)
+        self._expires_later()
         try:
             Spec.parse(self.expression, self.timezone)
         except DefinitionError as error:
             raise Wrong(error.message, error.hint) from None
         return self
+
+    def _expires_later(self) -> None:
+        """Refuse an expiry by which a fire with its delay may not begin, since its execution would end without a start."""
+        if self.expires is None:
+            return
+        expiry, missed = f"expires after {as_text(self.expires)}", self.missed
+        if self.jitter >= self.expires:
+            raise Wrong(
+                f"{expiry}, and jitter delays fires by up to {as_text(self.jitter)}",
+                "Make expires longer than jitter.",
+            )
+        starts = missed.grace + (missed.delay if missed.policy == "delay" else 0)
+        if self.expires <= starts and (missed.policy == "delay" or missed.catch_up == "all"):
+            raise Wrong(
+                f"{expiry}, and missed fires start more than {as_text(starts)} after their instant",
+                "Make expires longer, or write missed: {policy: skip}.",
+            )
 
 
 A = TypeVar("A")

@@ -18,12 +18,14 @@ from penstock.language.schedules.fire_plan import PlannedFire, jitter_of
 from penstock.language.terms.durations import as_text
 
 TICK = timedelta(microseconds=1)
+STORED_OPTIONS = ("retry", "priority", "expires")
+"""The options of a schedule that are stored with each execution that it starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledSchedule:
     """A compiled schedule. `params` renders the parameters of a fire from its context. `constant`: they are the same
-    for each fire."""
+    for each fire. `options` are stored with the execution of each fire."""
 
     ref: str
     action: str
@@ -35,7 +37,12 @@ class CompiledSchedule:
     params: Callable[[Mapping[str, Any]], Any]
     constant: bool
     context: Mapping[str, Any]
-    retry: Mapping[str, Any] | None
+    options: Mapping[str, Any]
+
+    def expires_at(self, due: datetime) -> datetime | None:
+        """Return the instant at which the execution of a fire ends if it has not begun, or None."""
+        seconds = self.options.get("expires")
+        return due + timedelta(seconds=seconds) if seconds else None
 
     def first_after(self, instant: datetime) -> datetime | None:
         """Return the first fire after `instant` that the start and end dates allow, or None."""
@@ -82,7 +89,7 @@ def compile_schedule(body: Mapping[str, Any]) -> CompiledSchedule:
         params=compile_template(params),
         constant=not is_template(params) and not any(map(is_template, params)),
         context=body.get("context") or {},
-        retry=body.get("retry"),
+        options={name: body[name] for name in STORED_OPTIONS if body.get(name)},
     )
 
 

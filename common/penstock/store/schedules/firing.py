@@ -154,9 +154,7 @@ class FireBuilder:
         context = context_of(compiled, due, kind, recovery=recovery)
         action = self._actions.get(compiled.action)
         params, error = self._params(compiled, row.definition_id, action, context)
-        options: dict[str, Any] = {"context": context}
-        if compiled.retry:
-            options["retry"] = compiled.retry
+        options = {"context": context, **compiled.options}
         id = next(self._ids)
         traced = tracing.begins(compiled.action, execution_span(id))
         origin = {"schedule": row.ref, "due": due, "kind": kind, **({"trace": traced} if traced else {})}

@@ -45,6 +45,8 @@ def test_the_stored_schedule_has_the_chosen_options() -> None:
         retry=RetryPolicy(max_attempts=2),
         ends_at=datetime(2031, 1, 1, tzinfo=UTC),
         jitter="30s",
+        priority=-3,
+        expires="5m",
     )
     assert made.document().body == {
         "ref": "shop.nightly",
@@ -56,7 +58,24 @@ def test_the_stored_schedule_has_the_chosen_options() -> None:
         "retry": {"max_attempts": 2},
         "ends_at": "2031-01-01T00:00:00+00:00",
         "jitter": 30,
+        "priority": -3,
+        "expires": 300,
     }
+
+
+def test_expiry_before_the_start_of_a_fire_is_refused() -> None:
+    def scheduled(**options: Any) -> Callable[[], object]:
+        return lambda: Schedule("nightly", action=charge, cron="@daily", **options)
+
+    refused(
+        scheduled(expires="30s", jitter="30s"), "expires after 30s, and jitter delays", "longer than jitter"
+    )
+    late = "expires after 6m, and missed fires start more than 6m after"
+    refused(scheduled(expires="6m", missed={"policy": "delay"}), late, "policy: skip")
+    refused(scheduled(expires="5m", missed={"catch_up": "all"}), "missed fires start more than 5m after")
+    scheduled(expires="31s", jitter="30s")()
+    scheduled(expires="5m1s", missed={"catch_up": "all"})()
+    scheduled(expires="1s")()
 
 
 def test_a_schedule_may_follow_a_calendar_rule() -> None:
@@ -87,6 +106,8 @@ def test_wrong_schedules_are_refused_with_the_field_that_is_wrong() -> None:
     late, early = "2031-01-01T00:00Z", "2030-01-01T00:00Z"
     refused(scheduled(every=5, starts_at=late, ends_at=early), "ends before it starts")
     refused(scheduled(every=5, overlap="maybe"), "overlap: ")
+    refused(scheduled(every=5, priority=32768), "priority: ")
+    refused(scheduled(every=5, expires=0), "expires: must be longer than 0 s")
     refused(scheduled(every=5, missed={"polcy": "skip"}), "missed.polcy: unknown option", "policy")
 
 

@@ -138,6 +138,7 @@ async def test_a_schedule_is_made_and_changed_on_the_command_line(terminal: Term
         *("create", "clock.typed", "--action", "shop.charge", "--cron", "*/5 9 * * MON-FRI", "-p", "order=7"),
         *("--timezone", "Asia/Tokyo", "-c", "region=east", "--overlap", "skip", "--missed", "delay"),
         *("--delay", "2m", "--catch-up", "all", "--at-most", "5", "--max-attempts", "4", "--jitter", "3s"),
+        *("--priority", "-5", "--expires", "10m"),
     )
     assert (made["what"], made["state"], made["when"]) == ("new", "active", "*/5 9 * * MON-FRI")
     [shown] = await terminal.json("show", "clock.typed")
@@ -152,7 +153,11 @@ async def test_a_schedule_is_made_and_changed_on_the_command_line(terminal: Term
         "missed": {"policy": "delay", "delay": 120, "catch_up": "all", "at_most": 5},
         "retry": {"max_attempts": 4},
         "jitter": 3,
+        "priority": -5,
+        "expires": 600,
     }
+    assert (shown["priority"], shown["expires"]) == (-5, 600)
+    assert "10 min after the due instant" in await terminal.run("show", "clock.typed")
     assert "is changed" in await terminal.run("update", "clock.typed", "--every", "90s", "--grace", "1m")
     [shown] = await terminal.json("show", "clock.typed")
     assert (shown["when"], shown["definition"]["missed"]["grace"]) == ("@every 1m30s", 60)
