@@ -173,11 +173,21 @@ def table_with_notes(
 
 def print_whole(rendered: Table) -> None:
     """Print a table. If names, ids and times are too wide for the terminal, lines overflow, since names are not
-    broken."""
-    width = out.width
-    out.width = max(width, Measurement.get(out, out.options.update(max_width=ENDLESS), rendered).minimum)
-    out.print(rendered)
-    out.width = width
+    broken. No line ends in blanks: a single long cell would pad the lines of all other rows in a file."""
+    endless = out.options.update(max_width=ENDLESS)
+    width = max(out.width, Measurement.get(out, endless, rendered).minimum)
+    lines = out.render_lines(rendered, endless.update(max_width=width), pad=False)
+    out.print(Segments([segment for line in lines for segment in (*_unpadded(line), Segment.line())]), end="")
+
+
+def _unpadded(line: Sequence[Segment]) -> list[Segment]:
+    """Return the segments of a line without the blanks at its end."""
+    segments = list(line)
+    while segments and not segments[-1].text.strip(" "):
+        segments.pop()
+    if segments:
+        segments[-1] = segments[-1]._replace(text=segments[-1].text.rstrip(" "))
+    return segments
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
