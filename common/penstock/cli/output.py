@@ -12,7 +12,6 @@ from uuid import UUID
 
 import orjson
 import typer
-from pydantic import PlainSerializer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
@@ -23,7 +22,6 @@ from rich.text import Text
 
 from penstock.errors import PenstockError
 from penstock.language.terms.visible_text import visible, visible_json
-from penstock.service.explain_errors import more_of
 
 T = TypeVar("T")
 
@@ -112,6 +110,8 @@ def _as_it_is(value: Any) -> Any:
 @cache
 def _serializers(kind: type) -> Mapping[str, Callable[[Any], Any]]:
     """Return the serializers in the annotations of a dataclass, by field."""
+    from pydantic import PlainSerializer  # heavy, and only JSON of rows needs it
+
     try:
         hints = get_type_hints(kind, include_extras=True)
     except NameError:  # a name that is imported for type checkers alone
@@ -260,5 +260,7 @@ def complain(error: PenstockError) -> None:
     """Print the error, its remedy, and where to read more, on standard error."""
     err.print(f"[red]error:[/red] {escape(error.message)}")
     if error.hint:
+        from penstock.service.explain_errors import more_of  # heavy, and only an error needs it
+
         err.print(f"[dim]hint:[/dim]  {escape(error.hint)}")
         err.print(f"[dim]more:[/dim]  {more_of(error)}", highlight=False)
