@@ -19,7 +19,7 @@ SINCE_AN_AGE = re.compile(r"since <time[^>]*data-ago")
 
 
 def visitor(site: Site) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=site.address, headers={"accept": "text/html"})
+    return httpx.AsyncClient(base_url=site.address, headers={"accept": "text/html"}, timeout=30)
 
 
 async def test_no_page_says_since_an_age(site: Site) -> None:
