@@ -30,7 +30,7 @@ CAUSES = {
     "event": ("Event", "wait for an event"),
     "asleep": ("Sleeping", "occupy no worker while they wait for a timer, signal, child or callback"),
     "stopping": ("Stopping", "are being stopped"),
-    "workflow": ("Workflows", "in progress: some of their tasks are still open"),
+    "workflow": ("In progress", "workflows and functions whose tasks are still open"),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""
 

@@ -309,7 +309,7 @@ async def test_slots_in_use_are_the_running_executions(site: Site) -> None:
         await site.house.rows("delete from process where name = 'late'")
         site.backend._activity = ActivityWatch()
     running, in_use = (
-        re.search(r"open executions?, (\d+) running", text),
+        re.search(r"open executions?[^<]*; (\d+) running", text),
         re.search(r"slots, (\d+) in use", text),
     )
     assert running is not None
