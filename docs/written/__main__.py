@@ -46,6 +46,7 @@ WRITTEN: Mapping[Path, Callable[[], str]] = {
     **{REFERENCE / name: page for name, page in errors.PAGES.items()},
     **{REFERENCE / "python" / name: page for name, page in python.PAGES.items()},
     ROOT / "docs/configuration.md": settings.page,
+    ROOT / "common/penstock/cli/command_texts.json": cli.command_texts,
     **{SHIPPED / name: text for name, text in yaml_schemas.FILES.items()},
 }
 """Each file, and what makes its text."""

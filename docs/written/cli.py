@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 import typer
 
-from penstock.cli import app
+from penstock.cli import PARTS, app
 
 HEAD = """# Commands
 
@@ -20,6 +21,17 @@ Exit codes: 0 done · 1 an error, which is explained · 2 wrong usage · 3 serve
 TAB completes commands, options and names (actions, rules, schedules, workers, the newest executions, ...) once the shell is told: `eval "$(penstock completion bash)"` in ~/.bashrc, the same with `zsh` in
 ~/.zshrc, or `penstock completion fish | source` in fish's configuration.
 """
+
+
+def command_texts() -> str:
+    """Return the help texts of our commands and groups, from which `penstock --help` lists them."""
+    root: Any = typer.main.get_command(app)
+    ours = {command for parts in PARTS.values() for commands in parts.values() for command in commands}
+    texts: dict[str, dict[str, str]] = {"commands": {}, "groups": {}}
+    for name, command in root.commands.items():
+        if name in ours:
+            texts["groups" if hasattr(command, "commands") else "commands"][name] = command.help
+    return json.dumps(texts, indent=1, ensure_ascii=False) + "\n"
 
 
 def page() -> str:

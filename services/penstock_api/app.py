@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.routing import iter_route_contexts
 
 from penstock import tracing
@@ -13,9 +13,10 @@ from penstock_api import fast_path, head_requests, pages
 from penstock_api.auth.allowed import table
 from penstock_api.auth.same_origin import Receive, SameOrigin, Scope, Send, public_netloc, with_headers
 from penstock_api.backend import Backend
+from penstock_api.pages.page import unknown_address
 from penstock_api.requests import public_path
 from penstock_api.requests.description import describe
-from penstock_api.requests.problems import ANSWERS, answer, handle_errors, too_large
+from penstock_api.requests.problems import ANSWERS, answer, handle_errors, refused, too_large
 from penstock_api.routes import ROUTERS, log_in, work
 from penstock_api.traced_requests import TracedRequests
 from penstock_api.webhooks import callbacks, webhook_calls
@@ -96,6 +97,7 @@ def make_app(backend: Backend, *, only_work: bool = False) -> FastAPI:
         app.include_router(callbacks.router)
         for page in pages.ROUTERS:
             app.include_router(page)
+        app.add_exception_handler(404, _unknown_address)
     describe(app)
     app.state.routes = table(app)
     app.public_path = public_path.path_of(
@@ -118,3 +120,11 @@ def _provider(backend: Backend) -> object:
     from penstock_api.auth.identity_provider import IdentityProvider
 
     return IdentityProvider.of(backend.settings)
+
+
+async def _unknown_address(request: Request, error: Exception) -> Response:
+    """Return a page to a browser, and a problem document to a program."""
+    is_page = request.method == "GET" and not request.url.path.startswith("/api/")
+    if is_page and "text/html" in request.headers.get("accept", ""):
+        return await unknown_address(request)
+    return await refused(request, error)

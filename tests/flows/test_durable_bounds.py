@@ -129,5 +129,6 @@ async def test_why_names_the_event_that_is_awaited(house: Installation) -> None:
     assert "an event of bound.paid that matches `event.payload.order == order`." in says
     assert await house.rows("select 1 from attempt where execution_id = $1 and error is not null", id) == []
     standing = {group.cause: group.count for group in await overview.standing(house.session)}
-    assert (standing["asleep"], standing["event"]) == (1, 1)
-    assert "human" not in standing
+    assert standing == {"event": 1, "workflow": 1}
+    top_level = {group.cause: group.top_level for group in await overview.standing(house.session)}
+    assert top_level == {"event": 0, "workflow": 1}

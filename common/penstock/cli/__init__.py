@@ -6,12 +6,14 @@ Not here: the work of a command, which `client`, `operate` or a service does.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -97,15 +99,44 @@ def build(only: Iterable[str] | None = None) -> typer.Typer:
         for group in app.registered_groups[groups:]:
             group.rich_help_panel = panel
     if not only:
-        from penstock.cli import added_commands
-
-        ours = {command for parts in PARTS.values() for commands in parts.values() for command in commands}
-        added_commands.add_to(app, ours)
-
+        _add_common(app)
+        return app
     from penstock.cli.global_options import common
 
     app.callback()(common)
     return app
+
+
+def listing() -> typer.Typer:
+    """Return a command line with the names and help texts of all our commands, for help, completion and unknown commands.
+    It imports none of them: their imports take most of the time of `penstock --help`."""
+    import typer
+
+    app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, add_completion=False)
+    texts = json.loads(files("penstock.cli").joinpath("command_texts.json").read_text(encoding="utf-8"))
+    for panel, parts in PARTS.items():
+        for command in [command for commands in parts.values() for command in commands]:
+            if command in texts["groups"]:
+                group = typer.Typer(help=texts["groups"][command])
+                app.add_typer(group, name=command, rich_help_panel=panel)
+            else:
+                app.command(command, help=texts["commands"][command], rich_help_panel=panel)(_unlisted)
+    _add_common(app)
+    return app
+
+
+def _unlisted() -> None:
+    raise LookupError("the command line that lists commands runs none of them")
+
+
+def _add_common(app: typer.Typer) -> None:
+    """Add the groups of other packages, and the options of the whole command line."""
+    from penstock.cli import added_commands
+    from penstock.cli.global_options import common
+
+    ours = {command for parts in PARTS.values() for commands in parts.values() for command in commands}
+    added_commands.add_to(app, ours)
+    app.callback()(common)
 
 
 def print_version() -> None:
@@ -113,8 +144,8 @@ def print_version() -> None:
 
 
 def _parts_of(words: Sequence[str]) -> list[str] | None:
-    """Return the file of the requested command, and no file for a command of another package. Return None if all files
-    are needed: for help, or for an unknown command."""
+    """Return the file of the requested command, and no file for a command of another package. Return None without
+    a known command: for help, or for an unknown command."""
     remaining = iter(words)
     command = next((word for word in remaining if not _is_option(word, remaining)), "")
     matching = [part for parts in PARTS.values() for part, commands in parts.items() if command in commands]
@@ -166,7 +197,8 @@ def main(words: Sequence[str] | None = None) -> None:
             completion_init()
             typed = _words_before_the_last()
         try:
-            build(_parts_of(typed))(arguments, prog_name="penstock")
+            parts = _parts_of(typed)
+            (listing() if parts is None else build(parts))(arguments, prog_name="penstock")
         finally:
             _flush()
     except KeyboardInterrupt:

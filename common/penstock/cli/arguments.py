@@ -83,6 +83,11 @@ def parse_params(words: list[str]) -> dict[str, Any]:
     return params
 
 
+def without_line_break(text: str) -> str:
+    """Return the text of a pipe without the single line break with which `echo` and editors end it."""
+    return text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
+
+
 def label_option(words: list[str] | None, option: str = "--label") -> dict[str, str] | None:
     """Return the labels of `--label key=value`, or another option; None without any. Raises InvalidInput."""
     try:

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from penstock.cli import print_version
-from penstock.cli.command_runner import SERVER, not_over_http
 
 ON_THIS_MACHINE = (
     "dev", "demo", "new", "import", "lint", "schema", "test", "executor", "worker", "api", "gateway", "migrate", "doctor",
@@ -43,6 +42,8 @@ def common(
     ] = None,
 ) -> None:
     """Penstock runs work when events happen and keeps its promises when machines die."""
+    from penstock.cli.command_runner import SERVER, not_over_http  # heavy, and help does not need it
+
     if ctx.invoked_subcommand not in ON_THIS_MACHINE:
         SERVER.set((server or None, profile or None))
     elif any(_is_typed(ctx, name) for name in ("server", "profile")):

@@ -12,7 +12,6 @@ from uuid import UUID
 
 import orjson
 import typer
-from pydantic import PlainSerializer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.measure import Measurement
@@ -23,7 +22,6 @@ from rich.text import Text
 
 from penstock.errors import PenstockError
 from penstock.language.terms.visible_text import visible, visible_json
-from penstock.service.explain_errors import more_of
 
 T = TypeVar("T")
 
@@ -112,6 +110,8 @@ def _as_it_is(value: Any) -> Any:
 @cache
 def _serializers(kind: type) -> Mapping[str, Callable[[Any], Any]]:
     """Return the serializers in the annotations of a dataclass, by field."""
+    from pydantic import PlainSerializer  # heavy, and only JSON of rows needs it
+
     try:
         hints = get_type_hints(kind, include_extras=True)
     except NameError:  # a name that is imported for type checkers alone
@@ -173,11 +173,21 @@ def table_with_notes(
 
 def print_whole(rendered: Table) -> None:
     """Print a table. If names, ids and times are too wide for the terminal, lines overflow, since names are not
-    broken."""
-    width = out.width
-    out.width = max(width, Measurement.get(out, out.options.update(max_width=ENDLESS), rendered).minimum)
-    out.print(rendered)
-    out.width = width
+    broken. No line ends in blanks: a single long cell would pad the lines of all other rows in a file."""
+    endless = out.options.update(max_width=ENDLESS)
+    width = max(out.width, Measurement.get(out, endless, rendered).minimum)
+    lines = out.render_lines(rendered, endless.update(max_width=width), pad=False)
+    out.print(Segments([segment for line in lines for segment in (*_unpadded(line), Segment.line())]), end="")
+
+
+def _unpadded(line: Sequence[Segment]) -> list[Segment]:
+    """Return the segments of a line without the blanks at its end."""
+    segments = list(line)
+    while segments and not segments[-1].text.strip(" "):
+        segments.pop()
+    if segments:
+        segments[-1] = segments[-1]._replace(text=segments[-1].text.rstrip(" "))
+    return segments
 
 
 def grid(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
@@ -250,5 +260,7 @@ def complain(error: PenstockError) -> None:
     """Print the error, its remedy, and where to read more, on standard error."""
     err.print(f"[red]error:[/red] {escape(error.message)}")
     if error.hint:
+        from penstock.service.explain_errors import more_of  # heavy, and only an error needs it
+
         err.print(f"[dim]hint:[/dim]  {escape(error.hint)}")
         err.print(f"[dim]more:[/dim]  {more_of(error)}", highlight=False)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.arguments import without_line_break
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, json_line, listing, out
 from penstock.operate import secrets as operate
@@ -29,7 +30,8 @@ def set_(
         str | None,
         typer.Option(
             envvar="SECRET_VALUE",
-            help="If it is omitted, the command asks for it. If standard input is a pipe, all of it is read.",
+            help="If it is omitted, the command asks for it. If standard input is a pipe, all of it is read, without "
+            "the line break at its end.",
         ),
     ] = None,
     tenant: Tenant = "public",
@@ -37,7 +39,7 @@ def set_(
 ) -> None:
     """Set a secret, or replace its value. Running executions keep the value that they were given."""
     if value is None:
-        value = _typed() if sys.stdin.isatty() else sys.stdin.read().removesuffix("\n")
+        value = _typed() if sys.stdin.isatty() else without_line_break(sys.stdin.read())
     saved = with_session(lambda session: operate.put(session, tenant, name, value, by=ME))
     if json:
         json_line(asdict(saved))

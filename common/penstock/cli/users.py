@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.arguments import without_line_break
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, json_line, listing, out
 from penstock.errors import InvalidInput
@@ -30,7 +31,8 @@ Password = Annotated[
     str | None,
     typer.Option(
         envvar="USER_PASSWORD",
-        help="If it is omitted, the command asks for it. If standard input is a pipe, all of it is read.",
+        help="If it is omitted, the command asks for it. If standard input is a pipe, all of it is read, without "
+        "the line break at its end.",
     ),
 ]
 
@@ -120,7 +122,7 @@ def _done(work: Callable[[Any, Session], Awaitable[Any]]) -> Any:
 
 def _typed() -> str:
     if not sys.stdin.isatty():
-        if piped := sys.stdin.read().removesuffix("\n"):
+        if piped := without_line_break(sys.stdin.read()):
             return piped
         raise InvalidInput(
             "no password came: standard input is empty",

@@ -31,7 +31,7 @@ CAUSES = {
     "event": ("Event", "wait for an event"),
     "asleep": ("Sleeping", f"wait, without a worker, for {SLEEP_CAUSES}"),
     "stopping": ("Stopping", "are being stopped"),
-    "workflow": ("Workflows", "some of their tasks are still open"),
+    "workflow": ("In progress", "workflows and functions whose tasks are still open"),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""
 

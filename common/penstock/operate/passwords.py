@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -19,14 +20,21 @@ T = TypeVar("T")
 
 SHORTEST, LONGEST = 12, 256
 """The shortest and the longest password, in characters."""
+UNTYPED = frozenset({"Cc", "Zl", "Zp", "Cs"})
+"""The categories of characters that no form sends in a password: controls, line breaks and lone surrogates."""
 
 
 def checked(password: str) -> str:
-    """Return a password that meets the bounds. Raises InvalidInput."""
-    if not SHORTEST <= len(password) <= LONGEST or "\0" in password:
+    """Return a password that meets the bounds and can be typed into a form. Raises InvalidInput."""
+    if not SHORTEST <= len(password) <= LONGEST:
         raise InvalidInput(
             f"a password has {SHORTEST} characters at least, and {LONGEST} at most",
             hint="Three or four words that have nothing to do with one another are a good one.",
+        )
+    if any(unicodedata.category(character) in UNTYPED for character in password):
+        raise InvalidInput(
+            "a password is one line of text, and this one has a line break or a control character",
+            hint="Write it once, on a single line. A pipe is not asked to repeat the password.",
         )
     return password
 

@@ -61,6 +61,7 @@ class Guard(HTTPBearer):
         [scope] = scopes.scopes
         caller = await self.find_caller(request)
         request.state.known = caller.name
+        request.state.authenticated = caller
         request.state.caller = self.admitted(caller, scope)
         check: Callable[[Request], None] | None = getattr(request.state, "check", None)
         if check is not None:

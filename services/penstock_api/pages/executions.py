@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse
 from penstock.client import executions as many
 from penstock.client.bulk import Tally, tally
 from penstock.errors import InvalidInput
-from penstock.language.moves import STATUSES
+from penstock.language.moves import FINAL, STATUSES
 from penstock.operate import titles
 from penstock.operate.access import Caller
 from penstock.store.executions import executions
@@ -29,6 +29,17 @@ router: APIRouter = PageRouter("executions")
 PAGE = 50
 NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children", "label", "key")
 """The filters of a list, with the same names in the address of the page as in the API."""
+OPEN = ",".join(status for status in STATUSES if status not in FINAL)
+VIEWS: tuple[tuple[str, Mapping[str, str]], ...] = (
+    ("All", {}),
+    ("Open", {"status": OPEN}),
+    ("Waiting", {"status": "waiting"}),
+    ("Failed", {"status": "failed,timeout,abandoned"}),
+    ("With tasks", {"children": "true"}),
+)
+"""The filters that the page offers as links."""
+IN_TITLES = 500
+"""The number of newest executions whose titles a search reads: titles are not stored."""
 DOES = {"cancel": "Cancel", "rerun": "Rerun", "rerun_failed": "Rerun from failure"}
 EFFECTS = {"cancel": "asked to stop", "rerun": "run again", "rerun_failed": "run again from the failure"}
 
@@ -42,20 +53,33 @@ async def show(
     find: str = "",
 ) -> Response:
     """Show the newest executions that match the filters in the address. `find` is an id, to which the page redirects,
-    or an action's name."""
+    an action's name, a label (`key=value`), an idempotency key or a part of a title."""
     filters = {name: ",".join(request.query_params.getlist(name)) for name in NAMES}
     filters = {name: value for name, value in filters.items() if value}
-    if match := await _found(session, caller, find.strip()):
+    find = find.strip()
+    if match := await _found(session, caller, find):
         return RedirectResponse(f"/executions/{match}", 303)
-    if find.strip():
-        filters["action"] = find.strip()
+    narrowed, titled = filters, 0
+    if find:
+        filters = {**narrowed, ("label" if "=" in find else "action"): find}
     execution_filter = chosen(filters, caller)
     rows = await titles.listed(session, execution_filter, cursor=before, limit=PAGE + 1)
+    if find and not rows and "action" in filters and before is None:
+        by_key = chosen({**narrowed, "key": find}, caller)
+        if rows := await titles.listed(session, by_key, limit=PAGE + 1):
+            filters, execution_filter = {**narrowed, "key": find}, by_key
+        else:
+            newest = await titles.listed(session, chosen(narrowed, caller), limit=IN_TITLES)
+            rows = [row for row in newest if find.casefold() in (row.title or "").casefold()][:PAGE]
+            titled = len(newest) if rows else 0
     return page(
         request,
         "executions.html",
         rows=rows[:PAGE],
         asked=filters,
+        find=find if titled else "",
+        titled=titled,
+        views=VIEWS,
         before=before,
         after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
         statuses=STATUSES,

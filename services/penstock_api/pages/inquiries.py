@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -28,8 +29,10 @@ async def show(
     tenants: Tenants,
     answered: bool = False,
     assignee: str = "",
+    done: UUID | None = None,
 ) -> Response:
-    """Show the open inquiries, and on request the answered ones."""
+    """Show the open inquiries, and on request the answered ones. `done` is the execution that the caller has
+    just answered."""
     find = partial(inquiries.listed, session, answered=answered, assignee=assignee or None, limit=MOST)
     visible = theirs = await find(tenants=tenants)
     if (own := caller.within(ANSWER).tenants) != caller.tenants:
@@ -53,5 +56,6 @@ async def show(
         of_others={row.execution_id for row in open_ if not may_answer(row.assignee, caller.name)},
         answered=answered,
         assignee=assignee,
+        done=done,
         every=5,
     )

@@ -23,6 +23,7 @@ from penstock_api.auth.access import READ, Asked
 from penstock_api.backend import Here
 from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings import plot
+from penstock_api.pages.executions import OPEN
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.templating import number, took
 
@@ -135,7 +136,9 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "p95": took(last_minute.p95),
         "drawn": span(SECONDS * len(slices)),
         "seconds": SECONDS,
-        "open": sum(entry.count for entry in activity.standing),
+        "open": sum(entry.top_level for entry in activity.standing),
+        "with_tasks": sum(entry.count for entry in activity.standing),
+        "open_statuses": OPEN,
         "running": standing["running"].count if "running" in standing else 0,
         # The heartbeats of workers are seconds old. What runs now is read in the same statement as the open executions.
         "in_use": sum(standing[cause].count for cause in ("running", "stopping") if cause in standing),

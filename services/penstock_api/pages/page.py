@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -13,10 +14,10 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from fastapi.routing import request_response
 from fastapi.security import SecurityScopes
 
-from penstock.errors import NotAllowed, NotAuthenticated, PenstockError
+from penstock.errors import NotAllowed, NotAuthenticated, NotFound, PenstockError
 from penstock.language.terms.visible_text import visible_order
 from penstock.operate.access import START, Caller
-from penstock_api.auth.access import GuardedRoute
+from penstock_api.auth.access import Guard, GuardedRoute
 from penstock_api.auth.allowed import allowed_to
 from penstock_api.auth.same_origin import Message
 from penstock_api.backend import backend_of
@@ -26,6 +27,8 @@ from penstock_api.pages.templating import TEMPLATES
 from penstock_api.requests.problems import STATUSES, fault_sentence, faults_of
 from penstock_api.routes.router import operation_id
 
+LOOK = Guard(everywhere=False)
+"""The guard that finds the caller of a request without a route."""
 STREAM = "text/event-stream"
 """The media type that a browser accepts to keep a page open."""
 
@@ -196,8 +199,24 @@ def refused(request: Request, error: PenstockError | RequestValidationError) -> 
     status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), None)
     if status is None:
         raise error
+    # The guard refused the caller before the route had it. The menu still shows where the caller may go.
+    if getattr(request.state, "caller", None) is None:
+        request.state.caller = getattr(request.state, "authenticated", None)
     title = TITLES.get(status, REFUSED)
     return page(request, "error.html", status, title=title, says=error.message, hint=error.hint)
+
+
+async def unknown_address(request: Request) -> Response:
+    """Return the page of an address that has no page, with the menu of the caller, if it is signed in."""
+    with suppress(NotAuthenticated):
+        request.state.authenticated = await LOOK.find_caller(request)
+    return refused(
+        request,
+        NotFound(
+            f"there is no page at {request.url.path[:200]}",
+            hint="Check the address, or choose a page from the menu.",
+        ),
+    )
 
 
 def first_tenant(caller: Caller) -> str:

@@ -82,7 +82,7 @@ TOO_MANY: dict[int | str, dict[str, object]] = {
 def handle_errors(app: FastAPI) -> None:
     """Answer every error of this application with a problem document."""
     app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(HTTPException, refused)
     for kind in (errors.PenstockError, *OUTAGES, Exception):
         app.add_exception_handler(kind, _explained)
 
@@ -200,7 +200,8 @@ _FAULT_TEXTS: Mapping[str, str] = {
 """The texts for values of the wrong form, by the type of pydantic's error."""
 
 
-async def _refused(_: Request, error: Exception) -> JSONResponse:
+async def refused(_: Request, error: Exception) -> JSONResponse:
+    """Return the problem document of an error of the framework, such as an unknown address."""
     assert isinstance(error, HTTPException)
     if error.status_code == 413:
         return answer(too_large())

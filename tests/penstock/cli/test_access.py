@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import asyncpg
 import pytest
 
+from penstock.operate import passwords
 from tests.penstock.cli.commands import penstock
 from tests.penstock.operate.keys import KEY, OTHER
 
@@ -146,3 +148,26 @@ async def test_password_from_an_empty_pipe_is_refused(named: str, monkeypatch: p
     refused = await penstock("users", "create", "eve")
     assert (refused.code, "no password came: standard input is empty" in refused.err) == (1, True)
     assert "USER_PASSWORD" in refused.err
+
+
+@pytest.mark.parametrize(("piped", "accepted"), [("\n", True), ("\r\n", True), ("", True), ("\n\n", False)])
+async def test_piped_password_loses_one_line_break_alone(
+    named: str, monkeypatch: pytest.MonkeyPatch, piped: str, accepted: bool
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"correct horse battery{piped}", newline=""))
+    created = await penstock("users", "create", "ada")
+    assert (created.code == 0) is accepted, created
+    if accepted:
+        connection = await asyncpg.connect(named)
+        stored = await connection.fetchval("select password from person where name = 'ada'")
+        await connection.close()
+        assert passwords.hasher().verify(stored, "correct horse battery")
+    else:
+        assert "a password is one line of text" in created.err
+
+
+async def test_password_piped_twice_is_refused(named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\ncorrect horse battery\n"))
+    refused = await penstock("users", "create", "ada", "--role", "operator")
+    assert (refused.code, "a password is one line of text" in refused.err) == (1, True), refused
+    assert "There are no users" in (await penstock("users", "list")).out

@@ -76,3 +76,15 @@ def test_no_word_of_a_note_is_broken_in_a_narrow_terminal(
     assert " ".join(" ".join(lines).split()).count(failure) == 1
     assert "order [7]" in file.getvalue()
     assert all(len(line) <= max(width, 80) for line in lines)
+
+
+def test_long_failure_pads_no_other_row_of_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(output, "out", output.VisibleConsole(file=file, width=output.ENDLESS, soft_wrap=True))
+    failure = "the server answered " + "at length " * 30
+    rows = [(uuid4(), "failed"), (uuid4(), "completed")]
+    output.table_with_notes("failure", ["id", "status"], rows, [failure, None])
+    head, failed, completed = file.getvalue().splitlines()
+    assert failure.strip() in failed
+    assert completed == f"{rows[1][0]}  completed"
+    assert head.endswith("failure")

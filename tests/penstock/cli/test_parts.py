@@ -27,3 +27,18 @@ def test_the_version_is_told_without_importing_anything_heavy() -> None:
     heavy = "print([name for name in ('pydantic', 'asyncpg', 'typer', 'rich') if name in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", script + heavy], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_lists_all_commands_and_imports_none_of_them() -> None:
+    script = "import sys; from penstock.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    heavy = "print([name for name in ('pydantic', 'asyncpg', 'structlog') if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", script + heavy], capture_output=True, text=True, check=True)
+    *lines, imported = ran.stdout.splitlines()
+    whole = subprocess.run(
+        [sys.executable, "-c", "from penstock.cli import app; app(['--help'], prog_name='penstock')"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert lines == whole.stdout.splitlines()
+    assert imported == "[]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
@@ -89,3 +90,69 @@ async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
         "Failures, p50 and p95 count only top-level executions: no tasks of workflows, and no child executions. "
         "The number of ended executions counts all." in text
     )
+
+
+async def test_overview_counts_an_execution_that_waits_once(api: Api) -> None:
+    await api.house.rows("delete from dead_letter")
+    id = await api.house.client.start("shop.approved")
+    await api.house.until(
+        "select from inquiry i join execution e on e.id = i.execution_id where e.parent = $1", id
+    )
+    api.app.state.backend._activity = ActivityWatch()
+    async with api.caller() as caller:
+        text = (await caller.get("/")).text
+        match = re.search(r'<b><a href="([^"]+)">(\d+)</a></b><span>open execution', text)
+        assert match is not None, text[:3000]
+        listed = (await caller.get(html.unescape(match[1]))).text
+    assert listed.count("<tr data-row>") == int(match[2])
+    assert f"/executions/{id}" in listed
+    await api.house.client.cancel(id)
+    api.app.state.backend._activity = ActivityWatch()
+
+
+async def test_search_finds_an_execution_by_each_of_its_names(api: Api) -> None:
+    id = await api.house.client.start(
+        "shop.count", {"words": "x"}, delay=3600, key="a-key-to-find", labels={"team": "billing"}
+    )
+    async with api.caller() as caller:
+        for find in ("shop.count", "team=billing", "a-key-to-find"):
+            assert str(id) in (await caller.get("/executions", params={"find": find})).text, find
+        none = (await caller.get("/executions", params={"find": "of no execution"})).text
+        by_id = await caller.get("/executions", params={"find": str(id)})
+        everywhere = (await caller.get("/workers")).text
+    await api.house.client.cancel(id)
+    assert "No execution matches this filter." in none
+    assert by_id.headers["location"] == f"/executions/{id}"
+    assert 'name="find" type="search" data-search' in everywhere
+
+
+async def test_unknown_address_is_a_page_for_browsers_alone(api: Api) -> None:
+    browser = {"accept": "text/html,*/*;q=0.8"}
+    async with api.caller() as caller:
+        page = await caller.get("/nowhere", headers=browser)
+        assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+        assert "there is no page at /nowhere" in page.text
+        assert 'aria-label="Pages"' in page.text
+        for path, headers in (("/nowhere", {}), ("/api/v1/nowhere", browser)):
+            answer = await caller.get(path, headers=headers)
+            assert answer.status_code == 404
+            assert answer.headers["content-type"].startswith("application/problem+json"), answer.text
+    async with api.caller(None) as stranger:
+        page = await stranger.get("/nowhere", headers=browser)
+        assert (page.status_code, 'aria-label="Pages"' in page.text) == (404, False)
+
+
+async def test_refused_page_has_the_menu_of_the_caller(api: Api) -> None:
+    await api.token("reader", "read")
+    async with api.caller("reader") as caller:
+        page = await caller.get("/users", headers={"accept": "text/html"})
+    assert (page.status_code, "Not allowed" in page.text) == (403, True)
+    assert 'href="/executions" data-key="e"' in page.text
+    assert 'href="/users"' not in page.text
+
+
+async def test_answered_inquiry_is_confirmed_with_a_link(api: Api) -> None:
+    id = new_id()
+    async with api.caller() as caller:
+        text = (await caller.get("/inquiries", params={"done": str(id)})).text
+    assert f'role="status">The answer is stored. <a href="/executions/{id}">' in text

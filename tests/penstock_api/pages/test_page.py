@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import httpx
 import pytest
 from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page
@@ -64,6 +65,8 @@ PAGES = {
     "account": "/account",
     "sign-in": "/sign-in",
     "sign-in-code": "/sign-in/code",
+    "docs": "/docs",
+    "nowhere": "/nowhere",
     "error": "/executions/00000000-0000-7000-8000-000000000000",
 }
 VIEWS = {
@@ -187,3 +190,38 @@ async def test_texts_of_users_are_shown_and_never_run(found: Found) -> None:
 
 async def test_no_text_of_a_user_turns_the_order_of_a_page(found: Found) -> None:
     assert not found.turned, found.turned
+
+
+async def test_narrow_page_shows_its_menu_on_demand(browser: Browser, site: Site) -> None:
+    async with looking(browser, site) as page:
+        await page.set_viewport_size({"width": 390, "height": 844})
+        await page.goto(site.address + "/")
+        header, menu = page.locator("header.side"), page.get_by_role("navigation", name="Pages", exact=True)
+        box = await header.bounding_box()
+        assert box is not None
+        assert box["height"] < 80
+        assert not await menu.is_visible()
+        await page.keyboard.press("/")
+        assert await page.evaluate("document.activeElement.name") == "find"
+        await page.get_by_role("button", name="Menu").press("Enter")
+        assert await menu.is_visible()
+        assert not await severe_findings(page, whole=True)
+        assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        await page.keyboard.press("Escape")
+        assert not await menu.is_visible()
+
+
+async def test_small_graph_is_shown_whole_in_a_narrow_window(browser: Browser, site: Site) -> None:
+    async with looking(browser, site) as page:
+        await page.set_viewport_size({"width": 390, "height": 844})
+        await page.goto(site.address + f"/executions/{site.ids['good']}")
+        frame = page.locator(".graph").first
+        assert await frame.evaluate("frame => frame.scrollWidth - frame.clientWidth") <= 1
+
+
+async def test_search_by_title_offers_no_change_of_many(site: Site) -> None:
+    async with httpx.AsyncClient(base_url=site.address) as client:
+        text = (await client.get("/executions", params={"find": "TRIP "})).text
+    assert "with this text in the title" in text
+    assert "trip " in text
+    assert "/executions/many" not in text

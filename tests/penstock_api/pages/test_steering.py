@@ -269,7 +269,7 @@ async def test_the_keyboard_goes_through_menu_and_lists(page: Page) -> None:
     await page.keyboard.press("e")
     await page.wait_for_url("**/executions")
     await page.keyboard.press("/")
-    await expect(page.get_by_label("Action or id")).to_be_focused()
+    await expect(page.get_by_label("Find executions")).to_be_focused()
     await page.keyboard.press("Escape")
     await page.locator("main").focus()
     await page.keyboard.press("j")

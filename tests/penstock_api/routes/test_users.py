@@ -189,6 +189,9 @@ async def test_the_cookie_goes_over_tls_alone_but_on_this_machine(api: Api) -> N
     [
         ("a b", PASSWORD, ["viewer"]),
         ("bob", "short", ["viewer"]),
+        ("bob", f"{PASSWORD}\n{PASSWORD}", ["viewer"]),
+        ("bob", f"{PASSWORD}\x1b[A", ["viewer"]),
+        ("bob", f"{PASSWORD}\u2028", ["viewer"]),
         ("bob", PASSWORD, ["root"]),
         ("bob", PASSWORD, []),
     ],
@@ -199,6 +202,17 @@ async def test_an_invalid_user_is_refused(
     made = await call.post(f"{V1}/users", json={"name": name, "password": password, "roles": roles})
     assert made.status_code == 422
     assert PASSWORD not in made.text
+
+
+async def test_password_with_a_line_break_is_set_at_no_door(api: Api, call: httpx.AsyncClient) -> None:
+    bad = f"{PASSWORD}\n"
+    assert (await call.put(f"{V1}/users/ada/password", json={"password": bad})).status_code == 422
+    async with api.caller(None) as browser:
+        assert (await log_in(browser)).status_code == 200
+        own = {"current_password": PASSWORD, "password": bad}
+        refused = await browser.put(f"{V1}/account/password", json=own, headers=PAGE)
+        assert (refused.status_code, "one line" in refused.text) == (422, True), refused.text
+        assert (await log_in(browser)).status_code == 200
 
 
 async def test_two_of_one_name_cannot_be(call: httpx.AsyncClient) -> None:

@@ -47,11 +47,22 @@ class SimulatedEvent:
 def try_rule(rule: Rule, payload: Any = None, *, tenant: str = "public") -> Match:
     """Match a rule with an event that has this payload. Return the match, with the parameters for its action, or with
     the error of its condition or templates. Raises InvalidInput for a rule with a window."""
+    _check_rule(rule, "try_rule")
     if rule.trigger is None:
         raise InvalidInput(
             f"rule {rule.ref} is for several events", hint="Give it a list of events: play(rule, events)."
         )
     return evaluate_rule(compile_rule(rule.body()), SimulatedEvent(rule.trigger, tenant), payload)
+
+
+def _check_rule(rule: object, function: str) -> None:
+    """Raise InvalidInput if the object is not a rule."""
+    if not isinstance(rule, Rule):
+        raise InvalidInput(
+            f"{function} takes a rule, and {rule!r} is not one",
+            hint=f"Pass the rule of the module, such as {function}(shop.big_orders, ...). To try a ref with all that it "
+            "starts, publish an event: simulation.publish(TRIGGER, payload).",
+        )
 
 
 def evaluate(text: str, /, **names: Any) -> Any:
@@ -85,6 +96,7 @@ def play(rule: Rule, events: Sequence[Mapping[str, Any]]) -> Played:
     """Match a rule with a list of events, until all of its bursts and windows have ended. Each event is a mapping with `trigger`,
     `payload` and `at`, and perhaps `tenant` and `key`. `at` is the time at which the event is stored: an instant, or a time after
     midnight such as "10m". Raises InvalidInput for an event that is not of this form."""
+    _check_rule(rule, "play")
     compiled = compile_rule(rule.body())
     entries = _entries(rule, events)
     order = sorted(entries, key=lambda place: (entries[place][0].created_at, place))

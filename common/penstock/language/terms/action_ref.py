@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, ov
 from uuid import UUID
 
 from penstock.errors import OutsideRun
+from penstock.language.terms.sources import caller, of_frame
 from penstock.run.action_call import ActionCall as ActionCall
+from penstock.run.call_interceptor import CALL_INTERCEPTOR
 
 if TYPE_CHECKING:
     from penstock.run.context import RunContext
@@ -34,7 +36,8 @@ STARTER: ContextVar[Starter | None] = ContextVar("penstock.starter", default=Non
 
 class ActionRef(Generic[P, R]):
     """A reference to an action that is defined elsewhere. `like` is a function with the same parameters and result,
-    for type checkers and positional parameters. It is never called.
+    for type checkers and positional parameters. It is never called. In a workflow function a call of the reference adds
+    a task.
 
         charge = ActionRef("shop.charge", like=charge_in_words)
         await charge.start(order=7)
@@ -49,6 +52,19 @@ class ActionRef(Generic[P, R]):
     def __init__(self, ref: str, *, like: Callable[..., Any] | None = None) -> None:
         self.ref = ref
         self.function = like
+
+    # The declared type is Any, as for an action: the call returns a stand-in for the result.
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Add a task that runs this action to the workflow function that is being read. Raises DefinitionError
+        anywhere else."""
+        record = CALL_INTERCEPTOR.get()
+        if record is None:
+            raise of_frame(caller()).wrong(
+                f"{self.ref} is a reference to an action, and has no function to call here",
+                "Start it: await reference.start(...), or client.start(reference, {...}). For an HTTP request "
+                "declare an action with http_action.",
+            )
+        return record(self, args, kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> ActionCall[R]:
         """Return the action with these parameters, to pass to a client. It starts nothing. Raises TypeError for
@@ -70,6 +86,9 @@ class ActionRef(Generic[P, R]):
     def named_parameters(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of a call by name. Raises TypeError if the action does not take them."""
         return named(self.function, args, kwargs)
+
+    def __repr__(self) -> str:
+        return f"<reference to {self.ref}>"
 
 
 class RunStarter:

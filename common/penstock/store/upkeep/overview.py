@@ -57,8 +57,8 @@ class Standing:
 
     # The causes are `running`, `stopping`, `worker` (ready on a route) and `route` (no live worker can run them). Further
     # causes are `timer` (a retry, a delay), `held` (by a hold), `executor` (to be scheduled), `limit`, `human` (open
-    # inquiries) and `event`. The last are `asleep` (durable functions that wait) and `workflow` (runs of workflows; their
-    # tasks are counted elsewhere).
+    # inquiries) and `event`. The last are `asleep` (durable functions that wait) and `workflow` (workflows, and durable
+    # functions that wait for a child; their open children are counted under the causes of these).
 
     cause: Annotated[
         str,
@@ -66,6 +66,9 @@ class Standing:
     ]
     count: int
     oldest: datetime | None
+    top_level: Annotated[
+        int, Field(description="The number of them that no other execution started: those that lists show.")
+    ] = 0
 
 
 STANDING = """
@@ -75,18 +78,22 @@ select case
         when e.status = 'canceling' then 'stopping'
         when e.status = 'scheduled' then 'worker'
         when e.status = 'waiting' and n.kind = 'wait' and i.execution_id is null then 'event'
+        when e.status = 'waiting' and i.execution_id is null and exists (
+            select from execution c where c.parent = e.id and c.finished_at is null) then 'workflow'
         when e.status = 'waiting' and i.execution_id is null then 'asleep'
         when e.status = 'waiting' then 'human'
         when exists (select from held_execution h where h.execution_id = e.id) then 'held'
         when e.not_before > clock_timestamp() then 'timer'
         else 'executor' end as cause,
-    count(*) as count, min(coalesce(e.since, e.ready_at)) as oldest
+    count(*) as count, min(coalesce(e.since, e.ready_at)) as oldest,
+    count(*) filter (where e.parent is null) as top_level
 from live l join execution e on e.id = l.execution_id join namespace n on n.id = e.namespace_id
 left join inquiry i on i.execution_id = e.id and e.status = 'waiting' and i.status = 'created'
 where e.finished_at is null group by 1
 union all
-select case l.gate_kind when 'worker' then 'route' else 'limit' end, count(*), min(w.ready_at)
-from waiter w join lane l on l.id = w.lane group by 1
+select case l.gate_kind when 'worker' then 'route' else 'limit' end, count(*), min(w.ready_at),
+    count(*) filter (where e.parent is null)
+from waiter w join lane l on l.id = w.lane join execution e on e.id = w.execution_id group by 1
 """
 
 

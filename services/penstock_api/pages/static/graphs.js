@@ -1,5 +1,6 @@
 // The graphs of workflows: each fits its frame or is as large as drawn, says whether it scrolls, and zooms.
 const SMALLEST = 0.45; // below this scale its words cannot be read
+const OUTLINE = 0.2; // a graph that fits at this scale is shown whole: its boxes and statuses can be seen
 const LARGEST = 2;
 const STEP = 1.25;
 const ZOOMS = [["fit", "Fit", "Fit the graph into its frame"], ["full", "100 %", "Show the graph as large as it is drawn"], ["out", "−", "Zoom out"], ["in", "+", "Zoom in"]];
@@ -34,8 +35,8 @@ addEventListener("resize", () => {
 });
 
 function fitting({ frame, width }) {
-  const room = frame.clientWidth - 20;
-  return Math.max(SMALLEST, Math.min(1, room / width));
+  const whole = Math.min(1, (frame.clientWidth - 20) / width);
+  return whole >= OUTLINE ? whole : SMALLEST;
 }
 
 function chosen(word, graph) {

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from penstock.errors import InvalidInput
 from penstock.language.rules.event_rules import compile_rule, evaluate
+from penstock.language.rules.trial import play, try_rule
 from penstock.language.terms.ids import new_id
 
 FIELD = "there is no field `missing`. Available fields: note, order."
@@ -34,3 +36,10 @@ def test_error_names_its_template_and_the_fields_that_exist(body: dict[str, Any]
     )
     match = evaluate(compile_rule({"trigger": "shop.placed", **body}), event, {"note": "", "order": 7})
     assert match.error == error
+
+
+@pytest.mark.parametrize("function", [try_rule, play])
+def test_trial_of_a_ref_names_the_remedy(function: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"takes a rule, and 'inv\.on_received' is not one") as refused:
+        function("inv.on_received", [])
+    assert "Pass the rule of the module" in (refused.value.hint or "")

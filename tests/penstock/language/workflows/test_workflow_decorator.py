@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import (
+    ActionRef,
     Workflow,
     all_of,
     context,
@@ -157,6 +158,32 @@ def test_a_workflow_called_in_another_is_a_sub_workflow_and_names_are_kept_apart
     }
     with pytest.raises(DefinitionError, match="is not a function"):
         outer(n=1)
+
+
+def test_call_of_a_reference_adds_a_task_as_of_an_action() -> None:
+    fetch = ActionRef("web.fetch")
+
+    @workflow
+    def mirror(url: str) -> Any:
+        page = fetch(url=url)
+        return fetch(url=page.next)
+
+    assert tasks(mirror) == {
+        "fetch": {"action": "web.fetch", "input": {"url": "{{ parameters.url }}"}},
+        "fetch_2": {
+            "action": "web.fetch",
+            "input": {"url": "{{ tasks.fetch.result.next }}"},
+            "needs": ["fetch"],
+        },
+    }
+    with pytest.raises(DefinitionError, match=r"test_workflow_decorator\.py:\d+: .*web\.fetch") as refused:
+        fetch(url="x")
+    assert "http_action" in (refused.value.hint or "")
+    with pytest.raises(DefinitionError, match=r"<reference to web\.fetch> takes its parameters by name"):
+
+        @workflow
+        def unnamed(url: str) -> Any:
+            return fetch(url)
 
 
 def test_references_write_themselves_as_expressions() -> None:
