@@ -8,12 +8,12 @@ import tokenize
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import NotFound
-from penstock_import.celery_aliases import LOOK_CONF, OF_ZONE, ZONES, Aliases, with_plain_configuration
+from penstock_import.celery_aliases import uses_by_name, with_plain_configuration
 from penstock_import.celery_calls import (
     NotLiteral,
     Signature,
@@ -36,6 +36,7 @@ from penstock_import.celery_canvas import Canvas, is_canvas
 from penstock_import.celery_commands import other_files
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
+from penstock_import.celery_flow import Flow
 from penstock_import.celery_makers import Applications, maker_of, task_makers
 from penstock_import.celery_members import constants_of, read_members
 from penstock_import.celery_names import ModuleNames
@@ -55,7 +56,7 @@ from penstock_import.celery_options import (
 )
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import bindings_at, change_of
-from penstock_import.celery_setting_names import today
+from penstock_import.celery_setting_names import OF_ZONE, ZONES, today
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import Use, setting_of, settings_within, uses
@@ -109,6 +110,13 @@ class CeleryProject:
         self._further_refs: dict[str, list[str]] = {}
         """By a name that Celery knows a task by if it is imported in another way: the actions."""
         self._signatures: dict[str, Signature] = {}
+        self._task_functions: list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]] = []
+        self._bound: set[int] = set()
+        """Functions of tasks that are given the task as their first argument."""
+        self._own_modules: Collection[str] = ()
+        """The paths of the modules of the sources."""
+        self._own_paths: dict[str, bool] = {}
+        """By a path that a statement imports from: whether it is in the sources."""
         self._functions: dict[str, str] = {}
         """By the name of a task's function; an empty text where several have it."""
         self._taken: set[int] = set()
@@ -180,6 +188,10 @@ class CeleryProject:
                           "It may make tasks in its own way, and read other settings: look there, and write what it does of "
                           "the actions.")  # fmt: skip
         self._several = self._tell_applications()
+        stems = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in trees}
+        self._own_modules = (
+            stems | {f"{self._package}{stem}" for stem in stems} | {self._package.rstrip(".")} - {""}
+        )
         self._unread = unread_names(trees, self._applications.are_known)
         for name, tree in trees.items():
             for node in walk(tree):
@@ -196,7 +208,7 @@ class CeleryProject:
                 decorator = maker or task_decorator(node)
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)
-        self._read_aliases()
+        self._follow_values()
         settings = CelerySettings(trees, self._gap, self._unread)
         schedules = list(settings.schedules())
         self._add_tasks_of_schedules(schedules)
@@ -214,7 +226,7 @@ class CeleryProject:
             self.report.found["schedules"] += settings.unmapped
         for name, tree in self._relevant.items():
             self._canvases(name, tree)
-        for name, tree in self._relevant.items():
+        for name, tree in trees.items():
             self._left(name, tree)
         for test in self._unread_tests:
             self._tell_test(test)
@@ -235,53 +247,21 @@ class CeleryProject:
                       "are different ones.")  # fmt: skip
         return len(places) > 1
 
-    def _read_aliases(self) -> None:
-        """Note what each module may set by another name of a configuration, an application or a task."""
-        defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
-        for tree in self._trees.values():
-            for node in walk(tree):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    functions.setdefault(node.name, []).append(node)
-        defined_names = {
-            node.name for tree in self._trees.values() for node in walk(tree) if isinstance(node, defined)
-        }
-        reachable = frozenset(
-            part.name if isinstance(part, ast.alias) else part.attr
-            for tree in self._trees.values()
-            for node in walk(tree)
-            for part in (node.names if isinstance(node, ast.ImportFrom) else [node])
-            if isinstance(part, ast.alias | ast.Attribute)
-        )
-        modules = {
-            file: Aliases(
-                tree,
-                self._applications.names(tree),
-                defined_names,
-                reachable,
-                partial(self._is_task, file, tree),
-                functions,
-                self._foreign_names(file, tree),
+    def _follow_values(self) -> None:
+        """Note what each file may set by another name of a configuration, an application or a task."""
+        flow = Flow(self._trees, self._relevant, self._applications, cache(self._foreign_names))
+        self._by_other_names = flow.uses(self._task_functions, self._bound)
+        for file, tree in self._relevant.items():
+            named = {id(use.node) for use in self._by_other_names.get(file, ())}
+            self._by_other_names.setdefault(file, []).extend(
+                use for use in uses_by_name(tree) if id(use.node) not in named
             )
-            for file, tree in self._relevant.items()
-        }
-        handed: set[tuple[str, str]] = set()
-        while further := {pair for aliases in modules.values() for pair in aliases.handed()} - handed:
-            handed |= further
-            for aliases in modules.values():
-                aliases.note_handed(further)
-        self._by_other_names = {file: list(aliases.uses()) for file, aliases in modules.items()}
-        if any(use.by_hand == LOOK_CONF for uses_here in self._by_other_names.values() for use in uses_here):
-            for file, aliases in modules.items():
-                self._by_other_names[file] += aliases.zones()
 
-    def _is_task(self, file: str, tree: ast.Module, node: ast.expr) -> bool:
-        last = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        return last in self._functions and self._task_named(file, tree, node) is not None
-
-    def _foreign_names(self, file: str, tree: ast.Module) -> frozenset[str]:
+    def _foreign_names(self, file: str) -> frozenset[str]:
         """Return the names that a module imports from outside of the sources."""
-        statements = [node for node in walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        statements = [
+            node for node in walk(self._trees[file]) if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
         return frozenset(name for node in statements for name in self._foreign_words(file, node))
 
     def _tell_test(self, file: Path) -> None:
@@ -379,6 +359,8 @@ class CeleryProject:
             self._fixed.add(name)
         for further in modules[1:] if supplied is None else ():
             self._further_refs.setdefault(f"{further}.{node.name}", []).append(name)
+        self._task_functions.append((file, node))
+        self._bound |= {id(node)} if is_bound else set()
         self._signatures[name] = signature
         self._functions[node.name] = "" if node.name in self._functions else name
         if len(self.report.gaps) == previous:
@@ -951,14 +933,16 @@ class CeleryProject:
 
     def _foreign_words(self, file: str, statement: ast.Import | ast.ImportFrom) -> set[str]:
         """Return the names that a statement imports from a module which is in no file."""
-        own = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in self._trees}
-        own |= {f"{self._package}{module}" for module in own} | {self._package.rstrip(".")} - {""}
 
         def is_own(path: str) -> bool:
-            return any(
-                path == module or path.endswith(f".{module}") or f".{module}.".find(f".{path}.") >= 0
-                for module in own
-            )
+            known = self._own_paths.get(path)
+            if known is None:
+                own = self._own_modules
+                known = self._own_paths[path] = any(
+                    path == module or path.endswith(f".{module}") or f".{module}.".find(f".{path}.") >= 0
+                    for module in own
+                )
+            return known
 
         if isinstance(statement, ast.Import):
             return {
@@ -980,10 +964,9 @@ class CeleryProject:
                 self._take(node)
         inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
         indirect = self._by_other_names.get(file, [])
-        for use in [
-            *uses(tree, self._functions, self._applications.names(tree), file in self._config),
-            *indirect,
-        ]:
+        apps, is_config = self._applications.names(tree), file in self._config
+        direct = uses(tree, self._functions, apps, is_config) if file in self._relevant else ()
+        for use in [*direct, *indirect]:
             if id(use.node) not in inside and id(use.node) not in self._taken:
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand

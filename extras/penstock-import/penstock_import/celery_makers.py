@@ -20,7 +20,7 @@ class Applications:
     def __init__(self, trees: Mapping[str, ast.Module]) -> None:
         classes = [node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.ClassDef)]
         self._own = {node.name for node in classes}
-        self._classes = {"Celery"} | {
+        self.classes = {"Celery"} | {
             node.name for node in classes if any(last_name(base) == "Celery" for base in node.bases)
         }
         self._all = {name for tree in trees.values() for name in self._made(tree)}
@@ -37,7 +37,7 @@ class Applications:
         return [
             part
             for node in walk(tree)
-            if isinstance(node, ast.ClassDef) and node.name in self._classes
+            if isinstance(node, ast.ClassDef) and node.name in self.classes
             for part in node.body
             if isinstance(part, ast.FunctionDef) and part.name in ("task", "_task_from_fun")
         ]
@@ -62,7 +62,7 @@ class Applications:
             for node in walk(tree)
             if isinstance(node, ast.Assign)
             and isinstance(node.value, ast.Call)
-            and (called(node.value) in self._classes or node.value in foreign)
+            and (called(node.value) in self.classes or node.value in foreign)
         ]
 
     def _made(self, tree: ast.Module) -> set[str]:
@@ -72,7 +72,7 @@ class Applications:
             for node in walk(tree)
             if isinstance(node, ast.Assign)
             and isinstance(node.value, ast.Call)
-            and (called(node.value) in self._classes or node.value in foreign)
+            and (called(node.value) in self.classes or node.value in foreign)
             for target in node.targets
             if isinstance(target, ast.Name)
         }

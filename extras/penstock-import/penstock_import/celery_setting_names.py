@@ -113,3 +113,8 @@ def advice_of(name: str) -> str:
         (text for prefix, text in _ADVICE.items() if named.startswith(prefix)),
         "No setting of Celery that is known by this name: see whether something reads it.",
     )
+
+
+ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
+OF_ZONE = advice_of("timezone")
+"""The advice by which a gap is known to be one of the zone of all schedules."""
