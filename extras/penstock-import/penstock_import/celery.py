@@ -60,6 +60,7 @@ from penstock_import.celery_setting_names import OF_ZONE, ZONES, today
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import Use, setting_of, settings_within, uses
+from penstock_import.environment_defaults import with_defaults
 from penstock_import.project import Project, bounded
 from penstock_import.report import Report
 from penstock_import.wanted_text import NotMapped
@@ -113,6 +114,8 @@ class CeleryProject:
         self._task_functions: list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]] = []
         self._bound: set[int] = set()
         """Functions of tasks that are given the task as their first argument."""
+        self._variables: set[str] = set()
+        """Environment variables that a line names."""
         self._own_modules: Collection[str] = ()
         """The paths of the modules of the sources."""
         self._own_paths: dict[str, bool] = {}
@@ -628,24 +631,27 @@ class CeleryProject:
         """Return the zone of crontabs, and whether it is not known."""
         if any(use.by_hand == OF_ZONE for uses_here in self._by_other_names.values() for use in uses_here):
             return None, True
-        zones: list[tuple[ast.AST, ast.expr]] = []
+        zones: list[tuple[str, ast.AST, ast.expr]] = []
         for file, tree in trees.items():
             if _has_conditional_zone(tree, self._unread):
                 return None, True
             for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
                 if today(name) == "timezone" and name not in self._unread:
-                    zones.append((use, value))
+                    zones.append((file, use, value))
         if not zones:
             return None, False
         if self._several:
             return None, True
         try:
-            values = {literal(value, self._constants) for _, value in zones}
+            values = {
+                literal(self._by_default(file, value, "the zone of schedules"), self._constants)
+                for file, _, value in zones
+            }
         except (NotLiteral, TypeError):
             return None, True
         if len(values) != 1 or not isinstance(zone := values.pop(), str):
             return None, True
-        for use, value in zones:
+        for _, use, value in zones:
             self._take(use)
             self._take(value)
         return (None if zone == "UTC" else zone), False
@@ -670,7 +676,7 @@ class CeleryProject:
         try:
             task = literal(entry["task"], self._constants)
             name = self._known(task) or self._elsewhere(file, entry["task"], task)
-            when = self._named_value(entry["schedule"])
+            when = self._by_default(file, self._named_value(entry["schedule"]), f"the schedule {key}")
             schedule: dict[str, Any] = {
                 "action": f"{self.project.name}.{name}",
                 **times(when, self._constants),
@@ -795,6 +801,18 @@ class CeleryProject:
             body["parameters"] = {parameter: dict(about) for parameter, about in schema.items()}
         self.project.workflows[routed] = body
         return routed
+
+    def _by_default(self, file: str, node: ast.expr, subject: str) -> ast.expr:
+        """Return an expression with the defaults of the variables that it reads. A line names each variable, once."""
+        replaced, defaults = with_defaults(node, self._constants)
+        for variable, value in defaults.items():
+            if variable in self._variables:
+                continue
+            self._variables.add(variable)
+            self._apart.add(len(self.report.gaps))
+            self._gap(file, node, f"the variable {variable} of {subject}, imported with its default {value!r}",
+                      "Write the value that is in force, if the variable has another one.")  # fmt: skip
+        return replaced if defaults else node
 
     def _named_value(self, node: ast.expr) -> ast.expr:
         return self._constants.get(node.id, node) if isinstance(node, ast.Name) else node

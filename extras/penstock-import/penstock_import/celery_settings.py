@@ -279,6 +279,9 @@ class CelerySettings:
                            "Celery takes it within another list: correct it, and import again.")  # fmt: skip
             elif not whole or parts is None or not parts <= self._dicts:
                 self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
+        for choice in _choices(value) if whole else ():
+            self._tell(file, choice.test, f"{name} where {ast.unparse(choice.test)}",
+                       "All of it is imported: take out what is not meant.")  # fmt: skip
         for inline in _inline(value) if whole else ():
             for key, item in zip(inline.keys, inline.values, strict=True):
                 is_part = key is None and (_parts(item) is not None and _parts(item) <= self._dicts)  # type: ignore[operator]
@@ -507,10 +510,20 @@ def _parts(value: ast.expr) -> set[str] | None:
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
         first, second = _parts(value.left), _parts(value.right)
         return None if first is None or second is None else first | second
+    if isinstance(value, ast.IfExp):
+        first, second = _parts(value.body), _parts(value.orelse)
+        return None if first is None or second is None else first | second
     if isinstance(value, ast.Dict):
         parts = [_parts(item) for key, item in zip(value.keys, value.values, strict=True) if key is None]
         return {name for part in parts for name in part or ()}
     return None
+
+
+def _choices(value: ast.expr) -> list[ast.IfExp]:
+    """Return the conditions between dicts that a value is written of."""
+    merged = [item for inline in _inline(value) for key, item in zip(inline.keys, inline.values, strict=True)
+              if key is None]  # fmt: skip
+    return [part for part in [value, *merged] if isinstance(part, ast.IfExp)]
 
 
 def _inline(value: ast.expr) -> list[ast.Dict]:
@@ -520,6 +533,8 @@ def _inline(value: ast.expr) -> list[ast.Dict]:
         return [value, *(inline for item in merged for inline in _inline(item))]
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
         return [*_inline(value.left), *_inline(value.right)]
+    if isinstance(value, ast.IfExp):
+        return [*_inline(value.body), *_inline(value.orelse)]
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
         return _inline(value.args[0]) if len(value.args) == 1 and not value.keywords else []
     return []
