@@ -107,26 +107,29 @@ def _as_celery(names: dict[str, Any]) -> tuple[Any, bool, list[Any]]:
     )
 
 
-def _imported(folder: Path, text: str) -> tuple[tuple[Any, bool, list[Any]], list[str]]:
+def _imported(folder: Path, text: str, change: int = 0) -> tuple[tuple[Any, bool, list[Any]], list[str]]:
+    """Return what is mapped, and the gaps from a line on; without one, from the end of the head on."""
     (folder / "tasks.py").write_text(text)
     source = CeleryProject(folder)
     project = source.mapped()
     weigh, schedule = project.actions["weigh"], project.schedules["n"]
-    first = HEAD.count("\n")
-    gaps = [f"{gap.line} {gap.what}" for gap in source.report.gaps if gap.line > first]
+    first = change or HEAD.count("\n") + 1
+    gaps = [f"{gap.line} {gap.what}" for gap in source.report.gaps if gap.line >= first]
     limit = weigh.get("limits")
     return (limit, weigh["on_worker_loss"] == "rerun", [schedule["params"]["crate"]]), gaps
 
 
-def _chain(chance: random.Random, value: str, setters: tuple[str, ...], steps: list[str]) -> str:
-    """Return statements that give a value a chain of names, and change it by the last one."""
+def _chain(
+    chance: random.Random, value: str, setters: tuple[str, ...], steps: list[str]
+) -> tuple[str, str]:
+    """Return statements that give a value a chain of names, and those that change it by the last name."""
     lines = []
     for number, step in enumerate(steps):
         statements, expression = (part.replace("#", str(number)) for part in STEPS[step])
         lines.append(statements.replace("$", value))
         value = expression.replace("$", value)
     setter = chance.choice(setters).replace("$", value)
-    return "\n".join([*lines, setter]) + "\n"
+    return "".join(f"{line}\n" for line in lines), f"{setter}\n"
 
 
 STARTS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -138,7 +141,8 @@ STARTS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def _check(folder: Path, text: str) -> None:
+def _check(folder: Path, names_text: str, change: str) -> None:
+    text = names_text + change
     plain: dict[str, Any] = {"__name__": "tasks"}
     exec(HEAD, plain)
     names: dict[str, Any] = {"__name__": "tasks"}
@@ -146,7 +150,8 @@ def _check(folder: Path, text: str) -> None:
     before, after = _as_celery(plain), _as_celery(names)
     assert before != after, text
     first, _ = _imported(folder, HEAD)
-    second, gaps = _imported(folder, HEAD + KEYS + text)
+    start = HEAD + KEYS + names_text
+    second, gaps = _imported(folder, start + change, start.count("\n") + 1)
     changed = [mapped != was for mapped, was in zip(second, first, strict=True)]
     is_mapped = changed == [new != old for new, old in zip(after, before, strict=True)]
     assert is_mapped or gaps, text
@@ -156,7 +161,7 @@ def _check(folder: Path, text: str) -> None:
 def test_value_behind_a_further_name_is_followed(tmp_path: Path, step: str) -> None:
     for value, setters in STARTS.values():
         chance = random.Random(f"{step} {value}")
-        _check(tmp_path, _chain(chance, value, setters, [step]))
+        _check(tmp_path, *_chain(chance, value, setters, [step]))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -164,7 +169,7 @@ def test_value_behind_a_chain_of_names_is_followed(tmp_path: Path, seed: int) ->
     chance = random.Random(seed)
     for value, setters in STARTS.values():
         steps = [chance.choice([*STEPS]) for _ in range(chance.randrange(2, 5))]
-        _check(tmp_path, _chain(chance, value, setters, steps))
+        _check(tmp_path, *_chain(chance, value, setters, steps))
 
 
 @pytest.mark.parametrize(
