@@ -119,9 +119,7 @@ def _imported(folder: Path, text: str, change: int = 0) -> tuple[tuple[Any, bool
     return (limit, weigh["on_worker_loss"] == "rerun", [schedule["params"]["crate"]]), gaps
 
 
-def _chain(
-    chance: random.Random, value: str, setters: tuple[str, ...], steps: list[str]
-) -> tuple[str, str]:
+def _chain(chance: random.Random, value: str, setters: tuple[str, ...], steps: list[str]) -> tuple[str, str]:
     """Return statements that give a value a chain of names, and those that change it by the last name."""
     lines = []
     for number, step in enumerate(steps):

@@ -37,7 +37,7 @@ from penstock_import.celery_commands import other_files
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
-from penstock_import.celery_makers import Applications, maker_of, task_makers
+from penstock_import.celery_makers import Applications, last_name, maker_of, task_makers
 from penstock_import.celery_members import constants_of, read_members
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
@@ -138,8 +138,8 @@ class CeleryProject:
         self._applications = Applications({})
         self._errors = ErrorNames({})
         self._trees: Mapping[str, ast.Module] = {}
-        self._class_parts: dict[str, list[tuple[str, ast.Assign]]] = {}
-        """By the name of a class: the assignments in it, with their files."""
+        self._classes: dict[str, list[tuple[str, ast.ClassDef]]] = {}
+        """By the name of a class: its definitions, with their files."""
         self._unread: frozenset[str] = frozenset()
         """Names of settings that the application does not read."""
         self._by_other_names: dict[str, list[Use]] = {}
@@ -199,8 +199,7 @@ class CeleryProject:
         for name, tree in trees.items():
             for node in walk(tree):
                 if isinstance(node, ast.ClassDef):
-                    assigned = [(name, part) for part in node.body if isinstance(part, ast.Assign)]
-                    self._class_parts.setdefault(node.name, []).extend(assigned)
+                    self._classes.setdefault(node.name, []).append((name, node))
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
@@ -450,13 +449,21 @@ class CeleryProject:
         self._rejecting = self._rejecting | {name} if is_rejecting else self._rejecting - {name}
 
     def _tell_base(self, theirs: str, base: ast.expr) -> None:
-        """Name the options of a task that its class gives."""
-        last = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
-        for file, part in self._class_parts.get(last, ()):
-            for target in part.targets:
-                if isinstance(target, ast.Name) and (target.id in TASK_OPTIONS or target.id in RETRY_OPTIONS):
-                    self._gap(file, part, f"{target.id} of the class {last}, the base of {theirs}",
-                              "Write it of the action, unless the task says another value itself.")  # fmt: skip
+        """Name the options of a task that its class gives, or one that the class extends."""
+        waiting, names = [last_name(base)], set[str]()
+        while waiting:
+            name = waiting.pop()
+            for file, class_ in self._classes.get(name, ()) if name not in names else ():
+                waiting += [last_name(above) for above in class_.bases]
+                for part in class_.body:
+                    targets = (
+                        part.targets if isinstance(part, ast.Assign) else [getattr(part, "target", None)]
+                    )
+                    for target in targets:
+                        if isinstance(target, ast.Name) and target.id in TASK_OPTIONS | RETRY_OPTIONS:
+                            self._gap(file, part, f"{target.id} of the class {name}, the base of {theirs}",
+                                      "Write it of the action, unless the task says another value itself.")  # fmt: skip
+            names.add(name)
 
     def _rate(self, file: str, theirs: str, action: dict[str, Any], value: ast.expr) -> None:
         limit = rate_limit(value)

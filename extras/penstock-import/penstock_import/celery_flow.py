@@ -111,7 +111,7 @@ class Flow:
         foreign: Callable[[str], frozenset[str]],
     ) -> None:  # fmt: skip
         self._trees, self._relevant, self._foreign = trees, relevant, foreign
-        self._apps, self._app_classes = applications.names, applications.classes
+        self._apps, self._app_classes = applications.names, applications.parts
         self._modules: dict[str, _Names] = {}
         self._kinds: dict[int, set[str]] = {}
         self._values: dict[Key, set[str]] = {}

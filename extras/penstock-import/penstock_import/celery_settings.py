@@ -277,6 +277,9 @@ class CelerySettings:
             if name in ROUTES and is_list_of_pairs(value):
                 self._tell(file, value, f"{name} is a list of pairs, which Celery refuses: {ast.unparse(value)}",
                            "Celery takes it within another list: correct it, and import again.")  # fmt: skip
+            elif (target := _entry_changed(self._trees[file], value)) is not None:
+                self._tell(file, value, f"{ast.unparse(target)} = {ast.unparse(value)}, which changes an entry",
+                           "The entry is imported as it is before this: write the value there, and import again.")  # fmt: skip
             elif not whole or parts is None or not parts <= self._dicts:
                 self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
         for choice in _choices(value) if whole else ():
@@ -558,6 +561,16 @@ def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
                 yield _named(node.func.value), node.args[0], not isinstance(node.func.value, ast.Subscript)
         elif isinstance(node, ast.keyword):
             yield node.arg or "", node.value, True
+
+
+def _entry_changed(tree: ast.Module, value: ast.expr) -> ast.Subscript | None:
+    """Return what an assignment of a value to a part of an entry assigns to: `beat_schedule["often"]["schedule"]`."""
+    for node in walk(tree):
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is value:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            is_part = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript)
+            return target if is_part and _item(target.value) is None else None  # type: ignore[union-attr, return-value]
+    return None
 
 
 def _item(target: ast.expr) -> str | None:

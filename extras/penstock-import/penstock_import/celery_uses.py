@@ -113,6 +113,7 @@ _OF_APPLICATION: Mapping[str, str] = {
     "send_task": "Write `client.start(...)` with the ref of the action.",
     "on_after_configure": "The schedules of its receiver are mapped or named; see what else the receiver should do.",
     "on_after_finalize": "The schedules of its receiver are mapped or named; see what else the receiver should do.",
+    "add_periodic_task": "Write each call of it as a schedule.",
     "autodiscover_tasks": "Name the modules with `--module`.",
     "config_from_object": "The settings that it takes are mapped or named one by one.",
 }
@@ -153,7 +154,18 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
                 continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             continue
-        if isinstance(node, ast.Name | ast.Attribute):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and setting_of(node) is not None
+        ):
+            continue  # named with its advice as a setting
+        is_called = isinstance(parent, ast.Call) and parent.func is node
+        name = getattr(node, "attr", getattr(node, "value", None))
+        if isinstance(node, ast.Attribute | ast.Constant) and name == "add_periodic_task" and not is_called:
+            advice = _OF_APPLICATION["add_periodic_task"]
+            yield Use(node, f"{ast.unparse(node)}, which is called by another name", advice)
+        elif isinstance(node, ast.Name | ast.Attribute):
             root = root_name(node)
             if root in names and isinstance(node, ast.Name | ast.Attribute):
                 path = names[root]
