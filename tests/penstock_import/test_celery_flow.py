@@ -145,13 +145,13 @@ def _check(folder: Path, names_text: str, change: str) -> None:
     exec(HEAD, plain)
     names: dict[str, Any] = {"__name__": "tasks"}
     exec(HEAD + KEYS + text, names)
-    before, after = _as_celery(plain), _as_celery(names)
-    assert before != after, text
+    old_values, new_values = _as_celery(plain), _as_celery(names)
+    assert old_values != new_values, text
     first, _ = _imported(folder, HEAD)
     start = HEAD + KEYS + names_text
     second, gaps = _imported(folder, start + change, start.count("\n") + 1)
     changed = [mapped != was for mapped, was in zip(second, first, strict=True)]
-    is_mapped = changed == [new != old for new, old in zip(after, before, strict=True)]
+    is_mapped = changed == [new != old for new, old in zip(new_values, old_values, strict=True)]
     assert is_mapped or gaps, text
 
 

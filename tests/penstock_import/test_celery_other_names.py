@@ -277,7 +277,7 @@ def test_setting_of_beat_has_one_line_with_its_advice(tmp_path: Path) -> None:
     assert gaps[0].by_hand.startswith("Nothing is to be done")
 
 
-def test_method_task_of_what_a_class_of_applications_extends_is_named(tmp_path: Path) -> None:
+def test_method_task_of_a_base_of_an_application_class_is_named(tmp_path: Path) -> None:
     late = "    def task(self, *args, **options):\n        return super().task(*args, acks_late=True, **options)\n"
     classes = f"class Late:\n{late}class Own(Late, Celery): ...\nclass Further(Own):\n{late}"
     head = f"from celery import Celery\n{classes}app = Further('depot')\n"
@@ -287,7 +287,7 @@ def test_method_task_of_what_a_class_of_applications_extends_is_named(tmp_path: 
     assert project.actions["weigh"]["on_worker_loss"] == "fail"
 
 
-def test_options_of_what_the_class_of_a_task_extends_are_named(tmp_path: Path) -> None:
+def test_options_of_a_base_of_the_class_of_a_task_are_named(tmp_path: Path) -> None:
     text = (
         "class Tries:\n    max_retries: int = 5\nclass Base(Tries, app.Task):\n    rate_limit = '3/m'\n"
         "@app.task(base=Base)\ndef sort(): ...\n"

@@ -960,14 +960,14 @@ class CeleryProject:
         """Return the names that a statement imports from a module which is in no file."""
 
         def is_own(path: str) -> bool:
-            known = self._own_paths.get(path)
-            if known is None:
+            is_of_sources = self._own_paths.get(path)
+            if is_of_sources is None:
                 own = self._own_modules
-                known = self._own_paths[path] = any(
+                is_of_sources = self._own_paths[path] = any(
                     path == module or path.endswith(f".{module}") or f".{module}.".find(f".{path}.") >= 0
                     for module in own
                 )
-            return known
+            return is_of_sources
 
         if isinstance(statement, ast.Import):
             return {

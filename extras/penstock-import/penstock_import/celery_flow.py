@@ -414,13 +414,13 @@ class Flow:
             and name not in _READING
             and (name != "update" or not ast.unparse(node.value).endswith("conf"))
         ):
-            what = {CONF: "settings", SETTING: "settings"}.get(kind, "options")
+            subject = {CONF: "settings", SETTING: "settings"}.get(kind, "options")
             first = call.args[0] if call.args else None
             is_computed = not isinstance(first, ast.Constant)
             if kind != TASK or is_computed or getattr(first, "value", "") in _OPTIONS:
                 words = {getattr(part, "arg", getattr(part, "value", None)) for part in ast.walk(call)}
                 advice = OF_ZONE if words & ZONES else advice_of_call(call, 0) if kind != TASK else _OF_ACTION
-                self._gap(file, call, f"{text}, which may set {what}", advice)
+                self._gap(file, call, f"{text}, which may set {subject}", advice)
         elif kind == SETTING and name in ("get", "items", "values", "pop", "setdefault", "popitem"):
             self._add(file, call, SETTING)
             if name not in ("get", "items", "values") and not is_direct:
@@ -606,8 +606,8 @@ class Flow:
             for name in targets:
                 for part in kinds:
                     self._give((place, id(function), name), part)
-            rest = arguments.kwarg if word is not None else arguments.vararg
-            for further in (arguments.kwarg, arguments.vararg) if is_spread else (rest,):
+            variadic = arguments.kwarg if word is not None else arguments.vararg
+            for further in (arguments.kwarg, arguments.vararg) if is_spread else (variadic,):
                 if further is not None and (is_spread or not targets):
                     self._give((place, id(function), further.arg), _IN + kind.removeprefix(_IN))
 
@@ -616,21 +616,21 @@ class Flow:
         below: frozenset[int] = frozenset(),
     ) -> None:  # fmt: skip
         """Give the fields of a class without `__init__` what it is made with, and else the parameters of that."""
-        made: list[_Place] = [
+        constructors: list[_Place] = [
             (file, part) for part in class_.body
             if isinstance(part, ast.FunctionDef) and part.name in ("__init__", "__new__")
         ]  # fmt: skip
-        if made:
+        if constructors:
             inner = ast.Call(class_, [], [])  # type: ignore[arg-type]
             argument: ast.expr | ast.keyword = (
                 ast.keyword(word, ast.Constant(0)) if word or is_any else ast.Constant(0)
             )
-            self._to_parameters(file, inner, made, position, argument, kind)
+            self._to_parameters(file, inner, constructors, position, argument, kind)
             return
         fields = [part.target.id for part in class_.body
                   if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)]  # fmt: skip
-        chosen = [word] if word else fields if is_any else fields[position : position + 1]
-        for name in chosen:
+        chosen_fields = [word] if word else fields if is_any else fields[position : position + 1]
+        for name in chosen_fields:
             self._give(("", 0, name), kind)
         bases = [called(ast.Call(base, [], [])) for base in class_.bases]
         for base in bases:
