@@ -568,8 +568,8 @@ def _entry_changed(tree: ast.Module, value: ast.expr) -> ast.Subscript | None:
     for node in walk(tree):
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is value:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            is_part = isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript)
-            return target if is_part and _item(target.value) is None else None  # type: ignore[union-attr, return-value]
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript):
+                return target if _item(target.value) is None else None
     return None
 
 
