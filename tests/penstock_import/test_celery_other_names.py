@@ -62,17 +62,17 @@ def test_setting_by_a_plain_name_of_the_configuration_is_mapped(tmp_path: Path, 
         ("setattr(app.conf, 'timezone', 'Europe/Paris')\n", 1, "setattr"),
         (
             "def tune(cfg):\n    cfg.timezone = 'Europe/Paris'\ntune(app.conf)\n",
-            3,
-            "app.conf, which gets another name",
+            2,
+            "the setting cfg.timezone",
         ),
         ("def tune(cfg):\n    cfg['timezone'] = 'Europe/Paris'\ntune(app.conf)\n", 2, "cfg['timezone']"),
         ("def tune(cfg):\n    cfg.update(timezone='Europe/Paris')\ntune(cfg=app.conf)\n", 2, "cfg.update"),
         (
             "class Holder: ...\nHolder.settings = app.conf\nHolder.settings.timezone = 'UTC+1'\n",
-            2,
-            "another name",
+            3,
+            "the setting Holder.settings.timezone",
         ),
-        ("cfg = app.conf\ncfg.timezone = 'Europe/Paris'\ncfg = 1\n", 1, "another name"),
+        ("cfg = app.conf\ncfg.timezone = 'Europe/Paris'\ncfg = 1\n", 2, "the setting cfg.timezone"),
         ("first, second = app.conf, 1\nfirst.timezone = 'Europe/Paris'\n", 2, "first.timezone"),
     ],
 )
@@ -92,7 +92,7 @@ def test_zone_by_another_name_is_named_and_disables_its_schedules(
         ("vars(app.conf).update(task_acks_late=True)\n", 1, "app.conf"),
         ("app.conf.__dict__['task_acks_late'] = True\n", 1, "app.conf.__dict__"),
         ("def tune(cfg):\n    cfg.task_acks_late = True\ntune(app.conf)\n", 2, "cfg.task_acks_late"),
-        ("def settings():\n    return app.conf\nsettings().task_acks_late = True\n", 2, "app.conf"),
+        ("def settings():\n    return app.conf\nsettings().task_acks_late = True\n", 3, "settings().task"),
         ("for cfg in [app.conf]:\n    cfg.task_acks_late = True\n", 2, "cfg.task_acks_late"),
     ],
 )
@@ -103,7 +103,7 @@ def test_setting_by_another_name_is_named(tmp_path: Path, text: str, line: int, 
 
 def test_name_of_the_configuration_that_is_a_member_is_named(tmp_path: Path) -> None:
     project, gaps = imported(tmp_path, "class All:\n    cfg = app.conf\nAll.cfg.timezone = 'Europe/Paris'\n")
-    assert is_named(gaps, 2, "app.conf, which gets another name"), gaps
+    assert is_named(gaps, 3, "the setting All.cfg.timezone"), gaps
     assert project.schedules["n"]["enabled"] is False
 
 
@@ -111,7 +111,6 @@ def test_name_of_the_configuration_that_another_module_imports_is_named(tmp_path
     project, gaps = imported(
         tmp_path, "cfg = app.conf\n", other="from tasks import cfg\ncfg.timezone = 'Europe/Paris'\n"
     )
-    assert is_named(gaps, 1, "app.conf, which gets another name"), gaps
     assert is_named(gaps, 2, "cfg.timezone", "other"), gaps
     assert project.schedules["n"]["enabled"] is False
 
@@ -203,7 +202,8 @@ def test_arguments_by_position_of_a_task_that_may_be_bound_are_not_shifted(tmp_p
         "company.instrument(weigh)",
         "company.instrument([weigh])",
         "company.Holder(task=weigh)",
-        "[company.instrument(each) for each in (weigh,)] and company.instrument(*[weigh])",
+        "[company.instrument(each) for each in (weigh,)]",
+        "company.instrument(*[weigh])",
         "extend(app)",
         "company.init({'app': app})",
     ],
@@ -246,3 +246,52 @@ def test_queue_of_a_schedule_is_mapped_beside_other_options(tmp_path: Path) -> N
     assert project.workflows["weigh_on_dock"]["tasks"]["run"]["route"] == "dock"
     assert project.schedules["n"]["action"].endswith(".weigh_on_dock")
     assert is_named(gaps, 1, "priority in options of the schedule n"), gaps
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("every = app.add_periodic_task\nevery(9.0, weigh.s(1), name='m')\n", 1, "app.add_periodic_task, which is called"),
+        ("@app.on_after_configure.connect\ndef begin(sender, **rest):\n    every = sender.add_periodic_task\n"
+         "    every(9.0, weigh.s(1), name='m')\n", 3, "sender.add_periodic_task, which is called"),
+        ("getattr(app, 'add_periodic_task')(9.0, weigh.s(1), name='m')\n", 1, "'add_periodic_task', which is called"),
+        ("app.conf.beat_schedule['n']['schedule'] = 30\n", 1, "= 30, which changes an entry"),
+        ("X = {'hour': 4}\napp.conf.beat_schedule['m'] = {'task': 'tasks.weigh', 'schedule': crontab(**X)}\n", 2,
+         "**X of a crontab"),
+    ],
+)  # fmt: skip
+def test_schedule_that_is_given_in_another_way_is_named(
+    tmp_path: Path, text: str, line: int, words: str
+) -> None:
+    project, gaps = imported(tmp_path, text)
+    assert set(project.schedules) == {"n"}
+    assert is_named(gaps, line, words), gaps
+
+
+def test_setting_of_beat_has_one_line_with_its_advice(tmp_path: Path) -> None:
+    (tmp_path / "tasks.py").write_text(f"{HEAD}app.conf.beat_max_loop_interval = 5\n")
+    source = CeleryProject(tmp_path)
+    source.mapped()
+    gaps = [gap for gap in source.report.gaps if gap.line == HEAD.count("\n") + 1]
+    assert [gap.what for gap in gaps] == ["the setting app.conf.beat_max_loop_interval"]
+    assert gaps[0].by_hand.startswith("Nothing is to be done")
+
+
+def test_method_task_of_a_base_of_an_application_class_is_named(tmp_path: Path) -> None:
+    late = "    def task(self, *args, **options):\n        return super().task(*args, acks_late=True, **options)\n"
+    classes = f"class Late:\n{late}class Own(Late, Celery): ...\nclass Further(Own):\n{late}"
+    head = f"from celery import Celery\n{classes}app = Further('depot')\n"
+    project, gaps = imported(tmp_path, TASKS, head="", classes=head)
+    assert is_named(gaps, 3, "the method task of a class of applications", "classes"), gaps
+    assert is_named(gaps, 7, "the method task of a class of applications", "classes"), gaps
+    assert project.actions["weigh"]["on_worker_loss"] == "fail"
+
+
+def test_options_of_a_base_of_the_class_of_a_task_are_named(tmp_path: Path) -> None:
+    text = (
+        "class Tries:\n    max_retries: int = 5\nclass Base(Tries, app.Task):\n    rate_limit = '3/m'\n"
+        "@app.task(base=Base)\ndef sort(): ...\n"
+    )
+    _, gaps = imported(tmp_path, text)
+    assert is_named(gaps, 2, "max_retries of the class Tries, the base of sort"), gaps
+    assert is_named(gaps, 4, "rate_limit of the class Base, the base of sort"), gaps

@@ -195,3 +195,22 @@ sender.add_periodic_task(10.0, weigh.s())
     assert list(schedules) == ["one", "three"]
     assert schedules["one"]["params"] == {"crate": 3}
     assert schedules["three"]["enabled"] is False
+
+
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ("  - {name: first, action: core.noop}\n", "flow.yaml:2 | tasks that are no mapping, which Orquesta refuses"),
+        ("  first: {input: {message: {{ ctx().x }} }}\n", "line 3: a key is a text here, so that a text with {{ }} needs"),
+    ],
+)  # fmt: skip
+def test_workflow_that_is_not_written_as_one_is_named_as_such(
+    tmp_path: Path, tasks: str, expected: str
+) -> None:
+    files = {
+        "pack.yaml": "ref: depot\n",
+        "actions/flow.yaml": "name: flow\nrunner_type: orquesta\nentry_point: workflows/flow.yaml\n",
+        "actions/workflows/flow.yaml": f"version: 1.0\ntasks:\n{tasks}",
+    }
+    report, _ = imported(tmp_path, "stackstorm", files)
+    assert expected in report

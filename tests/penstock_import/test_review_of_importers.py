@@ -84,7 +84,7 @@ def test_merged_schedules_are_those_of_celery(tmp_path: Path, text: str) -> None
             "app.conf.beat_schedule = {}\nfor k, v in A.items(): app.conf.beat_schedule[k] = v\n",
             "tasks.py:10 beat_schedule is",
         ),
-        ("app.conf.beat_schedule = A if DEBUG else B\n", "tasks.py:9 beat_schedule is computed"),
+        ("app.conf.beat_schedule = A if DEBUG else B\n", "tasks.py:9 beat_schedule where DEBUG"),
         ("app.conf.beat_schedule = {**A}\nA.pop('two')\n", "tasks.py:10 A.pop('two'), which changes A"),
         ("app.conf.beat_schedule = {**A}\ndel A['two']\n", "tasks.py:10 A['two'], which changes A"),
         (

@@ -8,12 +8,12 @@ import tokenize
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import NotFound
-from penstock_import.celery_aliases import LOOK_CONF, OF_ZONE, ZONES, Aliases, with_plain_configuration
+from penstock_import.celery_aliases import uses_by_name, with_plain_configuration
 from penstock_import.celery_calls import (
     NotLiteral,
     Signature,
@@ -36,7 +36,8 @@ from penstock_import.celery_canvas import Canvas, is_canvas
 from penstock_import.celery_commands import other_files
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
-from penstock_import.celery_makers import Applications, maker_of, task_makers
+from penstock_import.celery_flow import Flow
+from penstock_import.celery_makers import Applications, last_name, maker_of, task_makers
 from penstock_import.celery_members import constants_of, read_members
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
@@ -56,10 +57,11 @@ from penstock_import.celery_options import (
 )
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import bindings_at, change_of
-from penstock_import.celery_setting_names import today
+from penstock_import.celery_setting_names import OF_ZONE, ZONES, today
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import Use, setting_of, settings_within, uses
+from penstock_import.environment_defaults import with_defaults
 from penstock_import.project import Project, bounded
 from penstock_import.report import Report
 from penstock_import.wanted_text import NotMapped
@@ -111,6 +113,15 @@ class CeleryProject:
         self._further_refs: dict[str, list[str]] = {}
         """By a name that Celery knows a task by if it is imported in another way: the actions."""
         self._signatures: dict[str, Signature] = {}
+        self._task_functions: list[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]] = []
+        self._bound: set[int] = set()
+        """Functions of tasks that are given the task as their first argument."""
+        self._variables: set[str] = set()
+        """Environment variables that a line names."""
+        self._own_modules: Collection[str] = ()
+        """The paths of the modules of the sources."""
+        self._own_paths: dict[str, bool] = {}
+        """By a path that a statement imports from: whether it is in the sources."""
         self._functions: dict[str, str] = {}
         """By the name of a task's function; an empty text where several have it."""
         self._taken: set[int] = set()
@@ -129,8 +140,8 @@ class CeleryProject:
         self._applications = Applications({})
         self._errors = ErrorNames({})
         self._trees: Mapping[str, ast.Module] = {}
-        self._class_parts: dict[str, list[tuple[str, ast.Assign]]] = {}
-        """By the name of a class: the assignments in it, with their files."""
+        self._classes: dict[str, list[tuple[str, ast.ClassDef]]] = {}
+        """By the name of a class: its definitions, with their files."""
         self._unread: frozenset[str] = frozenset()
         """Names of settings that the application does not read."""
         self._by_other_names: dict[str, list[Use]] = {}
@@ -182,12 +193,15 @@ class CeleryProject:
                           "It may make tasks in its own way, and read other settings: look there, and write what it does of "
                           "the actions.")  # fmt: skip
         self._several = self._tell_applications()
+        stems = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in trees}
+        self._own_modules = (
+            stems | {f"{self._package}{stem}" for stem in stems} | {self._package.rstrip(".")} - {""}
+        )
         self._unread = unread_names(trees, self._applications.are_known)
         for name, tree in trees.items():
             for node in walk(tree):
                 if isinstance(node, ast.ClassDef):
-                    assigned = [(name, part) for part in node.body if isinstance(part, ast.Assign)]
-                    self._class_parts.setdefault(node.name, []).extend(assigned)
+                    self._classes.setdefault(node.name, []).append((name, node))
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
@@ -198,7 +212,7 @@ class CeleryProject:
                 decorator = maker or task_decorator(node)
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)
-        self._read_aliases()
+        self._follow_values()
         settings = CelerySettings(trees, self._gap, self._unread)
         schedules = list(settings.schedules())
         self._add_tasks_of_schedules(schedules)
@@ -216,7 +230,7 @@ class CeleryProject:
             self.report.found["schedules"] += settings.unmapped
         for name, tree in self._relevant.items():
             self._canvases(name, tree)
-        for name, tree in self._relevant.items():
+        for name, tree in trees.items():
             self._left(name, tree)
         for test in self._unread_tests:
             self._tell_test(test)
@@ -237,53 +251,21 @@ class CeleryProject:
                       "are different ones.")  # fmt: skip
         return len(places) > 1
 
-    def _read_aliases(self) -> None:
-        """Note what each module may set by another name of a configuration, an application or a task."""
-        defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
-        for tree in self._trees.values():
-            for node in walk(tree):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    functions.setdefault(node.name, []).append(node)
-        defined_names = {
-            node.name for tree in self._trees.values() for node in walk(tree) if isinstance(node, defined)
-        }
-        reachable = frozenset(
-            part.name if isinstance(part, ast.alias) else part.attr
-            for tree in self._trees.values()
-            for node in walk(tree)
-            for part in (node.names if isinstance(node, ast.ImportFrom) else [node])
-            if isinstance(part, ast.alias | ast.Attribute)
-        )
-        modules = {
-            file: Aliases(
-                tree,
-                self._applications.names(tree),
-                defined_names,
-                reachable,
-                partial(self._is_task, file, tree),
-                functions,
-                self._foreign_names(file, tree),
+    def _follow_values(self) -> None:
+        """Note what each file may set by another name of a configuration, an application or a task."""
+        flow = Flow(self._trees, self._relevant, self._applications, cache(self._foreign_names))
+        self._by_other_names = flow.uses(self._task_functions, self._bound)
+        for file, tree in self._relevant.items():
+            named = {id(use.node) for use in self._by_other_names.get(file, ())}
+            self._by_other_names.setdefault(file, []).extend(
+                use for use in uses_by_name(tree) if id(use.node) not in named
             )
-            for file, tree in self._relevant.items()
-        }
-        handed: set[tuple[str, str]] = set()
-        while further := {pair for aliases in modules.values() for pair in aliases.handed()} - handed:
-            handed |= further
-            for aliases in modules.values():
-                aliases.note_handed(further)
-        self._by_other_names = {file: list(aliases.uses()) for file, aliases in modules.items()}
-        if any(use.by_hand == LOOK_CONF for uses_here in self._by_other_names.values() for use in uses_here):
-            for file, aliases in modules.items():
-                self._by_other_names[file] += aliases.zones()
 
-    def _is_task(self, file: str, tree: ast.Module, node: ast.expr) -> bool:
-        last = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        return last in self._functions and self._task_named(file, tree, node) is not None
-
-    def _foreign_names(self, file: str, tree: ast.Module) -> frozenset[str]:
+    def _foreign_names(self, file: str) -> frozenset[str]:
         """Return the names that a module imports from outside of the sources."""
-        statements = [node for node in walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        statements = [
+            node for node in walk(self._trees[file]) if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
         return frozenset(name for node in statements for name in self._foreign_words(file, node))
 
     def _tell_test(self, file: Path) -> None:
@@ -381,6 +363,8 @@ class CeleryProject:
             self._fixed.add(name)
         for further in modules[1:] if supplied is None else ():
             self._further_refs.setdefault(f"{further}.{node.name}", []).append(name)
+        self._task_functions.append((file, node))
+        self._bound |= {id(node)} if is_bound else set()
         self._signatures[name] = signature
         self._functions[node.name] = "" if node.name in self._functions else name
         if len(self.report.gaps) == previous:
@@ -467,13 +451,21 @@ class CeleryProject:
         self._rejecting = self._rejecting | {name} if is_rejecting else self._rejecting - {name}
 
     def _tell_base(self, theirs: str, base: ast.expr) -> None:
-        """Name the options of a task that its class gives."""
-        last = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
-        for file, part in self._class_parts.get(last, ()):
-            for target in part.targets:
-                if isinstance(target, ast.Name) and (target.id in TASK_OPTIONS or target.id in RETRY_OPTIONS):
-                    self._gap(file, part, f"{target.id} of the class {last}, the base of {theirs}",
-                              "Write it of the action, unless the task says another value itself.")  # fmt: skip
+        """Name the options of a task that its class gives, or one that the class extends."""
+        waiting, names = [last_name(base)], set[str]()
+        while waiting:
+            name = waiting.pop()
+            for file, class_ in self._classes.get(name, ()) if name not in names else ():
+                waiting += [last_name(above) for above in class_.bases]
+                for part in class_.body:
+                    targets = (
+                        part.targets if isinstance(part, ast.Assign) else [getattr(part, "target", None)]
+                    )
+                    for target in targets:
+                        if isinstance(target, ast.Name) and target.id in TASK_OPTIONS | RETRY_OPTIONS:
+                            self._gap(file, part, f"{target.id} of the class {name}, the base of {theirs}",
+                                      "Write it of the action, unless the task says another value itself.")  # fmt: skip
+            names.add(name)
 
     def _rate(self, file: str, theirs: str, action: dict[str, Any], value: ast.expr) -> None:
         limit = rate_limit(value)
@@ -648,24 +640,27 @@ class CeleryProject:
         """Return the zone of crontabs, and whether it is not known."""
         if any(use.by_hand == OF_ZONE for uses_here in self._by_other_names.values() for use in uses_here):
             return None, True
-        zones: list[tuple[ast.AST, ast.expr]] = []
+        zones: list[tuple[str, ast.AST, ast.expr]] = []
         for file, tree in trees.items():
             if _has_conditional_zone(tree, self._unread):
                 return None, True
             for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
                 if today(name) == "timezone" and name not in self._unread:
-                    zones.append((use, value))
+                    zones.append((file, use, value))
         if not zones:
             return None, False
         if self._several:
             return None, True
         try:
-            values = {literal(value, self._constants) for _, value in zones}
+            values = {
+                literal(self._by_default(file, value, "the zone of schedules"), self._constants)
+                for file, _, value in zones
+            }
         except (NotLiteral, TypeError):
             return None, True
         if len(values) != 1 or not isinstance(zone := values.pop(), str):
             return None, True
-        for use, value in zones:
+        for _, use, value in zones:
             self._take(use)
             self._take(value)
         return (None if zone == "UTC" else zone), False
@@ -690,7 +685,7 @@ class CeleryProject:
         try:
             task = literal(entry["task"], self._constants)
             name = self._known(task) or self._elsewhere(file, entry["task"], task)
-            when = self._named_value(entry["schedule"])
+            when = self._by_default(file, self._named_value(entry["schedule"]), f"the schedule {key}")
             schedule: dict[str, Any] = {
                 "action": f"{self.project.name}.{name}",
                 **times(when, self._constants),
@@ -829,6 +824,18 @@ class CeleryProject:
         self.project.workflows[routed] = body
         return routed
 
+    def _by_default(self, file: str, node: ast.expr, subject: str) -> ast.expr:
+        """Return an expression with the defaults of the variables that it reads. A line names each variable, once."""
+        replaced, defaults = with_defaults(node, self._constants)
+        for variable, value in defaults.items():
+            if variable in self._variables:
+                continue
+            self._variables.add(variable)
+            self._apart.add(len(self.report.gaps))
+            self._gap(file, node, f"the variable {variable} of {subject}, imported with its default {value!r}",
+                      "Write the value that is in force, if the variable has another one.")  # fmt: skip
+        return replaced if defaults else node
+
     def _named_value(self, node: ast.expr) -> ast.expr:
         return self._constants.get(node.id, node) if isinstance(node, ast.Name) else node
 
@@ -966,14 +973,16 @@ class CeleryProject:
 
     def _foreign_words(self, file: str, statement: ast.Import | ast.ImportFrom) -> set[str]:
         """Return the names that a statement imports from a module which is in no file."""
-        own = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in self._trees}
-        own |= {f"{self._package}{module}" for module in own} | {self._package.rstrip(".")} - {""}
 
         def is_own(path: str) -> bool:
-            return any(
-                path == module or path.endswith(f".{module}") or f".{module}.".find(f".{path}.") >= 0
-                for module in own
-            )
+            is_of_sources = self._own_paths.get(path)
+            if is_of_sources is None:
+                own = self._own_modules
+                is_of_sources = self._own_paths[path] = any(
+                    path == module or path.endswith(f".{module}") or f".{module}.".find(f".{path}.") >= 0
+                    for module in own
+                )
+            return is_of_sources
 
         if isinstance(statement, ast.Import):
             return {
@@ -995,10 +1004,9 @@ class CeleryProject:
                 self._take(node)
         inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
         indirect = self._by_other_names.get(file, [])
-        for use in [
-            *uses(tree, self._functions, self._applications.names(tree), file in self._config),
-            *indirect,
-        ]:
+        apps, is_config = self._applications.names(tree), file in self._config
+        direct = uses(tree, self._functions, apps, is_config) if file in self._relevant else ()
+        for use in [*direct, *indirect]:
             if id(use.node) not in inside and id(use.node) not in self._taken:
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand

@@ -19,10 +19,17 @@ class Applications:
 
     def __init__(self, trees: Mapping[str, ast.Module]) -> None:
         classes = [node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.ClassDef)]
-        self._own = {node.name for node in classes}
-        self._classes = {"Celery"} | {
-            node.name for node in classes if any(last_name(base) == "Celery" for base in node.bases)
-        }
+        bases: dict[str, set[str]] = {}
+        for node in classes:
+            bases.setdefault(node.name, set()).update(last_name(base) for base in node.bases)
+        self._own = set(bases)
+        self.classes = {"Celery"}
+        while below := {name for name in bases if bases[name] & self.classes} - self.classes:
+            self.classes |= below
+        self.parts = set(self.classes)
+        """The classes of applications, and those that they extend: `task` of a mixin makes tasks, too."""
+        while above := {base for name in self.parts for base in bases.get(name, ())} - self.parts:
+            self.parts |= above
         self._all = {name for tree in trees.values() for name in self._made(tree)}
         self._names = {id(tree): self._known(tree) for tree in trees.values()}
         self.are_known = bool(self._all)
@@ -33,11 +40,11 @@ class Applications:
         return self._names[id(tree)]
 
     def own_decorators(self, tree: ast.Module) -> list[ast.FunctionDef]:
-        """Return the methods `task` of application classes in a module, which make each task in their own way."""
+        """Return the methods `task` of the classes of applications in a module, which make each task in their own way."""
         return [
             part
             for node in walk(tree)
-            if isinstance(node, ast.ClassDef) and node.name in self._classes
+            if isinstance(node, ast.ClassDef) and node.name in self.parts
             for part in node.body
             if isinstance(part, ast.FunctionDef) and part.name in ("task", "_task_from_fun")
         ]
@@ -62,7 +69,7 @@ class Applications:
             for node in walk(tree)
             if isinstance(node, ast.Assign)
             and isinstance(node.value, ast.Call)
-            and (called(node.value) in self._classes or node.value in foreign)
+            and (called(node.value) in self.classes or node.value in foreign)
         ]
 
     def _made(self, tree: ast.Module) -> set[str]:
@@ -72,7 +79,7 @@ class Applications:
             for node in walk(tree)
             if isinstance(node, ast.Assign)
             and isinstance(node.value, ast.Call)
-            and (called(node.value) in self._classes or node.value in foreign)
+            and (called(node.value) in self.classes or node.value in foreign)
             for target in node.targets
             if isinstance(target, ast.Name)
         }

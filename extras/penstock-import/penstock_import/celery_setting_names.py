@@ -54,7 +54,11 @@ _OLD_OF_MAPPED = frozenset(
 NAMES_OF_MAPPED = _OLD_OF_MAPPED | {f"CELERY_{name.upper()}" for name in MAPPED}
 """Their names in capitals in a module of settings, of which an application reads some."""
 _ADVICE = {
-    "beat_": "Write it of the schedules.",
+    "beat_schedule_filename": "Nothing is to be done: schedules are rows of PostgreSQL.",
+    "beat_schedule": "Write each entry as a schedule.",
+    "beat_cron_starting_deadline": "Write `missed` and `grace` of the schedules: they say what a late start does.",
+    "beat_scheduler": "Where it reads schedules of a database, write those as schedules.",
+    "beat_": "Nothing is to be done: executors start what is due, without a process of its own.",
     "broker_": "Give PENSTOCK_BROKER_URL, or let PostgreSQL be the transport.",
     "result_": "Results are kept in PostgreSQL.",
     "worker_": "See the settings of the worker in docs/configuration.md.",
@@ -113,3 +117,8 @@ def advice_of(name: str) -> str:
         (text for prefix, text in _ADVICE.items() if named.startswith(prefix)),
         "No setting of Celery that is known by this name: see whether something reads it.",
     )
+
+
+ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
+OF_ZONE = advice_of("timezone")
+"""The advice by which a gap is known to be one of the zone of all schedules."""

@@ -277,8 +277,14 @@ class CelerySettings:
             if name in ROUTES and is_list_of_pairs(value):
                 self._tell(file, value, f"{name} is a list of pairs, which Celery refuses: {ast.unparse(value)}",
                            "Celery takes it within another list: correct it, and import again.")  # fmt: skip
+            elif (target := _entry_changed(self._trees[file], value)) is not None:
+                self._tell(file, value, f"{ast.unparse(target)} = {ast.unparse(value)}, which changes an entry",
+                           "The entry is imported as it is before this: write the value there, and import again.")  # fmt: skip
             elif not whole or parts is None or not parts <= self._dicts:
                 self._tell(file, value, f"{name} is computed: {ast.unparse(value)}", by_hand)
+        for choice in _choices(value) if whole else ():
+            self._tell(file, choice.test, f"{name} where {ast.unparse(choice.test)}",
+                       "All of it is imported: take out what is not meant.")  # fmt: skip
         for inline in _inline(value) if whole else ():
             for key, item in zip(inline.keys, inline.values, strict=True):
                 is_part = key is None and (_parts(item) is not None and _parts(item) <= self._dicts)  # type: ignore[operator]
@@ -507,10 +513,20 @@ def _parts(value: ast.expr) -> set[str] | None:
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
         first, second = _parts(value.left), _parts(value.right)
         return None if first is None or second is None else first | second
+    if isinstance(value, ast.IfExp):
+        first, second = _parts(value.body), _parts(value.orelse)
+        return None if first is None or second is None else first | second
     if isinstance(value, ast.Dict):
         parts = [_parts(item) for key, item in zip(value.keys, value.values, strict=True) if key is None]
         return {name for part in parts for name in part or ()}
     return None
+
+
+def _choices(value: ast.expr) -> list[ast.IfExp]:
+    """Return the conditions between dicts that a value is written of."""
+    merged = [item for inline in _inline(value) for key, item in zip(inline.keys, inline.values, strict=True)
+              if key is None]  # fmt: skip
+    return [part for part in [value, *merged] if isinstance(part, ast.IfExp)]
 
 
 def _inline(value: ast.expr) -> list[ast.Dict]:
@@ -520,6 +536,8 @@ def _inline(value: ast.expr) -> list[ast.Dict]:
         return [value, *(inline for item in merged for inline in _inline(item))]
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.BitOr):
         return [*_inline(value.left), *_inline(value.right)]
+    if isinstance(value, ast.IfExp):
+        return [*_inline(value.body), *_inline(value.orelse)]
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
         return _inline(value.args[0]) if len(value.args) == 1 and not value.keywords else []
     return []
@@ -543,6 +561,16 @@ def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
                 yield _named(node.func.value), node.args[0], not isinstance(node.func.value, ast.Subscript)
         elif isinstance(node, ast.keyword):
             yield node.arg or "", node.value, True
+
+
+def _entry_changed(tree: ast.Module, value: ast.expr) -> ast.Subscript | None:
+    """Return what an assignment of a value to a part of an entry assigns to: `beat_schedule["often"]["schedule"]`."""
+    for node in walk(tree):
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is value:
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Subscript):
+                return target if _item(target.value) is None else None
+    return None
 
 
 def _item(target: ast.expr) -> str | None:

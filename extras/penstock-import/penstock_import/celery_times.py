@@ -69,6 +69,8 @@ def crontab(node: ast.Call, constants: Mapping[str, ast.expr] | None = None) -> 
     if len(node.args) > 2:
         raise NotMapped("a crontab with days by position, whose order differs between versions of Celery")
     for keyword in node.keywords:
+        if keyword.arg is None:
+            raise NotMapped(f"**{ast.unparse(keyword.value)} of a crontab")
         if keyword.arg not in _FIELDS or keyword.arg in supplied:
             raise NotMapped(f"{keyword.arg} of a crontab")
         supplied[keyword.arg] = keyword.value

@@ -113,6 +113,7 @@ _OF_APPLICATION: Mapping[str, str] = {
     "send_task": "Write `client.start(...)` with the ref of the action.",
     "on_after_configure": "The schedules of its receiver are mapped or named; see what else the receiver should do.",
     "on_after_finalize": "The schedules of its receiver are mapped or named; see what else the receiver should do.",
+    "add_periodic_task": "Write each call of it as a schedule.",
     "autodiscover_tasks": "Name the modules with `--module`.",
     "config_from_object": "The settings that it takes are mapped or named one by one.",
 }
@@ -149,11 +150,22 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
                     and not _is_of_self(node.func.value)
                 )
             ):
-                yield Use(node, f"the call {ast.unparse(node)}", _advice_of_call(node, attribute))
+                yield Use(node, f"the call {ast.unparse(node)}", advice_of_start(node, attribute))
                 continue
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             continue
-        if isinstance(node, ast.Name | ast.Attribute):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and setting_of(node) is not None
+        ):
+            continue  # named with its advice as a setting
+        is_called = isinstance(parent, ast.Call) and parent.func is node
+        name = getattr(node, "attr", getattr(node, "value", None))
+        if isinstance(node, ast.Attribute | ast.Constant) and name == "add_periodic_task" and not is_called:
+            advice = _OF_APPLICATION["add_periodic_task"]
+            yield Use(node, f"{ast.unparse(node)}, which is called by another name", advice)
+        elif isinstance(node, ast.Name | ast.Attribute):
             root = root_name(node)
             if root in names and isinstance(node, ast.Name | ast.Attribute):
                 path = names[root]
@@ -165,13 +177,17 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
             elif root in apps and isinstance(node, ast.Attribute) and node.attr == "task":
                 yield Use(node, f"a task that {ast.unparse(node)} makes", "Write an action for it.")
             elif root in apps and isinstance(node, ast.Attribute) and node.attr != "conf":
-                member = ast.unparse(node).split(".")[1]
-                advice = _OF_APPLICATION.get(member, "See what it should do.")
-                yield Use(node, f"{ast.unparse(node)} of the application", advice)
+                yield of_application(node, ast.unparse(node).split(".")[1])
         elif isinstance(node, ast.Constant) and isinstance(parent, ast.Dict):
             continue
     yield from _settings(tree, apps, is_config)
     yield from _of_tasks(tree, tasks)
+
+
+def of_application(node: ast.AST, member: str) -> Use:
+    """Return the use that a member of an application is."""
+    advice = _OF_APPLICATION.get(member, "See what it should do.")
+    return Use(node, f"{ast.unparse(node)} of the application", advice)
 
 
 def _retries_of_parameters(tree: ast.Module) -> Iterator[ast.Call]:
@@ -196,8 +212,8 @@ def _retries_of_parameters(tree: ast.Module) -> Iterator[ast.Call]:
                 yield call
 
 
-def _advice_of_call(call: ast.Call, attribute: str) -> str:
-    """Return what to do by hand for a call, with a word on each of its options."""
+def advice_of_start(call: ast.Call, attribute: str) -> str:
+    """Return what to do by hand for a call that starts a task, with a word on each of its options."""
     if attribute not in _WITH_OPTIONS:
         return _CALLS[attribute]
     names = [word.arg or "**options" for word in call.keywords if word.arg not in _OF_ARGUMENTS]

@@ -91,6 +91,10 @@ class Orquesta:
                 child.drop()
         body: dict[str, Any] = {"description": root.text("description")}
         tasks = root.get("tasks")
+        if tasks is not None and not tasks.is_mapping:
+            tasks.drop()
+            self._gap(tasks.line, "tasks that are no mapping, which Orquesta refuses",
+                      "Give each task its name as a key, and import again.")  # fmt: skip
         self._tasks = dict(tasks.items()) if tasks is not None else {}
         output = root.get("output")
         self._output_text = str(output.peek()) if output is not None else ""

@@ -1,0 +1,76 @@
+"""The defaults of environment variables that a module reads: the value that counts where the variable is not set."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from penstock_import.celery_calls import NotLiteral, called, literal, root_name
+
+_READERS = frozenset({"config", "env", "get_float", "get_int", "get_str", "get_string", "getenv"})
+_OF_ENV = frozenset({"float", "int", "str"})
+_CASTS = {"float": float, "int": int, "str": str}
+
+
+def with_defaults(
+    node: ast.expr, constants: Mapping[str, ast.expr]
+) -> tuple[ast.expr, dict[str, int | float | str]]:
+    """Return a copy of an expression in which a read variable is replaced by its default, and the defaults by variable."""
+    reader = _Defaults(constants)
+    replaced = reader.visit(copy.deepcopy(node))
+    assert isinstance(replaced, ast.expr)
+    return replaced, reader.defaults
+
+
+class _Defaults(ast.NodeTransformer):
+    def __init__(self, constants: Mapping[str, ast.expr]) -> None:
+        self._constants = constants
+        self._written: set[int] = set()
+        self.defaults: dict[str, int | float | str] = {}
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        value = self._constants.get(node.id)
+        if not isinstance(value, ast.Call):
+            return node
+        replaced = self.visit_Call(copy.deepcopy(value))
+        return replaced if isinstance(replaced, ast.Constant) else node
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        cast = _CASTS.get(getattr(node.func, "id", ""))
+        if cast is not None and len(node.args) == 1 and id(node.args[0]) in self._written:
+            return self._constant(node, cast, getattr(node.args[0], "value", None)) or node
+        words = {word.arg: word.value for word in node.keywords}
+        supplied = dict(enumerate(node.args))
+        name, default = words.get("name", supplied.get(0)), words.get("default", supplied.get(1))
+        if not _is_reader(node) or not isinstance(name, ast.Constant) or default is None:
+            return node
+        try:
+            value = literal(default, self._constants)
+        except NotLiteral:
+            return node
+        of_text = getattr(words.get("cast"), "id", called(node) if root_name(node.func) == "env" else "")
+        constant = self._constant(node, _CASTS.get(of_text, lambda plain: plain), value)
+        if constant is None:
+            return node
+        self.defaults[str(name.value)] = value
+        return constant
+
+    def _constant(self, node: ast.Call, cast: Any, value: Any) -> ast.Constant | None:
+        try:
+            result = cast(value)
+        except (TypeError, ValueError):
+            return None
+        if isinstance(result, bool) or not isinstance(result, int | float | str):
+            return None
+        constant = ast.copy_location(ast.Constant(result), node)
+        self._written.add(id(constant))
+        return constant
+
+
+def _is_reader(call: ast.Call) -> bool:
+    text = ast.unparse(call.func)
+    is_env = root_name(call.func) == "env" and called(call) in _OF_ENV
+    return text.endswith("environ.get") or called(call) in _READERS or is_env
