@@ -29,14 +29,18 @@ def flow(name: str, does: str) -> Workflow:
 workflow: past.{name}
 tasks:
   t:
-    action: {does}
+    {does}
   later:
     action: past.works
-    after: [t]
+    needs: [t]
 """)
 
 
-FLOWS = [flow("failing", "past.fails"), flow("working", "past.works"), flow("nested", "past.working")]
+FLOWS = [
+    flow("failing", "action: past.fails"),
+    flow("working", "action: past.works"),
+    flow("nested", "workflow: past.working"),
+]
 
 
 async def answers(house: Installation, ids: dict[str, Any]) -> dict[str, Any]:

@@ -157,7 +157,7 @@ def test_a_decorator_schedules_an_action() -> None:
 @pytest.mark.parametrize("name", ["at", "starts_at", "ends_at", "rrule"])
 def test_instant_out_of_range_is_refused(name: str, instant: str) -> None:
     compact = instant.replace("-", "", 2).replace(":", "", 2)
-    options = {name: instant} if name != "rrule" else {"rrule": f"FREQ=DAILY;UNTIL={compact}"}
+    options: dict[str, Any] = {name: instant} if name != "rrule" else {"rrule": f"FREQ=DAILY;UNTIL={compact}"}
     if name in ("starts_at", "ends_at"):
         options["cron"] = "0 0 * * *"
     for zone in ("UTC", "Pacific/Kiritimati", "America/Los_Angeles"):
