@@ -89,6 +89,27 @@ async def test_callback_completes_once(house: Installation) -> None:
     await house.sound()
 
 
+async def test_report_before_the_wait_lets_the_work_go_on(house: Installation) -> None:
+    await begin(house)
+    async with api(house) as caller:
+        id = await house.client.start("outside.is_slow", {"seconds": 3})
+        path = await path_of(house)
+        [row] = await house.rows("select status from execution")
+        assert row["status"] == "running"
+        for body in ({"progress": 0.3, "text": "built"}, {"heartbeat": True}):
+            assert (await caller.post(path, json=body)).json() == {"effect": "noted"}
+        for value in (False, None, 1, "yes"):
+            refused = await caller.post(path, json={"heartbeat": value})
+            assert (refused.status_code, "heartbeat is not true" in refused.text) == (422, True)
+        await is_waiting(house)
+        assert (await caller.post(path, json={"heartbeat": True})).json() == {"effect": "noted"}
+        assert (await caller.post(path, json={"result": 1})).json() == {"effect": "settled"}
+        assert await house.client.result(id, timeout=20) == 1
+        over = await caller.post(path, json={"heartbeat": True})
+        assert (over.status_code, over.json()["hint"].startswith("Stop the work")) == (409, True)
+    await house.sound()
+
+
 async def test_operator_ends_a_wait(house: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     """The address of the callback may be lost, so an operator can end the wait by hand."""
     database_url = house.settings().database_url

@@ -119,3 +119,39 @@ def alternatives(schema: dict[str, Any], schemas: dict[str, Any]) -> list[dict[s
         return alternatives(schemas[schema["$ref"].rpartition("/")[2]], schemas)
     below = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
     return [branch for part in below for branch in alternatives(part, schemas)] if below else [schema]
+
+
+@pytest.mark.parametrize("value", ["[" * 100_000 + "]" * 100_000, "1" * 5000], ids=["nested", "digits"])
+async def test_body_that_no_decoder_reads_is_refused(call: httpx.AsyncClient, value: str) -> None:
+    body = f'{{"action": "shop.count", "parameters": {{"words": {value}}}}}'
+    answer = await call.post(
+        f"{PREFIX}/executions", content=body, headers={"content-type": "application/json"}
+    )
+    problem = answer.json()
+    assert (answer.status_code, problem["type"]) == (400, "urn:penstock:error:InvalidInput")
+    assert problem["hint"].startswith("Send JSON")
+
+
+@pytest.mark.parametrize("instant", ["9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+async def test_each_field_for_an_instant_refuses_one_out_of_range(
+    call: httpx.AsyncClient, instant: str
+) -> None:
+    cron = {"action": "shop.count", "cron": "0 0 * * *"}
+    bodies = [
+        ("PUT", "/schedules/shop.far", {"action": "shop.count", "at": instant}),
+        ("PUT", "/schedules/shop.far", {**cron, "starts_at": instant}),
+        ("PUT", "/schedules/shop.far", {**cron, "ends_at": instant}),
+        ("PATCH", "/schedules/shop.nightly", {"ends_at": instant}),
+    ]
+    for method, path, body in bodies:
+        answer = await call.request(method, f"{PREFIX}{path}", json=body)
+        assert (answer.status_code, "out of range" in answer.text) == (422, True), (body, answer.text)
+    document = await described(call)
+    for path, methods in document["paths"].items():
+        operation = methods.get("get", {})
+        names = [
+            item["name"] for item in operation.get("parameters", ()) if "date-time" in str(item["schema"])
+        ]
+        for name in names if "{" not in path and not path.endswith("/stream") else ():
+            answer = await call.get(f"{PREFIX}{path.removeprefix(PREFIX)}", params={name: instant})
+            assert answer.status_code < 500, (path, name, answer.text)

@@ -15,12 +15,18 @@ from penstock.errors import InvalidInput
 from penstock.language.terms.durations import positive_seconds
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.run_labels import parse_label_words
+from penstock.run.cut_texts import cut_end
+from penstock.run.json_integers import parsed_by_hand
+
+SHOWN = 60
+"""The number of characters of a value that an error shows."""
 
 
 def parse_value(word: str) -> Any:
-    """Return a word as its JSON value if it is JSON, or else as text."""
+    """Return a word as its JSON value if it is JSON, or else as text. Raises InvalidInput for JSON that cannot be kept: an
+    integer of more than 64 bits, or an object with a name twice."""
     try:
-        return orjson.loads(word)
+        return parsed_by_hand(word, f"the value {cut_end(word, SHOWN)}")
     except orjson.JSONDecodeError:
         return word
 
@@ -70,8 +76,9 @@ def parse_instant(option: str, word: str, zone: tzinfo = UTC) -> datetime:
 
 def parse_params(words: list[str]) -> dict[str, Any]:
     """Return `name=value` words as parameters. A value is JSON if it parses as JSON, or else text. `@FILE` stands for
-    an object in a file. Raises InvalidInput."""
+    an object in a file, and later words replace its values. Raises InvalidInput, also for a name in two words."""
     params: dict[str, Any] = {}
+    names = set[str]()
     for word in words:
         if word.startswith("@"):
             params |= _from_file(word[1:])
@@ -79,6 +86,9 @@ def parse_params(words: list[str]) -> dict[str, Any]:
         name, separator, value = word.partition("=")
         if not separator or not name:
             raise InvalidInput(f"{word!r} is not name=value", hint="Write for example: order=7 name=Ada")
+        if name in names:
+            raise InvalidInput(f"{name} has two values", hint=f"Leave out one of the words {name}=...")
+        names.add(name)
         params[name] = parse_value(value)
     return params
 
@@ -99,7 +109,7 @@ def label_option(words: list[str] | None, option: str = "--label") -> dict[str, 
 def _from_file(path: str) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text()
-        loaded = orjson.loads(text)
+        loaded = parsed_by_hand(text, path)
     except (OSError, ValueError) as error:
         raise InvalidInput(
             f"{path}: {error}", hint="Name a readable file that holds a JSON object."

@@ -21,6 +21,7 @@ from penstock.language.rules.trial import FORM, Played, SimulatedEvent, evaluate
 from penstock.language.schemas import Schema
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.windows import DROPPED
+from penstock.run.json_integers import parsed_by_hand
 from penstock.service.process_secrecy import hidden_secrets
 
 
@@ -102,8 +103,8 @@ def _try_rule(ref: str, payload: dict[str, Any], definitions: Definitions, json:
 
 def _read_events(path: Path) -> list[Any]:
     try:
-        events = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError) as error:
+        events = parsed_by_hand(path.read_text("utf-8"), str(path))
+    except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} has no list of events: {error}", hint=FORM) from None
     if not isinstance(events, list):
         raise InvalidInput(f"{path} has no list of events", hint=f"Write a JSON list. {FORM}")

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from penstock.client.starts import check_instants
-from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.errors import Conflict, InvalidInput
 from penstock.language.terms.durations import seconds
 from penstock.store.executions import executions
 from penstock.store.session import clock
@@ -14,11 +14,6 @@ from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction, retried
 
 REFUSALS = {
-    "missing": (
-        NotFound,
-        "there is no execution {id}",
-        "Ended executions are deleted when their retention is over.",
-    ),
     "ended": (Conflict, "{id} has ended", "Run it again with: penstock rerun {id}"),
     "begun": (
         Conflict,
@@ -57,6 +52,9 @@ async def reschedule(
         at = await retried(lambda: clock.in_seconds(session, length), deadline=30)
     instant = at
     tx, outcome = await committed_once(session, lambda tx: executions.reschedule(tx, id, instant, by, reason))
+    if outcome == "missing":
+        await executions.get(session, id)  # raises NotFound; otherwise the execution is archived
+        outcome = "ended"
     if outcome in REFUSALS:
         kind, message, hint = REFUSALS[outcome]
         raise kind(message.format(id=id), hint=hint.format(id=id))

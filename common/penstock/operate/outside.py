@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 from uuid import UUID
@@ -12,7 +12,7 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.language.moves import REQUESTED
+from penstock.language.moves import REQUESTED, RUNNING, WAITING
 from penstock.language.policies.after_attempt import Ending, ending_of
 from penstock.language.policies.policies import RetryPolicy
 from penstock.language.terms.redaction import cleaned, concealed, hidden_forms
@@ -27,6 +27,8 @@ from penstock.store.session.database import Session, Transaction
 
 PATH = "/callbacks/"
 """The beginning of the path of every callback."""
+GOES_ON = frozenset({RUNNING, WAITING})
+"""The statuses of an execution whose attempt may still wait for work outside."""
 Kind = Literal["result", "error", "progress", "heartbeat"]
 
 
@@ -68,6 +70,8 @@ class Report:
             or math.isnan(value)
         ):
             raise InvalidInput("progress is not a number from 0 to 1", hint='Send {"progress": 0.4}.')
+        if kind == "heartbeat" and value is not True:
+            raise InvalidInput("heartbeat is not true", hint='Send {"heartbeat": true}.')
         if text is not None and (not isinstance(text, str) or len(text) > 1000):
             raise InvalidInput("text is not a text of at most 1,000 characters", hint="Send a shorter one.")
         return cls(cast(Kind, kind), value, text)
@@ -147,15 +151,36 @@ def _value(text: str | None) -> Any:
 
 
 async def progress(session: Session, execution: UUID, attempt: int, outcome: Report) -> None:
-    """Note the progress or the heartbeat of work outside. Raises Conflict if the attempt does not wait."""
-    for row in await outside_waits.attempts(session, [execution]):
+    """Note the progress or the heartbeat of work outside. It changes nothing while the action of the attempt still runs, since
+    its wait has not begun. Raises Conflict if the attempt is over, and NotFound."""
+    rows = await outside_waits.attempts(session, [execution])
+    for row in rows:
         outcome = await _masked(session, row, outcome)
     value = float(outcome.value) if outcome.kind == "progress" else None
     if not await outside_waits.note_progress(session, execution, attempt, value, outcome.text):
-        raise Conflict(
-            f"execution {execution} does not wait for this",
-            hint="It still runs, or has ended: stop the work.",
+        # The rows are read again: the attempt may have begun or ended its wait between the two statements.
+        rows = await outside_waits.attempts(session, [execution])
+        if any(row.attempt == attempt and row.status in GOES_ON for row in rows):
+            return
+        raise await _stopped(session, execution, attempt, rows)
+
+
+async def _stopped(
+    session: Session, execution: UUID, attempt: int, rows: Sequence[WaitingAttempt]
+) -> Conflict | NotFound:
+    """Return the error for a report about an attempt that is over."""
+    end = None if rows else await outside_waits.archived(session, execution)
+    if not rows and end is None:
+        return NotFound(
+            f"no execution {execution}", hint="Ended executions are deleted when their retention is over."
         )
+    status = rows[0].status if rows else end.status if end else ""
+    if rows and rows[0].attempt != attempt:
+        status = f"at attempt {rows[0].attempt}"
+    return Conflict(
+        f"execution {execution} does not wait for this any more: it is {status}",
+        hint="Stop the work: its outcome does not count any more.",
+    )
 
 
 async def report_by_id(

@@ -15,6 +15,7 @@ from penstock.language.moves import WAITING
 from penstock.language.terms.redaction import MASK
 from penstock.language.terms.waits import INQUIRY
 from penstock.operate.masking import Masking
+from penstock.run.cut_texts import cut_end
 from penstock.run.failure_causes import headline
 from penstock.store.executions import execution_list, inquiries, listed_errors, title_templates
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
@@ -37,8 +38,7 @@ def title_of(template: str, params: Any) -> str | None:
 
 
 def _in_one_line(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= MAX_TITLE else f"{text[: MAX_TITLE - 1]}…"
+    return cut_end(" ".join(text.split()), MAX_TITLE)
 
 
 def with_defaults(params: Any, defaults: Mapping[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.errors import ExecutionFailed, StepFailed
+from penstock.run.cut_texts import cut_end
 from penstock.run.failures import leaves
 
 MESSAGE_CHARACTERS = 300
@@ -81,5 +82,4 @@ def _sentence(kind: str, message: str) -> str:
 
 
 def _shortened(message: str) -> str:
-    text = " ".join(message.split())
-    return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 1]}…"
+    return cut_end(" ".join(message.split()), MESSAGE_CHARACTERS)

@@ -3,7 +3,10 @@ another number, so such a document is refused."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -20,12 +23,30 @@ TOO_LARGE = "Integer exceeds 64-bit range"
 HINT = "Send it as text."
 
 
-def parsed(encoded: bytes) -> Any:
+def parsed(encoded: bytes, label: str = "the body") -> Any:
     """Return the value of a JSON document. Raises orjson.JSONDecodeError, and InvalidInput for an integer of more than
-    64 bits."""
+    64 bits. An error calls the document `label`."""
     document = orjson.loads(encoded)
     if has_too_large_integer(encoded):
-        raise InvalidInput(f"the body is not JSON: {TOO_LARGE}", hint=HINT)
+        raise InvalidInput(f"{label} is not JSON: {TOO_LARGE}", hint=HINT)
+    return document
+
+
+def parsed_by_hand(text: str, label: str) -> Any:
+    """Return the value of a JSON document that a person wrote. Raises orjson.JSONDecodeError, and InvalidInput for an integer
+    of more than 64 bits, and for an object with a name twice, of which one value would be lost."""
+    document = parsed(text.encode("utf-8", "surrogatepass"), label)
+
+    def refuse_doubled(pairs: list[tuple[str, Any]]) -> None:
+        if len(dict(pairs)) < len(pairs):
+            counts = Counter(name for name, _ in pairs)
+            raise InvalidInput(
+                f"{label} has the name {counts.most_common(1)[0][0]!r} twice", hint="Remove one of them."
+            )
+
+    if "{" in text:
+        with suppress(RecursionError):  # the bound of the depth refuses such a document
+            json.loads(text, object_pairs_hook=refuse_doubled)
     return document
 
 

@@ -13,6 +13,7 @@ import orjson
 from penstock.bounds import MESSAGE_CAP, TRACEBACK_CAP
 from penstock.errors import PenstockError, ResultNotStorable
 from penstock.run import results
+from penstock.run.cut_texts import shortened, storable
 from penstock.run.failure_causes import cause_of_exception
 from penstock.run.failures import failed_steps, leaves, steering_of, verdict_of
 from penstock.run.steering import AskInquiry, Defer, Later, Steering
@@ -218,7 +219,4 @@ def name_of(kind: type[BaseException]) -> str:
 
 def text(value: str, limit: int) -> str:
     """Return `value` in a form that PostgreSQL stores (no NUL, no lone surrogates), with at most `limit` characters."""
-    if len(value) > limit:
-        half = limit // 2
-        value = f"{value[:half]}\n... {len(value) - 2 * half:,} characters left out ...\n{value[-half:]}"
-    return value.replace("\0", "�").encode("utf-8", "replace").decode()
+    return storable(shortened(value, limit))

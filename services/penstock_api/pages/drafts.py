@@ -12,6 +12,7 @@ from penstock.language.definitions.rule import Rule
 from penstock.language.definitions.schedule import Schedule
 from penstock.language.packs.declaration_text import python_of, yaml_of
 from penstock.operate import definitions
+from penstock.run.json_integers import parsed_by_hand
 from penstock.store.definitions import catalog
 from penstock.store.session.database import Session
 
@@ -64,7 +65,7 @@ def _document(form: Mapping[str, str], name: str) -> dict[str, Any]:
         return {}
     hint = 'Write names and values, such as {"order": "{{ payload.order }}"}.'
     try:
-        value = orjson.loads(text)
+        value = parsed_by_hand(text, name)
     except orjson.JSONDecodeError as error:
         raise InvalidInput(f"{name} is not JSON: {error}", hint=hint) from None
     if not isinstance(value, dict):

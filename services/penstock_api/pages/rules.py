@@ -15,6 +15,7 @@ from penstock.language.rules.trial import FORM
 from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS
 from penstock.operate import definitions, event_rules
 from penstock.operate.access import Caller
+from penstock.run.json_integers import parsed_by_hand
 from penstock.store.events.event_list import EventFilter
 from penstock.store.session.database import Session
 from penstock_api.auth.access import DEFINE_ALL, READ, Asked, own
@@ -176,7 +177,7 @@ async def _try_list(request: Request, session: Session, caller: Caller, rule: Ma
 
 def _json(text: str, thing: str) -> Any:
     try:
-        return orjson.loads(text)
+        return parsed_by_hand(text, f"the {thing}")
     except orjson.JSONDecodeError as error:
         raise InvalidInput(
             f"the {thing} is no JSON: {error}", hint='Texts are in double quotes: "like this".'

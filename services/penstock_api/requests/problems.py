@@ -103,6 +103,9 @@ def too_large() -> Problem:
     )
 
 
+_UNREADABLE = "the body cannot be read as JSON"
+
+
 async def _explained(_: Request, error: Exception) -> JSONResponse:
     return explained_to_callers(error)
 
@@ -210,8 +213,16 @@ async def refused(_: Request, error: Exception) -> JSONResponse:
         if error.status_code in (404, 405)
         else None
     )
+    if error.status_code == 400:  # the framework could not read the body
+        hint = "Send JSON with at most 100 levels of objects and arrays, and numbers of at most 64 bits."
     title = HTTPStatus(error.status_code).phrase
     return answer(
-        Problem(title=title, status=error.status_code, detail=str(error.detail), hint=hint),
+        Problem(
+            type="urn:penstock:error:InvalidInput" if error.status_code == 400 else "about:blank",
+            title=title,
+            status=error.status_code,
+            detail=_UNREADABLE if error.status_code == 400 else str(error.detail),
+            hint=hint,
+        ),
         dict(error.headers or {}),
     )

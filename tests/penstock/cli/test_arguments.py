@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from penstock.cli.arguments import parse_delay, parse_duration
+from penstock.cli.arguments import parse_delay, parse_duration, parse_params, parse_value
 from penstock.errors import InvalidInput
 from tests.penstock.cli.commands import penstock
 
@@ -34,3 +36,32 @@ async def test_run_names_the_option_that_is_not_a_duration(option: str) -> None:
     refused = await penstock("run", "shop.charge", option, "soon")
     assert refused.code == 1
     assert f"{option} is not a duration: 'soon'" in refused.err
+
+
+@pytest.mark.parametrize("number", ["18446744073709551617", "-9223372036854775809", "1" + "0" * 30])
+@pytest.mark.parametrize("form", ["%s", "[%s]", '{"a": {"b": %s}}'])
+async def test_integer_beyond_64_bits_is_refused(number: str, form: str, tmp_path: Path) -> None:
+    value = form % number
+    with pytest.raises(InvalidInput, match="Integer exceeds 64-bit range"):
+        parse_value(value)
+    with pytest.raises(InvalidInput, match="Integer exceeds 64-bit range"):
+        parse_params([f"value={value}"])
+    path = tmp_path / "params.json"
+    path.write_text(f'{{"value": {value}}}')
+    with pytest.raises(InvalidInput, match="Integer exceeds 64-bit range"):
+        parse_params([f"@{path}"])
+
+
+@pytest.mark.parametrize(
+    "words", [["a=1", "a=2"], ['a={"b": 1, "b": 2}'], ['a=[{"b": {"c": 1, "d": 2, "c": 3}}]']]
+)
+def test_name_with_two_values_is_refused(words: list[str]) -> None:
+    with pytest.raises(InvalidInput, match=r"two values|twice"):
+        parse_params(words)
+
+
+def test_word_replaces_the_value_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "params.json"
+    path.write_text('{"a": 1, "b": {"a": 1}}')
+    assert parse_params([f"@{path}", "a=2"]) == {"a": 2, "b": {"a": 1}}
+    assert parse_value("{" * 2000) == "{" * 2000

@@ -25,6 +25,8 @@ from penstock.language.terms.sources import caller, of_frame
 
 MOST_CONTEXT = 32 * 1024
 """The maximum size of a schedule's context, in bytes of JSON. Programs get the context in one environment variable."""
+YEARS = range(2, 9000)
+"""The years of instants. Each zone has an equal instant in UTC for all of them."""
 Overlap = Literal["allow", "skip", "queue", "replace"]
 """The reaction to a fire that is due while the run of the previous fire has not ended."""
 
@@ -38,6 +40,8 @@ def _instant(value: object) -> str:
         raise Wrong(f"is not an instant: {error}", hint) from None
     if not isinstance(when, datetime):
         raise Wrong("is not an instant", hint)
+    if when.year not in YEARS:
+        raise Wrong("is out of range", f"Give an instant between the years {YEARS[0]} and {YEARS[-1]}.")
     return (when.astimezone(UTC) if when.tzinfo else when).isoformat()
 
 

@@ -21,12 +21,12 @@ def parse_at(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
     instant_text = text.split(maxsplit=1)[1].strip()
     try:
         at = datetime.fromisoformat(instant_text)
-    except ValueError as error:
+        due = Due(at.astimezone(UTC)) if at.tzinfo else Due(first_instant(at, zone), at)
+    except (ValueError, OverflowError) as error:
         hint = "Write 'at 2030-01-31T09:00', or with an offset, 'at 2030-01-31T09:00:00+01:00'."
         raise DefinitionError(
             f"Schedule {text!r}: {instant_text!r} is not an instant: {error}.", hint=hint
         ) from None
-    due = Due(at.astimezone(UTC)) if at.tzinfo else Due(first_instant(at, zone), at)
     return lambda since: iter([due] if due.instant > since else [])
 
 

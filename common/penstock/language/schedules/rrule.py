@@ -134,9 +134,9 @@ def _local(text: str, name: str, value: str, zone: ZoneInfo) -> datetime:
         if "T" not in value.upper():
             raise ValueError
         at = datetime.fromisoformat(value)
-    except ValueError:
+        return wall(at, zone) if at.tzinfo else at
+    except (ValueError, OverflowError):
         raise _wrong(text, f"{name} {value!r} is not a time", "Write it as 20300107T090000.") from None
-    return wall(at, zone) if at.tzinfo else at
 
 
 def _whole(text: str, name: str, value: str) -> int:

@@ -1,4 +1,8 @@
-"""The removal of known secrets from a text before it is shown: a password from an error, secret parameters from a log."""
+"""The removal of known secrets from a text before it is shown: a password from an error, secret parameters from a log.
+
+A text may have been cut where its secrets are not known, as in the process of an attempt. So the piece of a secret beside the
+mark of a cut (`penstock.run.cut_texts`) is masked, as a whole one is.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, quote_plus
+
+from penstock.run.cut_texts import marks, storable
 
 MASK = "***"
 """The text that replaces a secret."""
@@ -31,11 +37,54 @@ def hidden_forms(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def concealed(text: str, secrets: Sequence[str]) -> str:
-    """Return the text with MASK in place of each of `secrets`, which come from `hidden_forms`."""
-    for value in secrets:
-        if value in text:
-            text = text.replace(value, MASK)
+    """Return the text with MASK in place of each of `secrets`, which come from `hidden_forms`, and of the piece of one beside
+    the mark of a cut."""
+    present = [value for value in secrets if value in text]
+    if pieces := list(_pieces(text, secrets)):
+        return _masked(text, [*_spans(text, present), *pieces])
+    for value in present:
+        text = text.replace(value, MASK)
     return text
+
+
+def _spans(text: str, values: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Yield the begin and the end of each occurrence of the values."""
+    for value in values:
+        begin = text.find(value)
+        while begin >= 0:
+            yield begin, begin + len(value)
+            begin = text.find(value, begin + 1)
+
+
+def _pieces(text: str, secrets: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield the begin and the end of each piece of a secret that ends at the mark of a cut, or begins behind one."""
+    for begin, end in marks(text):
+        for value in secrets:
+            if length := _longest(value, text[max(0, begin - len(value)) : begin]):
+                yield begin - length, begin
+            if length := _longest(value[::-1], text[end : end + len(value)][::-1]):
+                yield end, end + length
+
+
+def _longest(value: str, text: str) -> int:
+    """Return the length of the longest beginning of `value` that is the end of `text`."""
+    begin = text.find(value[0])
+    while begin >= 0:
+        if value.startswith(text[begin:]):
+            return len(text) - begin
+        begin = text.find(value[0], begin + 1)
+    return 0
+
+
+def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return the text with MASK in place of each span. Spans that overlap have one."""
+    parts: list[str] = []
+    shown, masked_to = 0, -1
+    for begin, end in sorted(spans):
+        if begin >= masked_to:
+            parts += [text[shown:begin], MASK]
+        shown = masked_to = max(end, masked_to)
+    return "".join([*parts, text[shown:]])
 
 
 def cleaned(value: Any, secrets: Sequence[str]) -> Any:
@@ -54,6 +103,7 @@ def _forms(value: str) -> Iterator[str]:
     lines = [line.strip() for line in value.splitlines()] if "\n" in value or "\r" in value else []
     for text in (value, *(line for line in lines if len(line) >= SHORTEST)):
         yield text
+        yield from (text.strip(), " ".join(text.split()), storable(text))
         yield from _escaped(text)
         yield from (html.escape(text), html.escape(text, quote=False))
         for encoded in (quote(text, safe=""), quote(text), quote_plus(text)):

@@ -86,7 +86,7 @@ class ArchivedEnd:
 ARCHIVED = "select status, attempt, result::text as result, error::text as error from archive where id = $1"
 
 
-async def archived(tx: Transaction, id: UUID) -> ArchivedEnd | None:
+async def archived(tx: Session | Transaction, id: UUID) -> ArchivedEnd | None:
     """Return the end of an execution that was archived."""
     return first_as(ArchivedEnd, await tx.fetch(ARCHIVED, id))
 

@@ -77,7 +77,11 @@ async def most_urgent(
     return [UUID(int=step.int) for step in rows[0]["path"]] if rows else []
 
 
-STATUSES = "select task, record ->> 'status' as status from workflow_task where execution_id = $1"
+STATUSES = """
+select task, record ->> 'status' as status from workflow_task where execution_id = $1
+union all
+select x.key::integer, x.value ->> 'status' from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
+"""
 
 
 async def statuses(session: Session, workflow: UUID) -> dict[int, str | None]:
@@ -107,9 +111,13 @@ async def last_pause(session: Session, workflow: UUID) -> Pause | None:
 CHILD = """
 select id from execution where parent = $1 and task = $2 order by finished_at is not null, ready_at, id limit 1
 """
+ARCHIVED_CHILD = """
+select id from archive where parent = $1 and task = $2 and root = (select root from archive where id = $1 limit 1)
+order by created_at, id limit 1
+"""
 
 
 async def child(session: Session, workflow: UUID, task: str) -> UUID | None:
-    """Return an open execution of a task, or one that has ended; None if the task has none."""
-    rows = await session.fetch(CHILD, workflow, task)
+    """Return an open execution of a task, or one that has ended or is archived; None if the task has none."""
+    rows = await session.fetch(CHILD, workflow, task) or await session.fetch(ARCHIVED_CHILD, workflow, task)
     return rows[0]["id"] if rows else None

@@ -10,6 +10,7 @@ import orjson
 import tenacity
 
 from penstock.errors import PenstockError
+from penstock.run.cut_texts import cut_end
 from penstock_worker.executors.kubernetes.kubernetes_cluster import Cluster
 from penstock_worker.executors.kubernetes.kubernetes_job import CONTAINER
 
@@ -133,6 +134,6 @@ def _refused(method: str, path: str, response: httpx.Response) -> KubernetesRefu
     try:
         detail = orjson.loads(response.content)["message"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        detail = response.text[:500]
+        detail = cut_end(response.text, 500)
     message = f"the Kubernetes API answers {response.status_code} to {method} {path}: {detail}"
     return KubernetesRefused(message, response.status_code)

@@ -8,6 +8,8 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 
+from penstock.run.cut_texts import ELLIPSIS
+
 _CHUNK = 65536
 
 
@@ -49,12 +51,19 @@ class Text:
         self._write = write
         self._keep = keep
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-        self.last = ""
-        """The end of the text, which has the last message of a failed program."""
+        self._end = ""
+        self._is_cut = False
+
+    @property
+    def last(self) -> str:
+        """Return the end of the text, which has the last message of a failed program."""
+        return ELLIPSIS + self._end if self._is_cut else self._end
 
     def __call__(self, piece: bytes) -> None:
         text = self._decode(piece)
-        self.last = (self.last + text)[-self._keep :]
+        whole = self._end + text
+        self._end = whole[-self._keep :]
+        self._is_cut |= len(whole) > self._keep
         self._write(text)
 
 

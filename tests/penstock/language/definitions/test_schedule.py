@@ -162,3 +162,28 @@ def test_a_decorator_schedules_an_action() -> None:
         @schedule("@daily", overlp="skip")
         @action
         def other() -> None: ...
+
+
+@pytest.mark.parametrize(
+    "instant",
+    [
+        "9999-12-31T23:59:59-14:00",
+        "0001-01-01T00:00:00+14:00",
+        "9999-12-31T23:59:59Z",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59",
+        "0001-01-01T00:00:00",
+    ],
+)
+@pytest.mark.parametrize("name", ["at", "starts_at", "ends_at", "rrule"])
+def test_instant_out_of_range_is_refused(name: str, instant: str) -> None:
+    compact = instant.replace("-", "", 2).replace(":", "", 2)
+    options: dict[str, Any] = {name: instant} if name != "rrule" else {"rrule": f"FREQ=DAILY;UNTIL={compact}"}
+    if name in ("starts_at", "ends_at"):
+        options["cron"] = "0 0 * * *"
+    for zone in ("UTC", "Pacific/Kiritimati", "America/Los_Angeles"):
+        try:
+            Schedule("nightly", action=charge, timezone=zone, **options)
+        except DefinitionError:
+            continue
+        assert name == "rrule", options
