@@ -267,11 +267,11 @@ def rerun(
 
 def _label_lines(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     """Return sentences about the labels that a re-run keeps, changes and leaves out."""
-    kept = [f"{key}={value}" for key, value in new.items() if old.get(key) == value]
+    kept_labels = [f"{key}={value}" for key, value in new.items() if old.get(key) == value]
     changed = [f"{key}={value}" for key, value in new.items() if old.get(key) != value]
     missing = [f"{key}={value}" for key, value in old.items() if key not in new]
     parts = [
-        ("It keeps the labels", kept),
+        ("It keeps the labels", kept_labels),
         ("It has other labels", changed),
         ("It leaves out the labels", missing),
     ]

@@ -37,8 +37,8 @@ def hidden_forms(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def concealed(text: str, secrets: Sequence[str]) -> str:
-    """Return the text with MASK in place of each of `secrets`, which come from `hidden_forms`, and of the piece of one beside
-    the mark of a cut."""
+    """Return the text with MASK in place of each of `secrets`, which come from `hidden_forms`. The piece of a secret beside the
+    mark of a cut is masked, too, if it is as long as the shortest secret that is."""
     present = [value for value in secrets if value in text]
     if pieces := list(_pieces(text, secrets)):
         return _masked(text, [*_spans(text, present), *pieces])
@@ -60,9 +60,9 @@ def _pieces(text: str, secrets: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield the begin and the end of each piece of a secret that ends at the mark of a cut, or begins behind one."""
     for begin, end in marks(text):
         for value in secrets:
-            if length := _longest(value, text[max(0, begin - len(value)) : begin]):
+            if (length := _longest(value, text[max(0, begin - len(value)) : begin])) >= SHORTEST:
                 yield begin - length, begin
-            if length := _longest(value[::-1], text[end : end + len(value)][::-1]):
+            if (length := _longest(value[::-1], text[end : end + len(value)][::-1])) >= SHORTEST:
                 yield end, end + length
 
 
@@ -79,12 +79,12 @@ def _longest(value: str, text: str) -> int:
 def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return the text with MASK in place of each span. Spans that overlap have one."""
     parts: list[str] = []
-    shown, masked_to = 0, -1
+    masked_to = -1
     for begin, end in sorted(spans):
         if begin >= masked_to:
-            parts += [text[shown:begin], MASK]
-        shown = masked_to = max(end, masked_to)
-    return "".join([*parts, text[shown:]])
+            parts += [text[max(0, masked_to) : begin], MASK]
+        masked_to = max(end, masked_to)
+    return "".join([*parts, text[max(0, masked_to) :]])
 
 
 def cleaned(value: Any, secrets: Sequence[str]) -> Any:

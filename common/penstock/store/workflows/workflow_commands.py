@@ -35,9 +35,8 @@ async def rerun(
     params: str | None = None,
     labels: str | None = None,
 ) -> bool:
-    """Start the execution `old` again as `new`. `origin` and `value`, which is stored with the old run, are JSON, and so are
-    the `params` that replace those of the old run, and the added `labels`.
-    Return False if `old` is no longer kept."""
+    """Start the execution `old` again as `new`. `value` is stored with the old run. `params` replace those of the old run,
+    and `labels` are added. These and `origin` are JSON. Return False if `old` is no longer kept."""
     [row] = await tx.stage(RERUN, new, old, origin, from_task, value, by, reason, params, labels)
     return bool(row["known"])
 
