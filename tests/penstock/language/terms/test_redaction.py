@@ -45,7 +45,7 @@ def test_secret_at_each_offset_of_a_cut_is_masked(cut: object, secret: str) -> N
     for offset in range(300):
         text = "." * offset + secret + "." * (600 - offset)
         text = concealed(cut(text, 300), forms)  # type: ignore[operator]
-        assert longest_piece(secret, text) == 0, (offset, text)
+        assert longest_piece(secret, text) < SHORTEST, (offset, text)
 
 
 def test_random_secret_in_a_long_error_is_masked() -> None:
@@ -62,23 +62,23 @@ def test_random_secret_in_a_long_error_is_masked() -> None:
 
 
 def test_random_secret_in_progress_is_masked() -> None:
-    for secret in secrets(40):
+    for secret in secrets(400):
         line = concealed(Progress(0.5, f"with  {secret}  and").line(), hidden_forms([secret]))
-        assert line == "0.5 with *** and", secret
+        assert line.replace(" ", "") == "0.5with***and", secret  # a space beside it may belong to the secret
 
 
 def test_secret_in_the_cause_of_a_failed_step_is_masked() -> None:
     for offset in range(250, 310):
         cause = {"path": "a", "type": "X", "message": cut_end("#" * offset + SECRETS[0] + "#" * 200, 300)}
         masked = cleaned({"type": "StepFailed", "message": "", "cause": cause}, hidden_forms(SECRETS))
-        assert "s3" not in (headline(masked) or ""), offset
+        assert longest_piece(SECRETS[0], headline(masked) or "") < SHORTEST, offset
 
 
 def test_end_of_a_secret_at_the_begin_of_a_kept_output_is_masked() -> None:
     for offset in range(20):
         text = Text(lambda _: None, keep=100)
         text(("#" * 50 + SECRETS[0] + "#" * (100 - offset)).encode())
-        assert not longest_piece(SECRETS[0], concealed(text.last, hidden_forms(SECRETS))), offset
+        assert longest_piece(SECRETS[0], concealed(text.last, hidden_forms(SECRETS))) < SHORTEST, offset
 
 
 def test_text_with_an_ellipsis_keeps_its_words() -> None:
