@@ -241,6 +241,41 @@ async def test_silent_subscriber_delays_no_other_call(
     assert [request.path for request in web.requests].count("/silent") == 3
 
 
+async def test_many_silent_subscribers_leave_room_for_the_others(
+    house: Installation, web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(subscriber_calls, "TIMEOUT", 3600.0)
+    released, names = asyncio.Event(), [f"silent{n}" for n in range(6)]
+
+    async def silent(_: Request) -> Answer:
+        await released.wait()
+        return Answer(200)
+
+    web.routes["/silent"] = silent
+    web.answer("/well", Answer(200))
+    for name in names:
+        await put(house, web.url("/silent"), name, statuses=["queued"])
+    await put(house, web.url("/well"), "well")
+    await house.rows(
+        "insert into delivery (id, subscription, body, tries, due_at) "
+        "select gen_random_uuid(), name, '{}', 0, now() from unnest($1::text[]) name, generate_series(1, 30)",
+        names,
+    )
+    try:
+        await house.until(
+            "select 1 where (select count(*) from delivery where tries > 0) = 84"
+        )  # 6 of 7 shares of 100
+        await house.client.start("shop.count", {"words": "a"})
+        await house.until(
+            "select 1 where not exists (select from subscribed_move) and not exists (select from delivery "
+            "where subscription = 'well') and not exists (select from execution where finished_at is null)"
+        )
+        assert [request.path for request in web.requests].count("/well") == 1
+    finally:
+        released.set()
+    await house.until("select 1 where not exists (select from delivery)")
+
+
 async def test_call_with_unexpected_error_stops_no_other_call(
     house: Installation, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:

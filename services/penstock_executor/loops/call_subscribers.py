@@ -27,9 +27,9 @@ log = structlog.get_logger()
 MOVES = 500
 """Moves that one transaction turns into calls, at most."""
 EACH = 20
-"""Calls of one subscriber at a time, unless it is failing."""
+"""Calls of one subscriber at a time, at most."""
 AT_ONCE = 100
-"""Calls of one executor at a time."""
+"""Calls of one executor at a time. Each subscriber has an equal share: some that do not answer leave room for the others."""
 WAITING = 10_000
 """The maximum number of calls that wait for one subscriber. Further ones are dropped and counted."""
 LEASE = 3 * TIMEOUT
@@ -83,7 +83,7 @@ class Calls:
         if room <= 0:
             return []
         busy = set(self._running.values())
-        deliveries = await subscriptions.lease_calls(self._session, busy, EACH, room, LEASE)
+        deliveries = await subscriptions.lease_calls(self._session, busy, EACH, AT_ONCE, room, LEASE)
         if deliveries:
             names = sorted({delivery.subscription for delivery in deliveries})
             secrets = await signing_secrets.of_subscriptions(self._session, names)

@@ -150,15 +150,20 @@ class Delivery:
     now: datetime
 
 
-LEASE = "select id, subscription, url, body, tries, now from lease_calls($1, $2, $3, $4)"
+LEASE = """
+select c.id, c.subscription, c.url, c.body, c.tries, c.now
+from (select count(*)::integer as number from subscription where disabled_at is null) s
+cross join lateral lease_calls($1, greatest(1, least($2, $3 / greatest(1, s.number))), $4, $5) c
+"""
 
 
 async def lease_calls(
-    session: Session, busy: Collection[str], per_subscription: int, limit: int, seconds: float
+    session: Session, busy: Collection[str], per_subscription: int, shared: int, limit: int, seconds: float
 ) -> list[Delivery]:
-    """Lease at most `limit` due calls, at most `per_subscription` of a subscription, and none of the subscriptions
-    `busy`. A call that is not settled within `seconds` can be leased again by another executor."""
-    return rows_as(Delivery, await session.fetch(LEASE, list(busy), per_subscription, limit, seconds))
+    """Lease at most `limit` due calls, and none of the subscriptions `busy`. A subscription gets its equal share of
+    `shared`, at least 1 and at most `per_subscription`. A call that is not settled within `seconds` can be leased again
+    by another executor."""
+    return rows_as(Delivery, await session.fetch(LEASE, list(busy), per_subscription, shared, limit, seconds))
 
 
 @dataclass(frozen=True, slots=True)
