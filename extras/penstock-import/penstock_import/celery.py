@@ -57,8 +57,9 @@ from penstock_import.celery_options import (
 )
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import bindings_at, change_of
-from penstock_import.celery_setting_names import OF_ZONE, ZONES, today
+from penstock_import.celery_setting_names import OF_UTC, OF_ZONE, ZONES, today
 from penstock_import.celery_settings import CelerySettings, unread_names
+from penstock_import.celery_sources import Sources, sources_of
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import Use, setting_of, settings_within, uses
 from penstock_import.environment_defaults import with_defaults
@@ -175,7 +176,8 @@ class CeleryProject:
         for name, tree in trees.items():
             read_members(name, tree, own_modules)
         self._constants = _shared_constants(trees, self._package)
-        self._config = _config_files(trees)
+        sources = sources_of(trees)
+        self._config = _config_files(trees, sources.files)
         self._relevant |= {name: trees[name] for name in self._config}
         for name, statement in _foreign_settings(trees, self._config, self._package):
             self._gap(name, statement, f"the settings that {ast.unparse(statement)} takes from a package outside of the sources",
@@ -184,6 +186,7 @@ class CeleryProject:
         self._applications = Applications(trees)
         self._errors = ErrorNames(trees)
         self._trees = trees
+        self._tell_sources(sources)
         for name, tree in self._relevant.items():
             for method in self._applications.own_decorators(tree):
                 self._gap(name, method, f"the method {method.name} of a class of applications, which makes tasks in its own way",
@@ -250,6 +253,19 @@ class CeleryProject:
                       "What one says of all tasks is imported for the tasks of all: import the folder of each by itself if they "
                       "are different ones.")  # fmt: skip
         return len(places) > 1
+
+    def _tell_sources(self, sources: Sources) -> None:
+        """Name the sources of settings that are not known, and the variables that name one."""
+        self._has_unknown_source = bool(sources.unknown)
+        self._is_zone_unknown = sources.is_zone_unknown
+        for file, place, text in sources.unknown:
+            self._take(place.func if isinstance(place, ast.Call) and called(place) != "Celery" else place)
+            source = text or ast.unparse(place)
+            self._gap(file, place, f"the settings that an application takes from {source}, not proven to be one of the modules",
+                      "All plain names of settings in the sources are mapped or named, and schedules in a zone are disabled: see "
+                      "which are in force, and what else it gives.")  # fmt: skip
+        for file, value in sources.variables:
+            self._by_default(file, value, "the settings of the application")
 
     def _follow_values(self) -> None:
         """Note what each file may set by another name of a configuration, an application or a task."""
@@ -640,15 +656,23 @@ class CeleryProject:
         """Return the zone of crontabs, and whether it is not known."""
         if any(use.by_hand == OF_ZONE for uses_here in self._by_other_names.values() for use in uses_here):
             return None, True
+        if self._is_zone_unknown:
+            return None, True
         zones: list[tuple[str, ast.AST, ast.expr]] = []
+        is_local = any(
+            use.by_hand == OF_UTC for uses_here in self._by_other_names.values() for use in uses_here
+        )
         for file, tree in trees.items():
             if _has_conditional_zone(tree, self._unread):
                 return None, True
+            is_local |= _has_conditional_zone(tree, (), {"CELERY_ENABLE_UTC", "enable_utc"})
             for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
                 if today(name) == "timezone" and name not in self._unread:
                     zones.append((file, use, value))
+                elif today(name) == "enable_utc" and getattr(value, "value", None) is not True:
+                    is_local = True
         if not zones:
-            return None, False
+            return None, is_local or self._has_unknown_source
         if self._several:
             return None, True
         try:
@@ -1134,12 +1158,11 @@ def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> I
                 yield from (alias.asname or alias.name for alias in node.names)
 
 
-def _config_files(trees: Mapping[str, ast.Module]) -> set[str]:
+def _config_files(trees: Mapping[str, ast.Module], sources: Collection[str]) -> set[str]:
     """Return the files that an application reads as settings, and those that they take all names of; their plain names are
     settings."""
-    named = {path for file, tree in trees.items() for path in _config_paths(file, tree)}
-    files = {file for file in trees if file.rpartition("/")[2] in ("celeryconfig.py", "celery_config.py")}
-    files |= {file for file in trees if any(_is_module(file, path) for path in named)}
+    files = set(sources)
+    files |= {file for file in trees if file.rpartition("/")[2] in ("celeryconfig.py", "celery_config.py")}
     while True:
         further = {
             file
@@ -1187,29 +1210,6 @@ def _foreign_settings(
                 yield file, node
 
 
-def _config_paths(file: str, tree: ast.Module) -> Iterator[str]:
-    """Yield the modules that an application of a module reads its settings from."""
-    imported = {
-        alias.asname or alias.name: f"{absolute_path(file, node)}.{alias.name}".lstrip(".")
-        for node in walk(tree)
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    for node in walk(tree):
-        if not isinstance(node, ast.Call) or called(node) not in ("config_from_object", "Celery"):
-            continue
-        is_named = any(word.arg == "namespace" for word in node.keywords)
-        objects = [word.value for word in node.keywords if word.arg in ("config_source", "obj")]
-        objects += node.args[:1] if called(node) == "config_from_object" else []
-        for value in [] if is_named else objects:
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                yield value.value.replace(":", ".")
-            elif isinstance(value, ast.Name | ast.Attribute):
-                root, _, below = ast.unparse(value).partition(".")
-                own = file.removesuffix(".py").replace("/", ".")
-                yield ".".join(part for part in (imported.get(root, f"{own}.{root}"), below) if part)
-
-
 def _is_module(file: str, path: str) -> bool:
     """Return whether a file is the module of a path, or that of a class at its end."""
     stem = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
@@ -1238,15 +1238,26 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
             name = ast.unparse(node.func)
             if name.endswith("conf.update") or name.rpartition(".")[2] == "Celery":
                 hits += [(word.value, word.arg, word.value) for word in node.keywords if word.arg is not None]
+            if name.endswith("conf.update") or name.rpartition(".")[2] == "add_defaults":
+                plain_dicts = [
+                    part for part in node.args if isinstance(part, ast.Dict) and not settings_within(part)
+                ]
+                hits += [
+                    (value, str(key.value), value)
+                    for part in plain_dicts
+                    for key, value in zip(part.keys, part.values, strict=True)
+                    if isinstance(key, ast.Constant)
+                ]
     return hits
 
 
-def _has_conditional_zone(tree: ast.Module, unread: Collection[str]) -> bool:
+def _has_conditional_zone(tree: ast.Module, unread: Collection[str], names: Collection[str] = ZONES) -> bool:
     maybe_run = conditional(tree)
     return any(
         isinstance(node, ast.Assign)
         and id(node) in maybe_run
-        and (setting_of(target) or (target.id if isinstance(target, ast.Name) else "")) in ZONES - set(unread)
+        and (setting_of(target) or (target.id if isinstance(target, ast.Name) else ""))
+        in set(names) - set(unread)
         for node in walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
     )

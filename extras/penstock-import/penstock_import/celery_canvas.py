@@ -34,7 +34,7 @@ class Canvas:
 
     def workflow(self, node: ast.expr) -> dict[str, Any]:
         """Return the body of the workflow. Raises NotMapped, NotLiteral."""
-        last = self._part(node, None)
+        last = self._part(_started(node), None)
         body: dict[str, Any] = {"parameters": {name: {"required": True} for name in sorted(self.used)}}
         return body | {"tasks": self.tasks, "output": _whole(last.value)}
 
@@ -185,6 +185,17 @@ def is_canvas(node: ast.AST, names: Mapping[str, str]) -> bool:
     if isinstance(node.func, ast.Name):
         return names.get(node.func.id, "").startswith("celery")
     return isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") in ("celery", "canvas")
+
+
+def _started(node: ast.expr) -> ast.expr:
+    """Return the canvas that a call without arguments starts: `chain(...)` for `chain(...)()`. Raises NotMapped."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Call):
+        return node
+    if called(node.func) == "chord" and len(node.func.args) == 1 and not node.func.keywords:
+        return node  # its argument is the body
+    if node.args or node.keywords:
+        raise NotMapped("a canvas that is started with arguments")
+    return node.func
 
 
 def _is_signature(node: ast.AST) -> bool:

@@ -13,6 +13,8 @@ _SUFFIXES = frozenset(
 _LEFT_OUT = frozenset({".git", ".tox", ".venv", "node_modules", "site-packages", "test", "tests", "docs"})
 _MAX_BYTES = 1_000_000
 _COMMAND = re.compile(r"""\bcelery\b["',\s].*?\b(?:worker|beat|multi)\b.*""")
+_PROSE = re.compile(r"\s*(?:#|;|(?:Description|Documentation)\s*=)")
+"""The lines of a file of settings or of a unit of systemd that run nothing."""
 _ROWS = re.compile(r"""["']?model["']?\s*:\s*["']?django_celery_beat\.(\w+)""")
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[A-Za-z])\b")
 _OPTIONS: Mapping[str, str] = {
@@ -45,7 +47,7 @@ def other_files(folder: Path) -> Iterator[tuple[str, int, str, str]]:
             yield (str(name), text.count("\n", 0, rows.start()) + 1, f"rows of the table {rows[1]} of django-celery-beat",
                    "Write them as schedules: files of rows are not read.")  # fmt: skip
         for number, line in enumerate(text.splitlines(), 1):
-            if line.lstrip().startswith("#") or (command := _COMMAND.search(line)) is None:
+            if _PROSE.match(line) or (command := _COMMAND.search(line)) is None:
                 continue
             named = [option for option in dict.fromkeys(_OPTION.findall(command[0])) if option in _OPTIONS]
             hints = "; ".join(f"{option} is {_OPTIONS[option]}" for option in named)

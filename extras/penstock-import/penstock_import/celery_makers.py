@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from penstock_import.celery_calls import called, imported_names, root_name, walk
+from penstock_import.celery_scopes import bindings_at
 
 _IMPORTED = frozenset({"app", "celery_app", "current_app"})
 """The names under which modules import an application."""
@@ -30,6 +31,10 @@ class Applications:
         """The classes of applications, and those that they extend: `task` of a mixin makes tasks, too."""
         while above := {base for name in self.parts for base in bases.get(name, ())} - self.parts:
             self.parts |= above
+        self._modules = {
+            file.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): tree
+            for file, tree in trees.items()
+        }
         self._all = {name for tree in trees.values() for name in self._made(tree)}
         self._names = {id(tree): self._known(tree) for tree in trees.values()}
         self.are_known = bool(self._all)
@@ -72,6 +77,13 @@ class Applications:
             and (called(node.value) in self.classes or node.value in foreign)
         ]
 
+    def _is_module(self, path: str) -> bool:
+        """Return whether a path is that of a module of the sources, in a package that has no other value by its name."""
+        package, _, name = path.rpartition(".")
+        modules = [stem for stem in self._modules if "." in stem and _is_same(stem, path)]
+        packages = [tree for stem, tree in self._modules.items() if _is_same(stem, package)]
+        return bool(modules and packages) and not any(bindings_at(tree, tree, name) for tree in packages)
+
     def _made(self, tree: ast.Module) -> set[str]:
         foreign = [call for call, _ in self.foreign(tree)]
         return {
@@ -89,9 +101,13 @@ class Applications:
             name
             for name, path in imported_names(tree)
             if (name in _IMPORTED and path.partition(".")[0] not in _OF_WEB)
-            or ("." in path and path.rpartition(".")[2] in self._all)
+            or ("." in path and path.rpartition(".")[2] in self._all and not self._is_module(path))
         }
         return imported | self._made(tree)
+
+
+def _is_same(stem: str, path: str) -> bool:
+    return stem == path or stem.endswith(f".{path}") or path.endswith(f".{stem}")
 
 
 def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> dict[str, str]:

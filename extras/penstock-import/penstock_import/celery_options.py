@@ -204,6 +204,8 @@ _NOTHING: Mapping[str, tuple[object, ...] | None] = {
 
 def says_nothing(option: str, node: ast.expr) -> bool:
     """Return whether an option with this value needs no mapping."""
+    if option == "options" and isinstance(node, ast.Dict) and not node.keys:
+        return True
     if option not in _NOTHING:
         return False
     values = _NOTHING[option]

@@ -71,7 +71,7 @@ _ADVICE = {
     "task_": "Write it of the actions that are meant.",
     "event_": "Events are kept in PostgreSQL.",
     "accept_content": "Parameters and results are JSON.",
-    "enable_utc": "Schedules are read in their own zone, UTC where none is named.",
+    "enable_utc": "Schedules are in UTC here where no zone is named, and not in that of the machine: write `timezone` of them.",
     "timezone": "Write `timezone` of the schedules.",
     "imports": "Name the modules with `--module`.",
     "include": "Name the modules with `--module`.",
@@ -122,3 +122,5 @@ def advice_of(name: str) -> str:
 ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
 OF_ZONE = advice_of("timezone")
 """The advice by which a gap is known to be one of the zone of all schedules."""
+OF_UTC = advice_of("enable_utc")
+"""The advice by which a gap is known to be one of whether schedules without a zone are in UTC, or in that of a machine."""

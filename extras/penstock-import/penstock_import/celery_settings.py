@@ -14,7 +14,8 @@ from penstock_import.celery_routes import (
     route_key,
     route_maps,
 )
-from penstock_import.celery_setting_names import NAMES_OF_MAPPED, is_read
+from penstock_import.celery_setting_names import NAMES_OF_MAPPED, is_read, today
+from penstock_import.celery_winners import lost_places
 
 BEAT = frozenset({"beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE"})
 ROUTES = frozenset({"task_routes", "CELERY_TASK_ROUTES", "CELERY_ROUTES"})
@@ -42,6 +43,8 @@ class CelerySettings:
         }
         self._listed: set[int] = set()
         """The value of `task_routes` that is read as a list of maps."""
+        self._lost = lost_places(trees, (BEAT | ROUTES) - unread, self._merged_names())
+        """The place that Celery takes, by the value of each place that it therefore does not take."""
 
     def routes(self) -> list[list[tuple[str, RouteKey, ast.expr]]]:
         """Return the maps of `task_routes` in the order in which Celery asks them: file, key and route of each entry."""
@@ -49,7 +52,7 @@ class CelerySettings:
             (file, value)
             for file, tree in self._trees.items()
             for name, value, whole in _given(tree)
-            if name in ROUTES - self._unread and id(value) not in _replaced(tree)
+            if name in ROUTES - self._unread and id(value) not in self._left_out(tree)
             if not whole or isinstance(value, ast.List | ast.Tuple) or _is_filled(value)
         ]
         is_alone = len(places) == 1 and not self._touched_settings() & ROUTES
@@ -111,8 +114,8 @@ class CelerySettings:
         names = {
             name
             for tree in self._trees.values()
-            for name, _, whole in _given(tree)
-            if name in settings and whole
+            for name, value, whole in _given(tree)
+            if name in settings and whole and id(value) not in self._lost
         }
         return self._merged_name(names.pop(), frozenset()) if len(names) == 1 else None
 
@@ -121,7 +124,7 @@ class CelerySettings:
         holding = [tree for tree in self._trees.values() if any(key == name for key, _, _ in _given(tree))]
         if len(holding) != 1 or name in around:
             return None
-        replaced = _replaced(holding[0])
+        replaced = self._left_out(holding[0])
         definitions = [
             value for key, value in _definitions(holding[0]) if key == name and id(value) not in replaced
         ]
@@ -170,7 +173,7 @@ class CelerySettings:
         settings = settings - self._unread
         names = settings | self._parts(settings)
         for file, tree in self._trees.items():
-            replaced, removed = _replaced(tree), _removed(tree)
+            replaced, removed = self._left_out(tree), _removed(tree)
             for name, value, whole in _given(tree):
                 if name in names:
                     self.taken.add(id(value))
@@ -182,7 +185,9 @@ class CelerySettings:
         whole_keys = self._keys(names)
         for file, tree in self._trees.items():
             for item in _items(tree):
-                is_replaced = id(item.value) in _replaced(tree) or (item.setting, item.key) in _removed(tree)
+                is_replaced = id(item.value) in self._left_out(tree) or (item.setting, item.key) in _removed(
+                    tree
+                )
                 if (
                     item.setting in names
                     and item.is_certain
@@ -199,7 +204,7 @@ class CelerySettings:
             str(key.value)
             for tree in self._trees.values()
             for name, value, whole in _given(tree)
-            if name in names and whole
+            if name in names and whole and id(value) not in self._lost
             for inline in _inline(value)
             for key in inline.keys
             if isinstance(key, ast.Constant)
@@ -212,11 +217,16 @@ class CelerySettings:
         beat, routes = BEAT - self._unread, ROUTES - self._unread
         names = beat | self._parts(beat) | routes | self._parts(routes)
         first: dict[str, str] = {}
+        merged = self._merged_names()
         for file, tree in self._trees.items():
             items = {id(item.value): item for item in _items(tree)}
             replaced = _replaced(tree)
             for name, value, whole in _given(tree):
-                if name in names and id(value) in replaced:
+                if name in names and id(value) in self._lost:
+                    winner = self._lost[id(value)]
+                    self._tell(file, value, f"{name}, beside {winner.name} at {winner.line}",
+                               "Celery takes that one, and it is imported: take this one out.")  # fmt: skip
+                elif name in names and id(value) in replaced:
                     self._tell(file, value, f"{name}, which line {replaced[id(value)]} gives again",
                                "Only the later one counts, and is imported: take this one out.")  # fmt: skip
                 elif name in names and _is_late(tree, name, value):
@@ -244,10 +254,21 @@ class CelerySettings:
                            "It is not done here: see which entries are in force, and take out what is not.")  # fmt: skip
             for name, value in _definitions(tree):
                 place = f"{file}:{value.lineno}"
-                if name not in names or not _is_filled(value) or id(value) in replaced:
+                is_other = isinstance(value, ast.Name) and value.id in BEAT | ROUTES
+                if (
+                    name not in names
+                    or not _is_filled(value)
+                    or id(value) in replaced
+                    or id(value) in self._lost
+                ):
                     continue
-                if first.setdefault(name, place) != place:
-                    self._tell(file, value, f"{name}, which is given at {first[name]} too",
+                setting = name
+                if name in BEAT | ROUTES:
+                    if is_other or any(name in around for around in merged.values()):
+                        continue  # a part of a setting that another place gives
+                    setting = today(name)
+                if first.setdefault(setting, place) != place:
+                    self._tell(file, value, f"{name}, which is given at {first[setting]} too",
                                "Celery takes one of them, and all are imported: take out what is not meant.")  # fmt: skip
             for node in walk(tree):
                 if isinstance(node, ast.If) and (
@@ -291,12 +312,25 @@ class CelerySettings:
                 if not isinstance(key, ast.Constant) and not is_part:
                     self._tell(file, item, f"an entry of {name} is computed: {ast.unparse(item)}", by_hand)
 
+    def _left_out(self, tree: ast.Module) -> Collection[int]:
+        """Return the values of settings in a module that another assignment is in the place of."""
+        return {*_replaced(tree), *self._lost}
+
+    def _merged_names(self) -> dict[str, set[str]]:
+        """Return the names of the dicts that each setting is merged of, by the name of the setting."""
+        merged: dict[str, set[str]] = {}
+        for tree in self._trees.values():
+            for name, value, _ in _given(tree):
+                if name in BEAT | ROUTES:
+                    merged.setdefault(name, set()).update((_parts(value) or set()) - {name})
+        return merged
+
     def _parts(self, settings: Iterable[str]) -> set[str]:
         """Return the names of the dicts from which these settings are merged, which may be in other files."""
         names: set[str] = set()
         for tree in self._trees.values():
             for name, value, _ in _given(tree):
-                if name in settings:
+                if name in settings and id(value) not in self._lost:
                     names |= _parts(value) or set()
         return names & self._dicts
 

@@ -287,14 +287,15 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
             function = ast.unparse(node.func)
             if function.endswith("config_from_object"):
                 yield from _of_namespace(node)
-            if function.endswith("conf.update") or function.rpartition(".")[2] == "Celery":
+            is_update = function.endswith("conf.update") or function.rpartition(".")[2] == "add_defaults"
+            if is_update or function.rpartition(".")[2] == "Celery":
                 for keyword in node.keywords:
                     name = keyword.arg or "**"
-                    advice = "" if function.endswith("conf.update") else _ARGUMENTS.get(name, "")
+                    advice = "" if is_update else _ARGUMENTS.get(name, "")
                     subject = f"the {'argument' if advice else 'setting'} {name}"
                     yield Use(keyword.value, subject, advice or advice_of(name))
                 for argument in node.args:
-                    if function.endswith("conf.update") and not isinstance(argument, ast.Dict):
+                    if is_update and not isinstance(argument, ast.Dict):
                         text = f"settings of {ast.unparse(argument)}"
                         yield Use(argument, text, "Write them of the actions that are meant.")
                     elif isinstance(argument, ast.Dict):

@@ -1,0 +1,163 @@
+"""The modules and classes that an application is given as its settings, and what only running would tell of them."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from penstock_import.celery_calls import absolute_path, bound_names, called, imported_names, walk
+from penstock_import.celery_members import constants_of
+from penstock_import.celery_setting_names import is_setting
+from penstock_import.environment_defaults import with_defaults
+
+_OF_DJANGO = ("django.conf:settings", "django.conf.settings")
+"""The settings of a project of Django, which are in capitals, so that they count in any file."""
+
+
+@dataclass(slots=True)
+class Sources:
+    """The sources of settings of all applications."""
+
+    files: set[str] = field(default_factory=set)
+    """The files whose plain names are settings."""
+    unknown: list[tuple[str, ast.Call | ast.Attribute, str]] = field(default_factory=list)
+    """Each source that is not proven to be a module or a class of the sources: its file, its place and its text."""
+    variables: list[tuple[str, ast.expr]] = field(default_factory=list)
+    """Each source that a variable of the environment names, with a default."""
+    is_zone_unknown: bool = False
+    """True where a source that is not known may give the zone of schedules by a plain name."""
+
+
+def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
+    """Return the sources that calls of `config_from_object` and the like give. Where one is not known, each file that gives a
+    setting by a plain name counts."""
+    sources = Sources()
+    for file, tree in trees.items():
+        for place, value, is_named in _arguments(tree):
+            paths = _paths(file, tree, value, sources, trees) if value is not None else None
+            is_django = paths is not None and all(path in _OF_DJANGO for path in paths)
+            if is_django:
+                continue
+            files = {name for path in paths or () for name in trees if _is_module(name, path)}
+            if files and not is_named:
+                sources.files |= files
+            if not files:
+                sources.unknown.append((file, place, ast.unparse(value) if value is not None else ""))
+                sources.is_zone_unknown |= not is_named
+    if sources.is_zone_unknown:
+        sources.files |= {file for file, tree in trees.items() if _has_plain_settings(tree)}
+    return sources
+
+
+def _arguments(tree: ast.Module) -> Iterator[tuple[ast.Call | ast.Attribute, ast.expr | None, bool]]:
+    """Yield each place of a module that gives an application a source of settings, with the source and whether its names have
+    a prefix. None is a source that does not stand there."""
+    methods = set()
+    for node in walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        function, words = called(node), {word.arg: word.value for word in node.keywords}
+        if function == "config_from_object":
+            methods.add(id(node.func))
+            source = node.args[0] if node.args else words.get("obj")
+            yield node, source, "namespace" in words or len(node.args) > 3
+        elif function == "config_from_envvar":
+            yield node, None, False
+        elif function == "Celery" and "config_source" in words:
+            yield node, words["config_source"], "namespace" in words
+    for node in walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "config_from_object" and id(node) not in methods:
+            yield node, None, False
+
+
+def _paths(
+    file: str, tree: ast.Module, value: ast.expr, sources: Sources, trees: Mapping[str, ast.Module]
+) -> list[str] | None:
+    """Return the paths of the modules or classes that a source of settings may be; None where only running would tell."""
+    constants = constants_of(tree)
+    named = constants.get(value.id) if isinstance(value, ast.Name) else None
+    value = named if named is not None else value
+    if isinstance(value, ast.Call) and called(value) == "import_module" and len(value.args) == 1:
+        value = value.args[0]
+    plain, defaults = with_defaults(value, constants)
+    if isinstance(plain, ast.Name):
+        plain = constants.get(plain.id, plain)
+    if isinstance(plain, ast.Constant) and isinstance(plain.value, str):
+        if defaults:
+            sources.variables.append((file, value))
+        return [plain.value if plain.value in _OF_DJANGO else plain.value.replace(":", ".")]
+    if isinstance(plain, ast.Call) and not plain.args and not plain.keywords:
+        plain = plain.func  # an object of a class
+        if not _is_class(plain, trees):
+            return None
+    if not isinstance(plain, ast.Name | ast.Attribute):
+        return None
+    return _paths_of_name(file, tree, plain, trees)
+
+
+def _paths_of_name(
+    file: str, tree: ast.Module, node: ast.Name | ast.Attribute, trees: Mapping[str, ast.Module]
+) -> list[str] | None:
+    """Return the paths of the module or class that a name may mean."""
+    root, _, below = ast.unparse(node).partition(".")
+    own = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    imported = [
+        f"{absolute_path(file, part)}.{alias.name}".lstrip(".")
+        for part in walk(tree)
+        if isinstance(part, ast.ImportFrom)
+        for alias in part.names
+        if (alias.asname or alias.name) == root
+    ]
+    imported += [path for part in walk(tree) if isinstance(part, ast.Import)
+                 for name, path in imported_names(part) if name == root]  # fmt: skip
+    classes = [part for part in tree.body if isinstance(part, ast.ClassDef) and part.name == root]
+    if not root.isidentifier() or Counter(bound_names(tree))[root] != len(imported) + len(classes):
+        return None
+    paths = imported + [f"{own}.{root}"] * len(classes)
+    paths = [f"{path}.{below}" if below else path for path in paths]
+    if any(path in _OF_DJANGO for path in paths):
+        return paths
+    is_module = all(any(_is_whole(name, path) for name in trees) for path in paths)
+    return paths if paths and (is_module or _is_class(node, trees, paths)) else None
+
+
+def _is_class(node: ast.expr, trees: Mapping[str, ast.Module], paths: list[str] | None = None) -> bool:
+    """Return whether an expression names a class of the sources by its own name, and nothing else there has that name."""
+    names = {path.rpartition(".")[2] for path in paths} if paths else {ast.unparse(node).rpartition(".")[2]}
+    kinds = [
+        isinstance(part, ast.ClassDef)
+        for tree in trees.values()
+        for part in walk(tree)
+        if isinstance(part, ast.ClassDef | ast.FunctionDef) and part.name in names
+    ]
+    return bool(kinds) and all(kinds)
+
+
+def _is_whole(file: str, path: str) -> bool:
+    """Return whether a file is the module of a path."""
+    stem = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+    return stem == path or stem.endswith(f".{path}") or path.endswith(f".{stem}")
+
+
+def _is_module(file: str, path: str) -> bool:
+    """Return whether a file is the module of a path, or that of a class at its end."""
+    return any(_is_whole(file, name) for name in (path, path.rpartition(".")[0]) if name)
+
+
+def _has_plain_settings(tree: ast.Module) -> bool:
+    """Return whether a module, or a class of it, gives a setting by its present name."""
+    bodies = [tree.body, *(part.body for part in tree.body if isinstance(part, ast.ClassDef))]
+    return any(
+        isinstance(target, ast.Name) and target.id.islower() and is_setting(target.id, plain=True)
+        for body in bodies
+        for statement in body
+        for target in _targets(statement)
+    )
+
+
+def _targets(statement: ast.stmt) -> list[ast.expr]:
+    if isinstance(statement, ast.Assign):
+        return statement.targets
+    return [statement.target] if isinstance(statement, ast.AnnAssign) else []
