@@ -245,7 +245,8 @@ def test_queue_of_a_schedule_is_mapped_beside_other_options(tmp_path: Path) -> N
     project, gaps = imported(tmp_path, text, HEAD + TASKS)
     assert project.workflows["weigh_on_dock"]["tasks"]["run"]["route"] == "dock"
     assert project.schedules["n"]["action"].endswith(".weigh_on_dock")
-    assert is_named(gaps, 1, "priority in options of the schedule n"), gaps
+    assert project.schedules["n"]["priority"] == 1
+    assert is_named(gaps, 1, "priorities of schedules"), gaps
 
 
 @pytest.mark.parametrize(

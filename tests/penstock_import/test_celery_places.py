@@ -230,7 +230,7 @@ def test_name_of_a_class_with_two_values_is_none_of_them(tmp_path: Path) -> None
         tmp_path, {"__init__.py": "", "tasks.py": APP + TASK + text, "names.py": names}
     )
     assert project.workflows == {}
-    assert "tasks.py:5 options of the schedule x" in gaps
+    assert "tasks.py:5 queue in options of the schedule x" in gaps
 
 
 def test_application_with_a_decorator_of_its_own_is_named(tmp_path: Path) -> None:

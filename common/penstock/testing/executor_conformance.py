@@ -80,7 +80,7 @@ class ExecutorConformance(ABC):
             assert outcome.error is not None
             assert outcome.error.type
             assert outcome.error.kinds
-            assert "boom" in outcome.error.message + outcome.error.traceback
+            assert "boom" in f"{outcome.error.message} {outcome.error.traceback} {outcome.error.answer}"
 
     async def test_a_result_that_is_not_json_fails_as_result_not_storable(self) -> None:
         async with self._opened(1) as executor:
