@@ -56,6 +56,8 @@ class _Reader(HTMLParser):
         if tag == "form":
             self._form = self._begun(given)
             self.found.append(self._form)
+        elif "popovertarget" in given:
+            return  # the button shows or hides a part of the page
         elif tag == "button" or (tag == "input" and given.get("type") in ("submit", "image", "button")):
             assert self._form is not None, f"a button of {self._path} belongs to no form: {given}"
             if "name" in given:

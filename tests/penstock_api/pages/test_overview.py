@@ -143,8 +143,8 @@ async def test_unknown_address_is_a_page_for_browsers_alone(api: Api) -> None:
 
 
 async def test_refused_page_has_the_menu_of_the_caller(api: Api) -> None:
-    await api.token("reader", "read")
-    async with api.caller("reader") as caller:
+    await api.token("finder", "read")
+    async with api.caller("finder") as caller:
         page = await caller.get("/users", headers={"accept": "text/html"})
     assert (page.status_code, "Not allowed" in page.text) == (403, True)
     assert 'href="/executions" data-key="e"' in page.text
