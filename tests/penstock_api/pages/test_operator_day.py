@@ -31,8 +31,10 @@ async def page(browser: Browser, site: Site) -> AsyncIterator[Page]:
 
 async def go(page: Page, name: str) -> None:
     """Open a page of the menu."""
+    if await (fold := page.locator("button.fold")).is_visible():  # in a narrow window
+        await fold.click()
     await page.get_by_role("navigation", name="Pages").get_by_role("link", name=name, exact=True).click()
-    await expect(page.get_by_role("navigation", name="Pages").locator("[aria-current]")).to_have_text(name)
+    await expect(page.locator("[aria-label=Pages] [aria-current]")).to_have_text(name)
 
 
 async def fill(form: Locator, **fields: str) -> None:
