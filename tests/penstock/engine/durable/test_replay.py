@@ -194,7 +194,7 @@ RUNS: dict[str, tuple[Code, Code, bool, str]] = {
         cleans_up,
         cleans_up,
         True,
-        "the run was asked to end as cancelled",
+        "cancelled: the run was asked to end as cancelled",
     ),
 }
 
