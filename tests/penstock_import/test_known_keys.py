@@ -181,7 +181,6 @@ sender.add_periodic_task(10.0, weigh.s())
         "priority of the route of t",
         "routing_key of the route of t",
         "the zone of the schedule three is computed",
-        "options of the schedule one",
         "relative of the schedule one",
         "colour of the schedule one",
         "the schedule two: arguments by position",

@@ -24,7 +24,7 @@ FIRST = hashlib.sha256(b"penstock audit").digest()
 """The seal before the first row."""
 
 _KEPT = """
-action against all amount apply asked at at_most at_once before budget burst by catch_up children chosen cost cron cursor
+action against ahead all amount apply asked at at_most at_once before budget burst by catch_up children chosen cost cron cursor
 debounce debounce_key delay description disabled dry_run enabled ends_at event every expires fair first for_ force
 from_failed from_task grace header id ids in_ jitter keep key_header kind last limit max max_attempts max_depth
 max_descendants max_waiting missed name names off only overlap pack packs parent pattern pause policy priority queue rate ref
@@ -55,6 +55,7 @@ SIZED = frozenset(
         "result",
         "run_context",
         "secret",
+        "set_label",
         "value",
         "when",
         "window",

@@ -15,6 +15,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.routing import compile_path
 
+from penstock import Later, action, later
 from penstock.client.limits import Limits
 from penstock.client.schedules import Schedules
 from penstock.operate import definitions, people, workers
@@ -40,6 +41,7 @@ MORE = {
     "theirs": "/executions/{theirs}",
     "steps": "/executions/{packs}",
     "later": "/executions/{later}",
+    "outside": "/executions/{outside}",
     "many": "/executions/many?does=cancel&action=depot.check",
     "letters": "/dead-letters/many?does=replay",
     "schedule-off": "/schedules/depot.hourly",
@@ -57,6 +59,11 @@ OF_THEIRS = {f"{name} of theirs": roles for name, roles in EVERYWHERE.items()}
 MIXED = "viewer, and operator of theirs"
 
 
+@action(pack="depot")
+async def send_out() -> Later:
+    return later("truck 1")
+
+
 @dataclass(slots=True)
 class Depot:
     app: FastAPI
@@ -72,7 +79,7 @@ async def house(postgres_server: Postgres, template: str) -> AsyncIterator[Insta
     name = databases.new_name()
     database = await databases.create(postgres_server, name, template=template)
     async with Installation(database, None, secrets_key=KEY) as started:
-        await started.start(*depot.ALL, depot.wide(320))
+        await started.start(*depot.ALL, depot.wide(320), send_out)
         yield started
     await databases.drop(postgres_server, name)
 
@@ -118,10 +125,12 @@ async def more(house: Installation) -> dict[str, UUID]:
         "theirs": await client.start("depot.confirm", tenant=THEIRS),
         "packs": await client.start("depot.pack_up", {"parcels": 2, "fail": True}),
         "later": await client.start("depot.pack_up", {"parcels": 2, "fail": False}, delay=3600),
+        "outside": await client.start("depot.send_out"),
     }
     await client.command(found["paused"], "pause", by="test")
     await house.until("select 1 from paused_workflow where execution_id = $1", found["paused"])
-    await house.until("select 1 from execution where id = $1 and status = 'waiting'", found["theirs"])
+    for name in ("theirs", "outside"):
+        await house.until("select 1 from execution where id = $1 and status = 'waiting'", found[name])
     parts = await house.parts()
     await Limits(house.session, parts.publisher).set("depot.spare", max=3, scope="depot.weigh")
     await Schedules(house.session, parts.publisher).disable("depot.hourly")
