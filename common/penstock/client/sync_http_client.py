@@ -104,6 +104,7 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
     rerun = waiting(HttpClient.rerun)
     replay_rule = waiting(HttpClient.replay_rule)
     reschedule = waiting(HttpClient.reschedule)
+    complete = waiting(HttpClient.complete)
     command = waiting(HttpClient.command)
     signal = waiting(HttpClient.signal)
     answer = waiting(HttpClient.answer)

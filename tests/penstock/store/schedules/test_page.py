@@ -20,8 +20,8 @@ PAGE = (Path(__file__).parents[4] / "docs/schedules.md").read_text()
 
 
 def block(language: str) -> str:
-    [found] = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S)
-    return str(found)
+    """Return all blocks of the page in this language, as one file."""
+    return "".join(re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S))
 
 
 def test_the_python_example_loads(tmp_path: Path) -> None:
@@ -37,8 +37,10 @@ def test_the_python_example_loads(tmp_path: Path) -> None:
 def test_the_yaml_example_loads(tmp_path: Path) -> None:
     (tmp_path / "pack.yaml").write_text("name: shop\n")
     (tmp_path / "schedules.yaml").write_text(block("yaml"))
-    [schedule] = load(tmp_path).schedules.values()
+    schedule, with_expiry = load(tmp_path).schedules.values()
     assert isinstance(schedule, Schedule)
+    assert isinstance(with_expiry, Schedule)
+    assert (with_expiry.priority, with_expiry.expires) == (5, 240)
     assert schedule.missed == MissedFires(catch_up="all", at_most=10, spread=600)
 
 
