@@ -8,8 +8,9 @@ import typer
 
 MaxDepth = Annotated[
     int | None,
-    typer.Option(min=1, help="The number of rules that may follow from it one after the other."),
+    typer.Option(min=1, help="The longest chain of rules that may follow from it."),
 ]
 MaxDescendants = Annotated[
-    int | None, typer.Option(min=1, help="The number of executions that rules may start after it.")
+    int | None,
+    typer.Option(min=1, help="The maximum number of executions that rules may start because of it."),
 ]

@@ -195,7 +195,7 @@ def rerun(
         typer.Option(
             "--set-label",
             metavar="KEY=VALUE",
-            help="A label to add to one run, or to replace. Labels of searchable parameters follow the parameters.",
+            help="A label to add to one run, or to replace. A label that is made of a parameter gets the new value.",
         ),
     ] = None,
     *,

@@ -82,7 +82,7 @@ def run(
     debounce: Annotated[
         str | None,
         typer.Option(
-            help="The time by which each start of a burst puts off their one execution, such as 5s."
+            help="Starts with one key become one execution, which begins when no further start came for this time, such as 5s."
         ),
     ] = None,
     debounce_key: Annotated[

@@ -24,7 +24,7 @@ Ahead = Annotated[
     bool,
     typer.Option(
         "--ahead",
-        help="A durable function may not have asked for the step yet. Otherwise such a name is refused.",
+        help="Also a step that the durable function has not asked for yet. Without it such a step is refused.",
     ),
 ]
 By = Annotated[str, typer.Option(help="The author, stored with the run.")]

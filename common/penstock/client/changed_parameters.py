@@ -92,7 +92,9 @@ class ChangedParameters:
                 hint = f"Run it again from that task: penstock rerun {row.id} --from {first} --set ..."
         listed = "; ".join(map(_read_text, reads[:SHOWN]))
         suffix = f"; and {len(reads) - SHOWN} more" if len(reads) > SHOWN else ""
-        raise Conflict(f"what would be kept has read what changes: {listed}{suffix}", hint=hint)
+        raise Conflict(
+            f"tasks whose results would be reused have read a changed parameter: {listed}{suffix}", hint=hint
+        )
 
     async def check_kept_steps(self, tx: Transaction) -> None:
         """Raise Conflict if the re-run of a durable function would keep a step. Its code may have read any parameter."""
@@ -105,7 +107,7 @@ class ChangedParameters:
         if self.paths and names:
             parameters = ", ".join(dotted(path) for path in self.paths)
             raise Conflict(
-                f"the step {names[0]} would be kept, and its function may have read {parameters}",
+                f"the result of the step {names[0]} would be reused, but its function may have read {parameters}",
                 hint=f"Run it again as a whole: penstock rerun {self._row.id} --set ...",
             )
 

@@ -33,7 +33,10 @@ class RerunRule:
     rule: str
     what: Annotated[
         Literal["started", "failed", "no match", "left"],
-        Field(description="started, failed, no match, left"),
+        Field(
+            description="started; failed: again; no match: the event no longer matches; left: not evaluated, for the "
+            "reason in `error`."
+        ),
         WithJsonSchema({"type": "string"}),
     ]
     execution_id: UUID | None

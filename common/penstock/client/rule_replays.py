@@ -44,7 +44,10 @@ class Replayed:
     tenant: str
     outcome: Annotated[
         ReplayOutcome,
-        Field(description="started, would start, existing, failed, no match, left"),
+        Field(
+            description="started; would start (with `dry_run`); existing: it had started one before; failed; no "
+            "match: the condition does not hold; left: no executor has matched the event yet."
+        ),
         WithJsonSchema({"type": "string"}),
     ]
     execution_id: UUID | None = None

@@ -26,9 +26,16 @@ class Step:
     ]
     name: str
     ordinal: Annotated[int, Field(description="The ordinal among the steps of this name; 1 for the first.")]
-    branch: Annotated[list[int], Field(description="The numbers of the tasks around it, outermost first.")]
+    branch: Annotated[
+        list[int],
+        Field(description="The numbers of the parallel branches in which it runs, outermost first."),
+    ]
     kind: Annotated[
-        str, Field(description="step, value, version, sleep, run, map, ask, wait_for, signal, given.")
+        str,
+        Field(
+            description="step, value, version, sleep, run, map, ask, wait_for, signal; given: a result that was set "
+            "before the step was asked for."
+        ),
     ]
     status: str
     tries: int

@@ -16,7 +16,8 @@ class OpenBreaker(Given):
     )
     reason: Text | None = None
     until: Instant | None = Field(
-        default=None, description="The instant of its probe. Null: when it is closed."
+        default=None,
+        description="The instant at which one execution is let through as a probe. Null: it stays open until it is closed.",
     )
 
 

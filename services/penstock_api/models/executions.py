@@ -77,7 +77,8 @@ class Start(Given):
     )
     debounce: Duration | None = Field(
         default=None,
-        description='The time by which each start of a burst puts off their one execution: seconds, or a text such as "5s".',
+        description="Starts with one key become one execution, which begins when no further start came for this time: "
+        'seconds, or a text such as "5s".',
     )
     debounce_key: str | None = Field(
         default=None,
@@ -274,7 +275,7 @@ TaskOrStep = Annotated[
 Ahead = Annotated[
     bool,
     Field(
-        description="For a durable function: it may not have asked for the step yet. Otherwise such a name is refused."
+        description="True: also a step that the durable function has not asked for yet. False: such a step is refused."
     ),
 ]
 
@@ -320,7 +321,7 @@ class Rerun(Given):
     labels: Annotated[dict[str, str], AfterValidator(_labels)] = Field(
         default_factory=dict,
         max_length=MAX_LABELS,
-        description="Labels to add, or to replace. The others stay, and those of searchable parameters follow the parameters.",
+        description="Labels to add, or to replace. The others stay. A label that is made of a parameter gets the new value.",
     )
     reason: Reason = None
 

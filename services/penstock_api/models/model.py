@@ -55,12 +55,18 @@ Id = Annotated[UUID, Strict(False)]
 Tenant = Annotated[str, Field(pattern=TENANT)]
 MaxDepth = Annotated[
     int | None,
-    Field(ge=1, le=INTEGER, description="The number of rules that may follow from it one after the other."),
+    Field(
+        ge=1,
+        le=INTEGER,
+        description="The longest chain of rules that may follow: a rule starts an execution, whose event matches the next rule.",
+    ),
 ]
 MaxDescendants = Annotated[
     int | None,
     Field(
-        ge=1, le=INTEGER, description="The number of executions that rules may start in what follows from it."
+        ge=1,
+        le=INTEGER,
+        description="The maximum number of executions that rules may start because of it, directly and indirectly.",
     ),
 ]
 Duration = str | float

@@ -30,7 +30,10 @@ class Replayed(Answer):
 
 
 class AuditHead(Answer):
-    head: str = Field(description="The newest position and seal, for `penstock audit verify --head`.")
+    head: str = Field(
+        description="The newest position in the audit and its seal (a hash over all entries so far), for `penstock "
+        "audit verify --head`."
+    )
     position: int
     unsealed: int = Field(description="The number of rows that are not sealed yet.")
 
@@ -39,7 +42,7 @@ class NewToken(Given):
     name: str = Field(min_length=1, max_length=200)
     scopes: list[str] = Field(
         min_length=1,
-        description="read, operate, define, admin; start, answer, start:PACK.NAME; work; or roles.",
+        description="Scopes (read, operate, define, admin, start, answer, start:PACK.NAME, work), or names of roles.",
     )
     tenants: list[Tenant] = Field(
         default_factory=list, description="The tenants that the token may use. Empty: all."

@@ -25,7 +25,7 @@ class PutSubscription(Given):
     workflow: Text | None = Field(
         default=None,
         description="Only this workflow: its own executions and, if tasks are included, those of its tasks. "
-        "With `action` set, both must match.",
+        "If `action` is set too, both must match.",
     )
     tasks: bool = Field(default=False, description="Include the tasks of workflows.")
     secret: Text | None = Field(

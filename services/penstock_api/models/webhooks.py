@@ -23,7 +23,7 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="If the signature is `secret`: the header that carries it. Default: X-Webhook-Secret.",
+        description="With the kind of signature `secret`: the header that carries the secret. Default: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
         default=None,

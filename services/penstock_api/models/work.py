@@ -78,7 +78,9 @@ class Welcome(Answer):
     """The answer to a hello."""
 
     protocol: int = PROTOCOL
-    worker: UUID = Field(description="The id of this worker, which is the claim of its attempts.")
+    worker: UUID = Field(
+        description="The id of this worker. An attempt that it holds has this id as its claim."
+    )
     session: str = Field(description="The secret of the session, for the header Penstock-Session.")
     beat_every: float = Field(description="The seconds between two heartbeats.")
     lost_after: float = Field(
@@ -86,10 +88,10 @@ class Welcome(Answer):
     )
     wait_at_most: float = Field(description="The seconds that a take may wait.")
     batch_at_most: int = Field(description="The number of items in one message.")
-    result_bytes: int = Field(description="The size of a result in bytes of JSON.")
+    result_bytes: int = Field(description="The maximum size of a result, in bytes of JSON.")
     differences: list[SchemaDifference] = Field(
-        description="The differences between the schemas of the hello and those of the definitions, at most 20. Work is "
-        "given by the definition all the same."
+        description="The differences between the schemas of the hello and those of the definitions, at most 20. They do not stop "
+        "the work: the schemas of the definitions hold."
     )
 
 
@@ -135,9 +137,13 @@ class End(Sent):
     until: Instant | None = Field(default=None, description="Of a deferred attempt, instead of `delay`.")
     state: Any = Field(default=None, description="Of a deferred attempt: what the next one is given.")
     carry: Carry | None = Field(
-        default=None, description="Of a deferred attempt: the `carry` of the next one, with `state`."
+        default=None,
+        description="Of a deferred attempt: more values for the next one, which a library needs beside `state`.",
     )
-    started: bool = Field(default=True, description="False: a handed back attempt had no effect at all.")
+    started: bool = Field(
+        default=True,
+        description="False: the worker had not begun the attempt that it hands back, so the attempt does not count.",
+    )
 
 
 class Taking(Sent):
@@ -168,10 +174,11 @@ class TakenAttempt(Answer):
     state: Any = Field(description="The state of the latest deferral; null for none.")
     answers: list[Any] = Field(description="The answers to inquiries so far.")
     carry: dict[str, Any] = Field(
-        description="All that the latest deferral left, with `state`: for a library that also defers by itself."
+        description="The values of the latest deferral: `state`, and those that the library added in `carry`."
     )
     secrets: dict[str, str] = Field(
-        description="The stored secrets that the options of the action name, by the names in its templates."
+        description="The values of the stored secrets that the options of the action refer to, by the names that its "
+        "templates use."
     )
     timeout: float | None = Field(description="The seconds that the attempt may take; null: no limit.")
     workflow: UUID | None
@@ -205,7 +212,10 @@ class Beat(Sent):
     holding: list[HeldAttempt] = Field(default_factory=list, max_length=10_000)
     draining: bool = Field(default=False, description="The worker takes no more work.")
     wait: float = Field(
-        default=0.0, ge=0, le=LONGEST_WAIT_S, description="The seconds to wait for something to tell."
+        default=0.0,
+        ge=0,
+        le=LONGEST_WAIT_S,
+        description="The seconds for which the answer may be held back until there is a cancel or a drain.",
     )
 
 
@@ -221,7 +231,9 @@ class Line(Sent):
     execution: ExecutionId
     attempt: AttemptNumber
     seq: int = Field(
-        ge=1, le=2**53, description="Orders the lines of an attempt, and tells a line sent twice."
+        ge=1,
+        le=2**53,
+        description="The number of the line in its attempt. A line that is sent again with its number is stored once.",
     )
     stream: Literal["stdout", "stderr", "log"] = "log"
     line: str = Field(max_length=LINE_LIMIT)
@@ -234,7 +246,11 @@ class Lines(Sent):
 class Report(Sent):
     execution: ExecutionId
     attempt: AttemptNumber
-    seq: int = Field(ge=1, le=2**53, description="A number like that of a line.")
+    seq: int = Field(
+        ge=1,
+        le=2**53,
+        description="The number of the report in its attempt. A report that is sent again with its number is stored once.",
+    )
     done: float = Field(ge=0, le=1, allow_inf_nan=False, description="The part that is done, from 0 to 1.")
     text: str = Field(default="", max_length=LINE_LIMIT)
 

@@ -14,7 +14,9 @@ class Route(Answer):
     named_by: list[str]
     workers: int
     meant: str | None = Field(description="The name of the route that was probably meant.")
-    amiss: bool = Field(description="True for a route without a worker, or without work.")
+    amiss: bool = Field(
+        description="True if no live worker serves the route, or if no action names it although workers serve it."
+    )
 
 
 class RouteRule(Answer):

@@ -184,7 +184,7 @@ async def attempts(id: ExecutionId, session: Db) -> list[past_attempts.PastAttem
 
 @router.get("/executions/{id}/steps", dependencies=[READ])
 async def steps(id: ExecutionId, session: Db) -> list[Step]:
-    """List the recorded steps of a durable function, in order. The list of another execution is empty."""
+    """List the recorded steps of a durable function, in order. For any other execution the list is empty."""
     await executions.get(session, id)
     return await steps_of(session, id)
 
@@ -237,7 +237,8 @@ async def cancel(
 
 @router.post("/executions/{id}/priority", dependencies=[OPERATE])
 async def set_priority(id: ExecutionId, backend: Here, body: models.NewPriority) -> models.PriorityChanged:
-    """Change the priority of an execution and of its tasks that have not ended. What waits has its new place at once."""
+    """Change the priority of an execution and of its tasks that have not ended. Those that wait get their new place in the
+    queue at once."""
     await executions.get(backend.client.session, id)
     return models.PriorityChanged(changed=await backend.client.set_priority(id, body.priority))
 
@@ -261,8 +262,9 @@ async def raise_budget(id: ExecutionId, backend: Here, body: models.RaiseBudget)
 
 @router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])
 async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Rerun = WHOLE) -> models.Started:
-    """Run an ended execution again, with the same version, and the same parameters unless some are changed. With a changed
-    parameter, a task that has read it cannot be kept. References to stored secrets stay, which needs the scope `define`."""
+    """Run an ended execution again, with the same version, and the same parameters unless some are changed. If results
+    of tasks are reused, it is a conflict to change a parameter that one of these tasks has read. A change of parameters
+    that refer to stored secrets needs the scope `define`."""
     if body.parameters or body.unset:
         row = await executions.get(backend.client.session, id)
         if names_in(orjson.loads(row.params or "{}")):

@@ -44,7 +44,7 @@ def log_in_caller(request: Request) -> people.LogInCaller:
 
 @router.post("/session")
 async def log_in(body: models.LogIn, request: Request, response: Response, backend: Here) -> models.LoggedIn:
-    """Begin a session, which is always a new cookie. The session of the request's cookie ends. For a user with a
+    """Sign in. The answer sets the cookie of a new session; a session that the request already has ends. For a user with a
     second factor the new session `needs_code`."""
     caller = log_in_caller(request)
     # Not a session of the pool: sign-ins that hash passwords would occupy all of them.

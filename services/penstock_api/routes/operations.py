@@ -43,7 +43,7 @@ async def list_workers(
 
 @router.get("/workers/{name}", dependencies=[READ_ALL])
 async def show_workers(name: str, session: Db) -> list[processes.Process]:
-    """Show the workers of this name, with the figures of their task executors."""
+    """Show the workers of this name, with the state of the processes, threads and pods in which they run actions."""
     return await workers.named(session, name)
 
 
@@ -80,6 +80,6 @@ async def recoveries(
     worker: Annotated[str | None, Query(description="Only what was lost with this worker.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> list[losses.Recovery]:
-    """List what was lost with a worker or a message and recovered, the newest first."""
+    """List the attempts and fires that were recovered after a worker or a message was lost, the newest first."""
     begin = since or datetime.now(UTC) - timedelta(days=1)
     return await losses.newest(session, begin, kind=kind, worker=worker, tenants=tenants, limit=limit)

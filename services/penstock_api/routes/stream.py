@@ -41,9 +41,9 @@ async def stream(
         str | None, Header(pattern=r"^\d{1,10}(\.\d{1,6})?$", description="Continue after this event.")
     ] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Stream the moves of executions: an event `changed` for each, at most a few times a second. After too many moves
-    there is one event `reset`, and the client should read its list again. After a pause the same change may come
-    twice. The stream ends within seconds once the token or the session does."""
+    """Stream the changes of executions as events `changed`, in batches, at most a few times a second. After too many changes
+    there is one event `reset`, and the client should read its list again. After a lost connection the same change may
+    come twice. The stream ends within seconds once the token or the session does."""
 
     watched = Watched(tenants, execution, action)
     since = None if last_event_id is None else datetime.fromtimestamp(float(last_event_id), UTC)

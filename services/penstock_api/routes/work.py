@@ -101,8 +101,7 @@ async def hello(body: models.Hello, backend: Here, caller: Asked) -> models.Welc
 @router.post("/work/take", dependencies=[WORK])
 @quickly(models.Taking, _of_waiting_worker, takes_key=False)
 async def take(body: models.Taking, worker: Calling, backend: Here, request: Request) -> models.Taken:
-    """Store ends, and wait for attempts of this worker. A take that waits counts as a heartbeat of a worker without
-    attempts."""
+    """Report ended attempts, and wait for new ones. While it waits, a worker without attempts needs no heartbeat."""
     ends = _ends(body.ends, backend)
     storing = asyncio.ensure_future(backend.gateway.held.finish(worker, ends)) if ends else None
     taking = backend.gateway.takes.take(

@@ -52,8 +52,8 @@ async def set_result(
 
 @router.post("/executions/{id}/complete", status_code=204, dependencies=[OPERATE])
 async def complete(id: ExecutionId, backend: Here, caller: Asked, body: models.Complete) -> None:
-    """End the wait of an execution for an outside system by hand, with a result or the error of its attempt. It is refused
-    for an execution that waits for something else."""
+    """Finish by hand what an execution waits for from an outside system: give a result, or an error with which its attempt
+    fails. It is refused for an execution that waits for something else."""
     if not body.model_fields_set:
         raise InvalidInput(
             "an outcome is a result or an error", hint='Send {"result": ...} or {"error": "..."}.'

@@ -28,8 +28,9 @@ class Received(Answer):
     """The effect of a report."""
 
     effect: str = Field(
-        description="settled: the execution ended, or goes on. kept: until its attempt waits. same: it was settled so before. "
-        "noted: a progress or a heartbeat."
+        description="settled: the execution ended, or goes on. kept: stored, and it counts once the attempt waits. "
+        "same: this outcome "
+        "was stored before. noted: a progress or a heartbeat."
     )
 
 

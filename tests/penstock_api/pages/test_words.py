@@ -190,7 +190,7 @@ async def test_inquiry_names_the_run_that_asks(site: Site) -> None:
         text = (await browser.get("/inquiries")).text
     assert re.search(r'<a href="/executions/[0-9a-f-]{36}">[^<]+</a>( \([^)]*\))? asks\.', text)
     inner = re.search(
-        r'">depot.tour</a> asks, in its execution <a href="/executions/([0-9a-f-]{36})">([0-9a-f]{8})</a>\.',
+        r'">depot.tour</a> asks, in its task <a href="/executions/([0-9a-f-]{36})">([0-9a-f]{8})</a>\.',
         text,
     )
     assert inner is not None

@@ -216,7 +216,10 @@ class LimitInForce:
         ),
     ]
     unit: Annotated[str, Field(description="The unit of the cost, or empty.")]
-    budget: Annotated[bool, Field(description="Whether the budgets of trees in that unit bound it.")]
+    budget: Annotated[
+        bool,
+        Field(description="True if the budget of an execution tree in this unit bounds the executions too."),
+    ]
     breaker: Annotated[
         JsonTextOrNull,
         Field(description="The thresholds, if it is a breaker: failures, of, within, probe, counts_running."),
@@ -231,7 +234,11 @@ class LimitInForce:
     ]
     waiting: int
     covers: Annotated[
-        int, Field(description="The number of covered namespaces whose actions were started at least once.")
+        int,
+        Field(
+            description="The number of actions under this limit that were started at least once, counted for each "
+            "tenant and task."
+        ),
     ]
 
 

@@ -29,7 +29,9 @@ class EnforcementFilter:
 class ListedEnforcement:
     """A rule that matched an event."""
 
-    id: Annotated[UUID, Field(description="The id in an announcement `enforcement.created`.")]
+    id: Annotated[
+        UUID, Field(description="The id of the enforcement, which the message `enforcement.created` has too.")
+    ]
     event: UUID
     rule: str
     trigger: str

@@ -31,7 +31,9 @@ class Inquiry:
     response: JsonTextOrNull
     default: Annotated[
         JsonTextOrNull,
-        Field(description="The answer without one until `due_at`. Null: the execution times out."),
+        Field(
+            description="The answer that counts if nobody answers until `due_at`. Null: the execution times out."
+        ),
     ] = None
     run: AskingRun | None = None
 

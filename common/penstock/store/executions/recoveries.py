@@ -20,7 +20,9 @@ class Recovery:
 
     kind: Annotated[
         str,
-        Field(description="`attempt`: lost with its worker. `fire`: of a schedule, with a lost execution."),
+        Field(
+            description="`attempt`: an attempt whose worker was lost. `fire`: a fire of a schedule whose execution was lost."
+        ),
     ]
     at: datetime
     execution: UUID | None

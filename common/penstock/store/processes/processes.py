@@ -43,12 +43,13 @@ class Process:
     age: Annotated[Seconds, Field(description="Seconds since its last heartbeat.")]
     held: int
     executors: Annotated[
-        JsonText, Field(description="For a worker: the figures of its task executors, by name.")
+        JsonText,
+        Field(
+            description="For a worker: the state of its task executors (processes, threads, pods), by name."
+        ),
     ]
-    language: Annotated[str | None, Field(description="For a worker that calls a gateway: its language.")]
-    sdk: Annotated[
-        str | None, Field(description="For a worker that calls a gateway: its library, with the version.")
-    ]
+    language: Annotated[str | None, Field(description="For a worker over HTTP: its language.")]
+    sdk: Annotated[str | None, Field(description="For a worker over HTTP: its library, with the version.")]
 
     def is_online(self, stale: float) -> bool:
         """Return whether the process sent a heartbeat within `stale` seconds, and was not marked dead."""

@@ -31,7 +31,12 @@ class BackfillFire:
     """A fire of a backfill."""
 
     due: datetime
-    status: Annotated[str | None, Field(description="The present status; null if the fire does not exist.")]
+    status: Annotated[
+        str | None,
+        Field(
+            description="The present status of the fire; null if the schedule has not fired for this instant."
+        ),
+    ]
     starts: Annotated[bool, Field(description="True if the backfill starts it, or would.")]
 
 
