@@ -158,7 +158,9 @@ async def test_rerun_of_an_archived_run_checks_its_kept_tasks(house: Installatio
 async def test_durable_function_keeps_no_step_with_other_parameters(house: Installation) -> None:
     await house.start(*ALL)
     old = await failed(house, "again.in_steps", amount=20)
-    with pytest.raises(Conflict, match="the result of the step book would be reused, but its function may have read amount"):
+    with pytest.raises(
+        Conflict, match="the result of the step book would be reused, but its function may have read amount"
+    ):
         await house.client.rerun(old, params={"amount": 9}, from_failed=True, by="ada")
     new = await house.client.rerun(old, params={"amount": 9}, by="ada")
     assert await house.client.result(new, timeout=30) == 9

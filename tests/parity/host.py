@@ -45,7 +45,8 @@ class Host:
         await self._stack.aclose()
 
     async def shared(self) -> Site:
-        """Three executors and two workers, one of them on routes of its own. No row may disturb the work of another."""
+        """Return the installation that rows of the parity table share: three executors, and two workers, one of them on routes of
+        its own. A row must not disturb the work of another row."""
         async with self._first:
             if self._shared is None:
                 site = await self._stack.enter_async_context(

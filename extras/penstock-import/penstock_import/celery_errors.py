@@ -70,7 +70,7 @@ class ErrorNames:
         raise NotLiteral(".".join(parts))
 
     def _member(self, class_: ast.ClassDef, parts: list[str], doubt: Doubt) -> str:
-        """Return the class that a path below a class of the source means."""
+        """Return the name of the class at the end of a dotted path into `class_`: `Outer.Inner` gives `Inner`."""
         for name in parts[1:]:
             inner = [part for part in class_.body if isinstance(part, ast.ClassDef) and part.name == name]
             assigned = [

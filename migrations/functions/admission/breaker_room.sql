@@ -1,7 +1,8 @@
--- Return how many more executions the breaker of a key lets start. Without a row the breaker is closed, and does not bound them.
--- Before its probe it lets none start, nor within `probe` after a probe that began to wait and keeps its slots. Then it lets `allowed` executions be under way, without those that were admitted before
--- it opened. A breaker that counts running calls (`counts_running`) takes each for a failure until it has ended: what has failed
--- and what is under way are together never more than `failures`. The caller holds the lock of the key.
+-- Return how many more executions the breaker of a key lets start. Without a row the breaker is closed, and does not bound
+-- them. Before its probe it lets none start, nor within `probe` after a probe that began to wait and keeps its slots. Then it
+-- lets `allowed` executions be under way, without those that were admitted before it opened. A breaker that counts running
+-- calls (`counts_running`) takes each for a failure until it has ended: what has failed and what is under way are together
+-- never more than `failures`. The caller holds the lock of the key.
 create or replace function breaker_room(p_limit integer, p_group text) returns integer
 language sql stable
 as $$

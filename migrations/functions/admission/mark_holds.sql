@@ -1,6 +1,6 @@
--- Mark the namespaces with the state of the holds that cover them. The caller has locked the rules exclusively, or has inserted these
--- namespaces (`p_ids`, null for all), so that no hold comes meanwhile. The function has the owner's rights, since clients insert namespaces,
--- and may not change them.
+-- Mark the namespaces with the state of the holds that cover them. The caller has locked the rules exclusively, or has inserted
+-- these namespaces (`p_ids`, null for all), so that no hold comes meanwhile. The function has the owner's rights, since clients
+-- insert namespaces, and may not change them.
 create or replace function mark_holds(p_ids integer[]) returns void
 language plpgsql security definer
 as $$

@@ -1,9 +1,10 @@
 -- Count ended attempts of keys with breakers. The caller has freed their slots. A failed attempt and a timeout count as
--- failures, a completed one as a success. Nothing else counts: not a cancelled, lost, deferred or waiting attempt, not one that was
--- handed back, and not one with refused parameters. The attempts of one transaction count in the order of their executions. If
--- the completed ones came last, they could push all failed ones out of the last attempts. The breaker opens at its threshold.
--- Of an open one, only what was admitted since it opened counts: a failed probe waits for another time, and a completed one
--- begins the release. A probe that was deferred or cancelled, or waits, has called the service as well: the next one waits, too. While it releases, the number of calls doubles once as many have completed. It is closed when no execution
+-- failures, a completed one as a success. Nothing else counts: not a cancelled, lost, deferred or waiting attempt, not one that
+-- was handed back, and not one with refused parameters. The attempts of one transaction count in the order of their executions.
+-- If the completed ones came last, they could push all failed ones out of the last attempts. The breaker opens at its
+-- threshold. Of an open one, only what was admitted since it opened counts: a failed probe waits for another time, and a
+-- completed one begins the release. A probe that was deferred or cancelled, or waits, has called the service as well: the next
+-- one waits, too. While it releases, the number of calls doubles once as many have completed. It is closed when no execution
 -- waits there any more. Where running calls count, a wake row lets others start once a failure is too old to count. The caller
 -- holds the locks of the keys, so no other transaction counts meanwhile.
 -- planner: lookups

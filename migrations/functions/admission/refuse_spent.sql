@@ -1,5 +1,5 @@
--- Cancel queued executions that need more than is left of a spent budget. One that fits by now stays in line, and so does one with a running
--- attempt beside it that has reserved a part of the budget: the next promotion there decides.
+-- Cancel queued executions that need more than is left of a spent budget. One that fits by now stays in line, and so does one
+-- with a running attempt beside it that has reserved a part of the budget: the next promotion there decides.
 -- planner: lookups
 create or replace function refuse_spent(p_ids uuid[]) returns message[]
 language plpgsql

@@ -1,6 +1,6 @@
 -- Free the slots in `p_held`, take its executions without a slot out of their lanes, let `p_line` (null for none) join their
--- lanes, count the ended attempts for breakers, and promote the next waiters. The caller has moved the rows of these executions in this transaction (rows before
--- keys), so no other transaction admits one of them meanwhile.
+-- lanes, count the ended attempts for breakers, and promote the next waiters. The caller has moved the rows of these executions
+-- in this transaction (rows before keys), so no other transaction admits one of them meanwhile.
 -- planner: lookups
 create or replace function release(p_held held[], p_line candidate[]) returns message[]
 language plpgsql

@@ -1,7 +1,8 @@
--- Replace the reserved costs of attempts by the true ones that they report, in the transaction that ends them. The true cost counts in
--- the window of each rate in that unit, and in the budget of the tree. The fence is the attempt and the claim (I2): the rows are locked, so the attempts
--- stay this worker's until the transaction ends. The end of the attempts releases their slots and promotes the next waiters. The
--- function has the owner's rights, so that no worker needs the right to change the log of admissions.
+-- Replace the reserved costs of attempts by the true ones that they report, in the transaction that ends them. The true cost
+-- counts in the window of each rate in that unit, and in the budget of the tree. The fence is the attempt and the claim (I2):
+-- the rows are locked, so the attempts stay this worker's until the transaction ends. The end of the attempts releases their
+-- slots and promotes the next waiters. The function has the owner's rights, so that no worker needs the right to change the log
+-- of admissions.
 -- planner: lookups
 create or replace function settle_costs(p_worker uuid, p_ids uuid[], p_attempts integer[], p_units text[], p_amounts numeric[])
 returns void

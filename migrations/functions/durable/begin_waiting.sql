@@ -1,6 +1,7 @@
 -- Begin the waits of executions that have just become waiting: write their inquiries, or suspend those that are durable
 -- functions (`awaits` in `p_asked`), or wait for something outside (`outside`). A durable function with a requested
--- end is woken at once. Under a breaker, an attempt that keeps its slots lets the next execution start.
+-- end is woken at once. A breaker counts only the calls that are under way: an execution that waits is none of them, so the next one may
+-- start although the slot is kept.
 create or replace function begin_waiting(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- Count the executions that rules are about to start in their chains, and return an error for each that a chain does not admit any
--- more, null for the others. The order is that of `p_ids`. Matches with an error, and matches that another delivery of the event
+-- Count each execution that a rule is about to start in the chains that it belongs to. Return for each of `p_ids`, in their order,
+-- the error if one of its chains is full, else null. Matches with an error, and matches that another delivery of the event
 -- has enforced, count nothing. `p_again`: the caller evaluates failed enforcements again, and holds the locks of their rows. The
 -- rows of the chains stay locked, so that two executors cannot both count the last execution. A chain that is cut for the first
 -- time leaves a dead letter.

@@ -1,6 +1,7 @@
 -- Store the new results of rules for events on which these rules had failed. A rule that matches without an error starts its
--- execution, under its id in `p_ids` (`started`), unless its chain is cut. A rule that fails again keeps its new error. If a rule does not match, its
--- enforcement is deleted. An enforcement that is no longer failed was settled by another transaction, and is left alone (I7).
+-- execution, under its id in `p_ids` (`started`), unless its chain is cut. A rule that fails again keeps its new error. If a
+-- rule does not match, its enforcement is deleted. An enforcement that is no longer failed was settled by another transaction,
+-- and is left alone (I7).
 create or replace function rerun_enforcements(
     p_events uuid[], p_rules text[], p_matched boolean[], p_ids uuid[], p_definitions integer[], p_namespaces integer[],
     p_action_definitions integer[], p_priorities smallint[], p_params text[], p_options text[], p_errors text[],

@@ -1,9 +1,10 @@
--- Assign executions that this transaction has scheduled on a queue to workers that have permits (take_permits): scheduled -> running, with a claim
--- of that worker and the history that its own claim would have. The caller stages those that are not `assigned`. Higher priorities
--- come first, and then the order of `p_ids`, of which the first 100 are considered.
--- Nothing is assigned where other work waits in the order of its route. What is held is not assigned, and neither is a task that may
--- run at most once: it would fail with its worker without having begun. An execution that has expired is not assigned. A task of a workflow that is asked to stop is not assigned either.
--- The function has the owner's rights, since the triggers of moves accept `penstock.moves` from the owner only.
+-- Assign executions that this transaction has scheduled on a queue to workers that have permits (take_permits): scheduled ->
+-- running, with a claim of that worker and the history that its own claim would have. The caller stages those that are not
+-- `assigned`. Higher priorities come first, and then the order of `p_ids`, of which the first 100 are considered. Nothing is
+-- assigned where other work waits in the order of its route. What is held is not assigned, and neither is a task that may run
+-- at most once: it would fail with its worker without having begun. An execution that has expired is not assigned. A task of a
+-- workflow that is asked to stop is not assigned either. The function has the owner's rights, since the triggers of moves
+-- accept `penstock.moves` from the owner only.
 -- planner: lookups_planned_once
 create or replace function assign_scheduled(p_queue text, p_ids uuid[], out messages message[], out assigned uuid[])
 language plpgsql security definer

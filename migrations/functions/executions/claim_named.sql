@@ -1,12 +1,12 @@
--- Claim at most `p_take` of the executions `p_ids`: scheduled -> running. Held ones, those that a breaker blocks, and those that have
--- expired, are left out.
--- The attempt is counted now, so that a crash uses it up (I1). Only executions on this queue, of definitions that the worker knows (`p_definitions`), are
--- claimed. For definitions in `p_limited`, the task executors have less room than the worker has slots, and only that many
--- are claimed. `unknown` are definitions that the worker has neither looked up nor marked as lacking: it looks them up, and
--- claims again. The other executions go back to their route, or are parked, in the same transaction. If two workers have
--- the same message, the guard on the status lets one of them claim: the other finds the execution running. A worker that
--- lost the answer of a claim repeats it under the same id, and also gets the executions that became ready since. The
--- function has the owner's rights, since the triggers of moves accept `penstock.moves` from the owner only.
+-- Claim at most `p_take` of the executions `p_ids`: scheduled -> running. Held ones, those that a breaker blocks, and those
+-- that have expired, are left out. The attempt is counted now, so that a crash uses it up (I1). Only executions on this queue,
+-- of definitions that the worker knows (`p_definitions`), are claimed. For definitions in `p_limited`, the task executors have
+-- less room than the worker has slots, and only that many are claimed. `unknown` are definitions that the worker has neither
+-- looked up nor marked as lacking: it looks them up, and claims again. The other executions go back to their route, or are
+-- parked, in the same transaction. If two workers have the same message, the guard on the status lets one of them claim: the
+-- other finds the execution running. A worker that lost the answer of a claim repeats it under the same id, and also gets the
+-- executions that became ready since. The function has the owner's rights, since the triggers of moves accept `penstock.moves`
+-- from the owner only.
 -- planner: lookups_planned_once
 create or replace function claim_named(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],

@@ -1,10 +1,10 @@
 -- Set the instant at which an execution becomes ready, while no worker has begun its next attempt. Until then it is requested:
 -- it leaves its lane or its route, and frees its slots. An instant that is past makes it ready at once. The time that bounds
--- the whole execution moves with its first start. The command is stored with its author and reason. `outcome` is `moved`, or the reason why nothing was changed: `missing`,
--- `ended`, `begun`, `held` (a hold, or its paused workflow, keeps it), `expires` (it would not start before it expires), or
--- `ready` (it is due already, and keeps its place). A worker may claim the execution, or the loop of the timers may fire its
--- timer, at the same time: the lock of the row lets one of them be first, and the other one finds the status or the
--- instant changed.
+-- the whole execution moves with its first start. The command is stored with its author and reason. `outcome` is `moved`, or
+-- the reason why nothing was changed: `missing`, `ended`, `begun`, `held` (a hold, or its paused workflow, keeps it), `expires`
+-- (it would not start before it expires), or `ready` (it is due already, and keeps its place). A worker may claim the
+-- execution, or the loop of the timers may fire its timer, at the same time: the lock of the row lets one of them be first, and
+-- the other one finds the status or the instant changed.
 -- planner: lookups
 create or replace function reschedule_execution(
     p_id uuid, p_at timestamptz, p_by text, p_reason text, out messages message[], out outcome text

@@ -1,8 +1,9 @@
 -- Store the pending submits of clients with one durable commit. `stale`: some of the definitions are no longer current, and
--- nothing is stored. `existing`: submits with an idempotency key that has an execution already, and starts with a debounce time that
--- joined an execution (join_starts). `conflicts`: submits with a key that was used for another request, and starts that do not fit
--- their burst. None of these is stored. `p_alone`: this call is the whole transaction. Then executions under limits are admitted or
--- queued in it, so that the executions of a client that starts them one after another stand in line in that order. The origin of an execution that a client's role submits has that role.
+-- nothing is stored. `existing`: submits with an idempotency key that has an execution already, and starts with a debounce time
+-- that joined an execution (join_starts). `conflicts`: submits with a key that was used for another request, and starts that do
+-- not fit their burst. None of these is stored. `p_alone`: this call is the whole transaction. Then executions under limits are
+-- admitted or queued in it, so that the executions of a client that starts them one after another stand in line in that order.
+-- The origin of an execution that a client's role submits has that role.
 -- planner: indexes_planned_once
 create or replace function submit_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],

@@ -1,10 +1,10 @@
 -- Write the heartbeat of a process and of its attempts, in one statement. `lost` are attempts that are no longer this
--- process's. `canceling` are attempts that it has to cancel. `missing` are attempts that the database has for the process,
--- and that neither of its last two heartbeats named: the claim was committed and its answer lost, or the task vanished.
--- They are recovered. A claim that a submit made counts as missing only after 10 s, since the worker itself looks for lost
--- notifications of such claims more often. So does a claim of a worker that calls a gateway: the answer to its take may be
--- on the way for longer than two heartbeats, and the worker sends a take without an answer again. `known` is false for a process that was marked dead. `cordoned` means that it
--- must take no more work.
+-- process's. `canceling` are attempts that it has to cancel. `missing` are attempts that the database has for the process, and
+-- that neither of its last two heartbeats named: the claim was committed and its answer lost, or the task vanished. They are
+-- recovered. A claim that a submit made counts as missing only after 10 s, since the worker itself looks for lost notifications
+-- of such claims more often. So does a claim of a worker that calls a gateway: the answer to its take may be on the way for
+-- longer than two heartbeats, and the worker sends a take without an answer again. `known` is false for a process that was
+-- marked dead. `cordoned` means that it must take no more work.
 -- planner: lookups
 create or replace function beat(
     p_process uuid, p_ids uuid[], p_attempts integer[], p_silence interval, p_executors jsonb default null,

@@ -1,11 +1,11 @@
 -- Take all attempts from one process that is gone, and mark it dead. Return its name, the reason, the time since its last
--- heartbeat, and the attempts that were taken back (`moved`). Raise `penstock.worker.lost` for these. Handle one process in a transaction, since rows are locked before
--- keys. If no process is gone, handle the claims of processes that left before (reap_claims). A process is gone in these cases:
---   Its lock has been free for p_grace, and it held the lock while a session lasted that still exists: the process has ended.
---   So it has if its lock was disowned (`locked_at` is -infinity): the kernel had closed all users of its embedded server.
---   Its last heartbeat is older than p_stale: it is frozen, or cut off. After a silence of all processes, this counts only
---   once p_stale has passed. A worker that calls a gateway has a time of its own (`patience`), since it has no lock.
---   It left with attempts in hand: its heartbeat is -infinity.
+-- heartbeat, and the attempts that were taken back (`moved`). Raise `penstock.worker.lost` for these. Handle one process in a
+-- transaction, since rows are locked before keys. If no process is gone, handle the claims of processes that left before
+-- (reap_claims). A process is gone in these cases: Its lock has been free for p_grace, and it held the lock while a session
+-- lasted that still exists: the process has ended. So it has if its lock was disowned (`locked_at` is -infinity): the kernel
+-- had closed all users of its embedded server. Its last heartbeat is older than p_stale: it is frozen, or cut off. After a
+-- silence of all processes, this counts only once p_stale has passed. A worker that calls a gateway has a time of its own
+-- (`patience`), since it has no lock. It left with attempts in hand: its heartbeat is -infinity.
 create or replace function reap_process(p_stale interval, p_silence interval, p_grace interval)
 returns table (worker uuid, name text, reason text, age interval, moved uuid[], messages message[])
 language plpgsql

@@ -1,7 +1,7 @@
--- Replace the permits of a worker on one of its queues, so that they are valid from now on. `p_expected` permits were out
--- when the worker called. Submits have taken those of them that are gone, and their notifications are on the way. They
--- count against `p_most`. Only an active worker has permits. With `p_behind`, none are placed while a message of the queue
--- waits in the outbox. `withdrawn` is the number of deleted permits, and `placed` that of new ones.
+-- Replace the permits of a worker on one of its queues, so that they are valid from now on. `p_expected` permits were out when
+-- the worker called. Submits have taken those that this call does not find, and notifications of them are on the way: by their
+-- number fewer new permits are placed than `p_most`. Only an active worker has permits. With `p_behind`, none are placed while
+-- a message of the queue waits in the outbox. `withdrawn` is the number of deleted permits, and `placed` that of new ones.
 -- planner: indexes
 create or replace function renew_permits(
     p_worker uuid, p_queue text, p_channel text, p_definitions integer[], p_expected integer, p_most integer, p_behind boolean,

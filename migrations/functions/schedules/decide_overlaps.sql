@@ -1,5 +1,6 @@
--- Return the status of each fire by its overlap policy, for fires that should start while a run of their schedule is open. `n` is the number of the fire in the arrays, from 1. The caller holds the locks of the schedules' rows, so no
--- other transaction starts a fire meanwhile.
+-- Return the status of each fire by its overlap policy, for fires that should start while a run of their schedule is open. `n`
+-- is the number of the fire in the arrays, from 1. The caller holds the locks of the schedules' rows, so no other transaction
+-- starts a fire meanwhile.
 -- planner: lookups
 create or replace function decide_overlaps(
     p_schedules text[], p_dues timestamptz[], p_kinds text[], p_statuses text[], p_overlaps text[], p_errors text[]

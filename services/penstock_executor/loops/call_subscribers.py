@@ -120,7 +120,7 @@ class Calls:
 
 @asynccontextmanager
 async def turns(parts: Parts, session: Session) -> AsyncIterator[Turn]:
-    """Yield the turn of the loop. Afterwards the calls that are under way end first."""
+    """Yield the function that the loop calls at each turn. At the exit, wait for the calls that are under way."""
     async with connections(parts.settings, AT_ONCE) as pool:
         calls = Calls(parts.settings, session, pool)
         try:

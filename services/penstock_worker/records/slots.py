@@ -40,7 +40,7 @@ class Slots:
 
     @property
     def can_claim(self) -> bool:
-        """Return whether this worker can take an attempt: in a free slot, or in a batch that has one."""
+        """Return whether this worker can take an attempt: in a free slot, or in a batch that has a slot and room for one more."""
         return self.free > 0 or (not self._cordoned and self.can_fill())
 
     @property

@@ -14,7 +14,7 @@ Act = Callable[[Cluster, random.Random], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """`spares`: it gives no worker a reason to lose what it runs."""
+    """A kind of fault. `spares` is true if the fault gives no worker a reason to lose a running attempt."""
 
     name: str
     weight: int

@@ -261,7 +261,7 @@ def _packs() -> dict[str, str]:
     return {pack: json.dumps({"name": pack, **parts}) for pack, parts in packs.items()}
 
 
-# -- doing and looking -----------------------------------------------------------------------------------------------
+# -- helpers: start work, and read its state ----------------------------------------
 
 
 async def _gone(worker: Any) -> None:

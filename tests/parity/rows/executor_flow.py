@@ -180,7 +180,7 @@ async def _transaction(site: Site, id: UUID, old: tuple[str, ...], but: tuple[st
     return row["new"], row["by"]
 
 
-# -- doing and looking ---------------------------------------------------------------------------------------
+# -- helpers: start work, and read its state ----------------------------------------
 
 
 async def _running(site: Site, ids: list[UUID], count: int) -> bool:

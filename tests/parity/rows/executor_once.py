@@ -128,4 +128,4 @@ async def a09_handlers_are_idempotent(host: Host) -> str:
     )
 
 
-# -- doing and looking ---------------------------------------------------------------------------------------
+# -- helpers: start work, and read its state ----------------------------------------

@@ -195,7 +195,7 @@ async def a14_history_and_archive(host: Host) -> str:
     )
 
 
-# -- doing and looking ---------------------------------------------------------------------------------------
+# -- helpers: start work, and read its state ----------------------------------------
 
 
 async def _declare(site: Site, route: str) -> None:

@@ -158,7 +158,7 @@ async def s08_configuration(host: Host) -> str:
     )
 
 
-# -- doing and looking ---------------------------------------------------------------------------------------
+# -- helpers: start work, and read its state ----------------------------------------
 
 
 async def _said(service: Service, event: str) -> bool:

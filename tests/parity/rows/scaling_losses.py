@@ -134,7 +134,7 @@ async def s07_partition(host: Host) -> str:
     )
 
 
-# -- doing and looking ---------------------------------------------------------------------------------------
+# -- helpers: start work, and read its state ----------------------------------------
 
 
 async def _writes(site: Site) -> int:

@@ -157,7 +157,7 @@ async def t12_steering(host: Host) -> str:
     )
 
 
-# -- doing and looking ---------------------------------------------------------------------------------------
+# -- helpers: start work, and read its state ----------------------------------------
 
 
 async def _all_running(site: Site, query: str, id: UUID, count: int) -> bool:

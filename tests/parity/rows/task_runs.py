@@ -166,7 +166,7 @@ async def t10_recovery(host: Host) -> str:
     )
 
 
-# -- doing and looking ---------------------------------------------------------------------------------------
+# -- helpers: start work, and read its state ----------------------------------------
 
 
 async def _deferred(site: Site, id: UUID) -> bool:

@@ -156,7 +156,7 @@ async def severe_findings(page: Page, *, whole: bool) -> list[str]:
     """Return the findings of axe that would keep a person from using it."""
     if await page.evaluate("typeof axe") == "undefined":
         await page.evaluate(AXE_FILE_PATH.read_text())
-    # Each violation has its first node alone: what is sent back is as long as the page else.
+    # Only the first node of each violation: all nodes together are as long as the page.
     violations: list[dict[str, str]] = await page.evaluate(
         """async (options) => (await axe.run(document, options)).violations.map(
             ({ id, impact, nodes }) => ({ id, impact, html: nodes[0].html, says: nodes[0].failureSummary }))""",

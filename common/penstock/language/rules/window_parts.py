@@ -79,8 +79,9 @@ def compile_window(body: Mapping[str, Any]) -> CompiledWindow:
 def place_of(
     compiled: CompiledWindow, stored_at: datetime, namespace: Mapping[str, Any]
 ) -> WindowPlace | None:
-    """Return the place of an event that was stored at this time, or None if it fits no part. Raises ExpressionError for a
-    condition that fails, and Wrong for an event without a time."""
+    """Return where an event belongs in the window (key, time and parts), or None if it fits no part. `stored_at` is its time
+    unless the window reads one from the payload. Raises ExpressionError for a condition that fails, and Wrong if that time is
+    missing."""
     trigger = namespace["event"]["trigger"]
     fits = [
         number

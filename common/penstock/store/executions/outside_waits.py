@@ -75,7 +75,7 @@ async def attempts(session: Session | Transaction, ids: Sequence[UUID]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class ArchivedEnd:
-    """The end of an execution in the archive, after its last attempt. `result` and `error` are JSON."""
+    """The end of an archived execution. `attempt` is the number of its last attempt. `result` and `error` are JSON."""
 
     status: str
     attempt: int

@@ -326,7 +326,7 @@ INVARIANTS = (
     Invariant(
         "moves",
         "every move was legal",
-        # A start that is changed while its execution is requested is no move: only its place in line is noted.
+        # A row from `requested` to `requested` is no move: it records the new place in line after a change of the start.
         """select h.execution_id::text from history h where h.old is not null and (h.old, h.new) <> ('requested', 'requested')
                and not exists (select from legal_move l where l.subject = 'execution' and l.old = h.old and l.new = h.new)""",
     ),

@@ -134,7 +134,7 @@ def local(zone: str, spec: str, first: str, last: str) -> list[str]:
         ("Europe/Berlin", "0 2,3 * * *", "2026-03-29", ["29 03:00+0200"]),
         ("Europe/Berlin", "0 3 * * *", "2026-03-29", ["29 03:00+0200"]),
         ("Europe/Berlin", "0 2 * * *", "2026-03-28", ["28 02:00+0100"]),
-        # and an interval goes by elapsed time
+        # an interval fires whenever the wall clock shows a matching time, and what the clocks skip is left out
         ("Europe/Berlin", "0 */2 * * *", "2026-03-29", ["29 00:00+0100"] + [f"29 {h:02}:00+0200" for h in range(4, 24, 2)]),
         ("Europe/Berlin", "*/30 2 * * *", "2026-03-29", []),
         # back, from 03:00 to 02:00: a fixed time fires the first time

@@ -53,8 +53,8 @@ class _Schemas:
         return {"$defs": defs, **whole}
 
     def _part(self, depth: int, room: int, place: int) -> Any:
-        """Make a part of at most about `room` bytes. A reference leads to a definition of a higher number where it applies to the
-        same value, so that no circle is refused."""
+        """Make a part of at most about `room` bytes. Where a reference applies to the same value, it mostly leads to a definition
+        of a higher number, so that few schemas are refused as circular."""
         part: dict[str, Any] = {}
         for _ in range(self._draw.count(3)):
             left = room - size(part)

@@ -47,7 +47,7 @@ async def mark_space(desk: Desk, action: str, seconds: float) -> None:
 
 
 async def away(desk: Desk, action: str, *, is_away: bool) -> None:
-    """Note that no worker runs it, or that one does, whatever processes there are. That wakes no lane."""
+    """Mark the action as one without a worker, or with one, without regard to the processes. This alone wakes no lane."""
     await desk.session.fetch(
         "update namespace set away_since = case when $2 then clock_timestamp() end where action = $1 returning 1",
         *(action, is_away),

@@ -56,6 +56,6 @@ class Functions(Stand):
         return {(next(iter(self.names([row[0]]))), row["kind"]) for row in rows}
 
     def requested(self, messages: list[Any]) -> set[str]:
-        """Return the executions that these messages schedule. Without a limit that is on their route."""
+        """Return the executions that these messages schedule. No limit applies, so they go to the route `work.default`."""
         assert {message["queue"] for message in messages} <= {"work.default"}
         return self.names(ids_of(messages, "work.default"))

@@ -23,7 +23,7 @@ PATIENCE = 10.0
 async def park(
     stand: Stand, name: str, hours: float, definition: int | None = None, *, at: str = HERE, **more: Any
 ) -> None:
-    """It became ready so many hours ago, and is parked."""
+    """Make an execution that became ready `hours` ago, and park it."""
     await offer(stand, name, definition, ready=timedelta(hours=hours), **more)
     await stand.sql(PARK, stand.ids[name], at)
 

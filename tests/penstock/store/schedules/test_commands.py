@@ -164,7 +164,7 @@ async def test_a_schedule_is_made_and_changed_on_the_command_line(terminal: Term
     assert shown["definition"]["params"] == {"order": 7}
     assert "is unchanged" in await terminal.run("update", "clock.typed", "--every", "90s")
     await house.sleep("clock.typed", timedelta(minutes=2))
-    # Two minutes may hold two times; the second one finds the first one's execution open, and is skipped.
+    # Two fires may be due in these two minutes. The second one finds the first one's execution open, and is skipped.
     assert (await house.fire("clock.typed")).counts["created"] == 1
 
 

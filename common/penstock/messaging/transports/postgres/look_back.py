@@ -45,7 +45,8 @@ class LookBack:
         self._seen = self._began - oldest
 
     def rest(self) -> float | None:
-        """Return the seconds until a scan should go far back, or None if the last one did."""
+        """Return the seconds until the next scan that goes far back is due. None: the last scan went far back, so that the
+        consumer may wait until it is woken."""
         if self._far_at == self._began:
             return None
         return max(0.0, self._far_at + FAR_AGAIN - time.monotonic())
