@@ -3,6 +3,8 @@ for long."""
 
 from __future__ import annotations
 
+import asyncio
+
 import asyncpg
 import pytest
 
@@ -24,17 +26,7 @@ async def enter(n: int) -> int:
     return n
 
 
-async def test_starts_awaited_one_after_the_other_begin_in_that_order(
-    house: Installation, database: str
-) -> None:
-    """The order holds as long as no start has to wait for a lock so long that it is left to an executor."""
-    operator = await asyncpg.connect(database)
-    patient = await operator.fetchval(
-        "select replace(pg_get_functiondef('lock_keys_soon'::regproc), '50ms', '20s')"
-    )
-    assert "20s" in patient
-    await operator.execute(patient)
-    await operator.close()
+async def test_starts_awaited_one_after_the_other_begin_in_that_order(house: Installation) -> None:
     await house.start(enter)
     BEGUN.clear()
     ids = [await house.client.start("door.enter", {"n": n}) for n in range(12)]
@@ -62,6 +54,27 @@ async def test_more_than_a_few_without_room_are_left_to_an_executor(house: Insta
     await house.apply(enter)
     await house.client.start_many("door.enter", [{"n": n} for n in range(11)])
     assert await house.statuses() == {"requested": 11}
+
+
+async def test_a_start_that_found_its_key_locked_is_not_overtaken(house: Installation, database: str) -> None:
+    """No executor runs, as where the broker is away."""
+    await house.apply(enter)
+    await (await house.parts()).transport.declare("work.default")
+    await house.worker(enter)
+    await house.until("select 1 from process")
+    BEGUN.clear()
+    first = await house.client.start("door.enter", {"n": 0})
+    await house.client.result(first, timeout=20)
+    holder = await asyncpg.connect(database)
+    await holder.fetch(LOCK)
+    second = asyncio.create_task(house.client.start("door.enter", {"n": 1}))
+    await house.until("select 1 from outbox where queue = 'execution.requested'")
+    await holder.close()
+    ids = [await second] + [await house.client.start("door.enter", {"n": n}) for n in range(2, 8)]
+    for id in ids:
+        await house.client.result(id, timeout=20)
+    assert list(range(8)) == BEGUN
+    await house.sound()
 
 
 async def test_a_start_does_not_wait_for_long_for_the_lock_of_a_key(

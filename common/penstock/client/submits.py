@@ -15,6 +15,7 @@ from penstock.errors import Conflict, InvalidInput, WrongClock
 from penstock.messaging.outbox import Publisher
 from penstock.store.executions import executions, plain_executions
 from penstock.store.executions.executions import Submission
+from penstock.store.outbox.queues import EXECUTION_REQUESTED
 from penstock.store.session.database import Database, Session, Transaction, retried
 from penstock.store.session.group_commit import GroupCommit
 from penstock.tracing.spans import START
@@ -27,7 +28,9 @@ class Submits:
         self._publisher = publisher
         self._sessions = [database.session(), database.session()]
         self._turn = 0
-        self._group: GroupCommit[Submission, UUID] = GroupCommit(self._write, writers=2)
+        self._group: GroupCommit[Submission, tuple[UUID, bool]] = GroupCommit(self._write_starts, writers=2)
+        self._patient_session = database.session()
+        self._patient_group: GroupCommit[UUID, None] = GroupCommit(self._schedule)
         self._starts = Starts(session)
 
     async def start(
@@ -52,11 +55,15 @@ class Submits:
                 )
                 return answers.unwrap(answer)
             try:
-                return await self._group.submit(submission)
+                id, is_left = await self._group.submit(submission)
             except answers.Stale:
                 self._starts.forget()
                 [submission] = await self._starts.prepare(request, [params], watcher)
-                return await self._group.submit(submission)
+                id, is_left = await self._group.submit(submission)
+            if is_left:
+                # Otherwise the next start of this caller could come into line before this one.
+                await self._patient_group.submit(id)
+            return id
 
     async def start_many(self, request: Request, params: Sequence[Mapping[str, Any]]) -> list[UUID]:
         """Start an execution for each of `params`, all in one transaction, as `Client.start_many` does."""
@@ -66,14 +73,21 @@ class Submits:
                 if not group:
                     return []
                 try:
-                    answered = await self._write(group)
+                    _, answered = await self._store(group)
                 except answers.Stale:
                     self._starts.forget()
                     continue
             return [answers.unwrap(answer) for answer in answered]
         raise Conflict(f"{request.ref} is being redefined again and again", hint="Try again in a moment.")
 
-    async def _write(self, group: Sequence[Submission]) -> Sequence[UUID | Exception]:
+    async def _write_starts(self, group: Sequence[Submission]) -> Sequence[tuple[UUID, bool] | Exception]:
+        """Store the submissions of single starts. The flag of a stored one says that it is left to an executor, which admits
+        it."""
+        tx, answered = await self._store(group)
+        left = {id for message in tx.staged if message.queue == EXECUTION_REQUESTED for id in message.ids}
+        return [answer if isinstance(answer, Exception) else (answer, answer in left) for answer in answered]
+
+    async def _store(self, group: Sequence[Submission]) -> tuple[Transaction, list[UUID | Exception]]:
         self._turn = (self._turn + 1) % len(self._sessions)
         session = self._sessions[self._turn]
 
@@ -91,7 +105,19 @@ class Submits:
 
         tx, answered = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
-        return answered
+        return tx, answered
+
+    async def _schedule(self, ids: Sequence[UUID]) -> Sequence[None]:
+        """Bring stored executions into the lines of their keys."""
+
+        async def schedule() -> Transaction:
+            async with self._patient_session.transaction() as tx:
+                await executions.schedule_submitted(tx, ids)
+                return tx
+
+        tx = await retried(schedule, deadline=30)
+        self._publisher.publish(tx.staged)
+        return [None] * len(ids)
 
     async def _write_in(
         self, tx: Transaction | CallerTransaction, group: Sequence[Submission]

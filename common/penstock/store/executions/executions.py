@@ -117,6 +117,15 @@ async def schedule(tx: Transaction, ids: Sequence[UUID]) -> None:
     await tx.stage_alone(SCHEDULE, ids)
 
 
+SCHEDULE_SUBMITTED = "select schedule_submitted($1::uuid[]) as messages"
+
+
+async def schedule_submitted(tx: Transaction, ids: Sequence[UUID]) -> None:
+    """Schedule executions that the caller has submitted, and whose submit left them to an executor. Does nothing if a lock
+    of their keys is held for more than two seconds. The call is the whole transaction, in one round trip."""
+    await tx.stage_alone(SCHEDULE_SUBMITTED, ids)
+
+
 CANCEL = "select messages, canceling, stopping, moved from cancel_executions($1::uuid[], $2)"
 CANCEL_BY_HAND = "select messages, canceling, stopping, moved from cancel_by_hand($1::uuid[], $2)"
 

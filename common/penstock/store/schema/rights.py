@@ -167,6 +167,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "note_tenants": ("executor", "worker", "api", "client"),
     "store_item_workflow": ("worker",),
     "submit_executions": ("executor", "worker", "api", "client"),
+    "schedule_submitted": ("executor", "api", "client"),
     "place_alike": ("executor", "api", "client"),
     "assign_scheduled": ("executor", "worker", "api"),
     "start_plain_execution": ("executor", "worker", "api"),
