@@ -22,6 +22,7 @@ from penstock_import.celery_calls import (
     imported_names,
     literal,
     names_of_others,
+    once,
     root_name,
     seconds,
     sent,
@@ -38,7 +39,7 @@ from penstock_import.celery_entries import Entry, conditional, periodic_tasks, r
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
 from penstock_import.celery_makers import Applications, last_name, maker_of, task_makers
-from penstock_import.celery_members import constants_of, read_members
+from penstock_import.celery_members import assigned_members, constants_of, read_members
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
@@ -63,6 +64,7 @@ from penstock_import.celery_sources import Sources, sources_of
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import Use, setting_of, settings_within, uses
 from penstock_import.environment_defaults import with_defaults
+from penstock_import.module_paths import ModulePaths
 from penstock_import.project import Project, bounded
 from penstock_import.report import Report
 from penstock_import.wanted_text import NotMapped
@@ -119,10 +121,8 @@ class CeleryProject:
         """Functions of tasks that are given the task as their first argument."""
         self._variables: set[str] = set()
         """Environment variables that a line names."""
-        self._own_modules: Collection[str] = ()
+        self._own_modules = ModulePaths(())
         """The paths of the modules of the sources."""
-        self._own_paths: dict[str, bool] = {}
-        """By a path that a statement imports from: whether it is in the sources."""
         self._functions: dict[str, str] = {}
         """By the name of a task's function; an empty text where several have it."""
         self._taken: set[int] = set()
@@ -173,8 +173,9 @@ class CeleryProject:
         own_modules = {path: tree for name, tree in trees.items() for path in self._modules.of(name)}
         for name, tree in trees.items():
             own_modules["." + name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")] = tree
+        changed = assigned_members(trees.values())
         for name, tree in trees.items():
-            read_members(name, tree, own_modules)
+            read_members(name, tree, own_modules, changed)
         self._constants = _shared_constants(trees, self._package)
         sources = sources_of(trees)
         self._config = _config_files(trees, sources.files)
@@ -197,7 +198,7 @@ class CeleryProject:
                           "the actions.")  # fmt: skip
         self._several = self._tell_applications()
         stems = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in trees}
-        self._own_modules = (
+        self._own_modules = ModulePaths(
             stems | {f"{self._package}{stem}" for stem in stems} | {self._package.rstrip(".")} - {""}
         )
         self._unread = unread_names(trees, self._applications.are_known)
@@ -997,17 +998,7 @@ class CeleryProject:
 
     def _foreign_words(self, file: str, statement: ast.Import | ast.ImportFrom) -> set[str]:
         """Return the names that a statement imports from a module which is in no file."""
-
-        def is_own(path: str) -> bool:
-            is_of_sources = self._own_paths.get(path)
-            if is_of_sources is None:
-                own = self._own_modules
-                is_of_sources = self._own_paths[path] = any(
-                    path == module or path.endswith(f".{module}") or f".{module}.".find(f".{path}.") >= 0
-                    for module in own
-                )
-            return is_of_sources
-
+        is_own = self._own_modules.contains
         if isinstance(statement, ast.Import):
             return {
                 alias.asname or alias.name.partition(".")[0]
@@ -1126,35 +1117,32 @@ def _class_constants(tree: ast.Module) -> dict[str, ast.expr]:
     }
 
 
-def _assigned_names(tree: ast.Module) -> set[str]:
+@once
+def _assigned_names(tree: ast.AST) -> set[str]:
     """Return the names of a module that a statement outside of functions and classes assigns."""
-    inner = {
-        id(node)
-        for scope in walk(tree)
-        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)
-        for node in ast.walk(scope)
-    }
-    return {
-        node.id
-        for node in walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in inner
-    }
+    names: set[str] = set()
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        waiting.extend(ast.iter_child_nodes(node))
+    return names
 
 
 def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> Iterator[str]:
     """Yield each name that a file imports from a module that is in no file. No constant of the sources is meant by it."""
     modules = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in trees}
     modules |= {f"{package}{module}" for module in modules} | {package.rstrip(".")}
+    own = ModulePaths(modules)
     for file, tree in trees.items():
         for node in walk(tree):
             if not isinstance(node, ast.ImportFrom):
                 continue
             path = absolute_path(file, node)
-            is_own = any(
-                path == module or path.endswith(f".{module}") or module.endswith(f".{path}")
-                for module in modules
-            )
-            if path and not is_own:
+            if path and not own.fits(path):
                 yield from (alias.asname or alias.name for alias in node.names)
 
 
@@ -1189,6 +1177,8 @@ def _foreign_settings(
     """Yield each statement of a module of settings that takes all names, or settings, of a module that is in no file."""
     own = {file.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for file in trees}
     own |= {f"{package}{stem}" for stem in own}
+    own_paths = ModulePaths(own)
+    packaged = ModulePaths(f"{package}{stem}" for stem in own if package)
     for file, tree in trees.items():
         stem = file.removesuffix(".py")
         bases = _bases(tree)
@@ -1203,10 +1193,7 @@ def _foreign_settings(
                 has_settings or "celery" in path.lower()
             )
             takes_settings = any(alias.name.startswith(("CELERY_", "BROKER_")) for alias in node.names)
-            is_own = path in own or any(
-                stem.endswith(f".{path}") or (path.endswith(f".{package}{stem}") and package) for stem in own
-            )
-            if (takes_all or takes_settings or is_base) and not is_own:
+            if (takes_all or takes_settings or is_base) and not (own_paths.ends(path) or packaged.fits(path)):
                 yield file, node
 
 

@@ -4,10 +4,9 @@ a name is not proven to be no setting and no option, so that each place is named
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 
-from penstock_import.celery_calls import bound_names, called, root_name, walk
+from penstock_import.celery_calls import bound_names, called, forget, root_name, walk
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
 from penstock_import.celery_setting_names import TASK_SETTINGS, advice_of, today
 from penstock_import.celery_uses import Use
@@ -38,7 +37,7 @@ def with_plain_configuration(tree: ast.Module) -> ast.Module:
     """Return a module in which a name for `app.conf` is replaced by it, where one statement of the module binds that name.
     So is `getattr(app, "conf")`."""
     tree = _replaced(tree, _Plain({}))
-    bound = Counter(bound_names(tree))
+    bound = bound_names(tree)
     aliases = {
         node.targets[0].id: node.value
         for node in walk(tree)
@@ -50,7 +49,7 @@ def with_plain_configuration(tree: ast.Module) -> ast.Module:
 
 def _replaced(tree: ast.Module, plain: _Plain) -> ast.Module:
     replaced = plain.visit(tree)
-    tree.__dict__.pop("walked", None)
+    forget(tree)
     assert isinstance(replaced, ast.Module)
     return replaced
 

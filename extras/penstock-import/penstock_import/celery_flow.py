@@ -365,14 +365,10 @@ class Flow:
         if isinstance(node, ast.Name):
             names = self._values.names(file)
             scope = names.resolved(node, last)
-            for part in walk(names.tree):
-                if isinstance(part, ast.Assign) and isinstance(part.value, ast.Lambda):
-                    is_it = any(isinstance(target, ast.Name) and target.id == last for target in part.targets)
-                    if is_it and names.scope(part) is scope:
-                        return [(file, part.value)]
-            last = next(
-                (alias.name for part in walk(names.tree) if isinstance(part, ast.ImportFrom)
-                 for alias in part.names if alias.asname == last), last)  # fmt: skip
+            for part in names.lambdas.get(last, ()):
+                if isinstance(part.value, ast.Lambda) and names.scope(part) is scope:
+                    return [(file, part.value)]
+            last = names.imported_as.get(last, last)
         if root_name(node) in self._foreign(file) | self._made_by_foreign(file):
             return None
         places = [*self._functions.get(last, ()), *self._classes.get(last, ())]

@@ -5,22 +5,27 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from penstock_import.celery_calls import walk
+from penstock_import.celery_calls import once, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _STARTS = frozenset({"delay", "apply_async", "apply"})
 
 
+@once
+def parents_of(tree: ast.AST) -> dict[int, ast.AST]:
+    """Return the node around each node of a tree."""
+    return {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
+
+
 def bindings_at(tree: ast.Module, place: ast.AST, name: str) -> list[ast.AST]:
     """Return what binds a name in the innermost scope that binds it, as the place sees it."""
-    around = [
-        node
-        for node in walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        and any(part is place for part in ast.walk(node))
-    ]
-    for scope in [*reversed(around), tree]:
+    parents = parents_of(tree)
+    around = [place]
+    while id(around[-1]) in parents:
+        around.append(parents[id(around[-1])])
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    for scope in [*(node for node in around if isinstance(node, functions)), tree]:
         if bindings := list(_bindings(scope, name)):
             return bindings
     return []
@@ -49,7 +54,7 @@ def _bindings(scope: ast.AST, name: str) -> Iterator[ast.AST]:
 
 def change_of(tree: ast.Module, canvas: ast.expr) -> str | None:
     """Return why a canvas is not started as it is written; None if nothing changes it."""
-    parents = {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
+    parents = parents_of(tree)
     for part in ast.walk(canvas):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
             bindings = bindings_at(tree, part, part.func.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -113,7 +112,7 @@ def _paths_of_name(
     imported += [path for part in walk(tree) if isinstance(part, ast.Import)
                  for name, path in imported_names(part) if name == root]  # fmt: skip
     classes = [part for part in tree.body if isinstance(part, ast.ClassDef) and part.name == root]
-    if not root.isidentifier() or Counter(bound_names(tree))[root] != len(imported) + len(classes):
+    if not root.isidentifier() or bound_names(tree)[root] != len(imported) + len(classes):
         return None
     paths = imported + [f"{own}.{root}"] * len(classes)
     paths = [f"{path}.{below}" if below else path for path in paths]

@@ -30,6 +30,13 @@ class Names:
     loads: dict[str, list[ast.Name]] = field(default_factory=dict)
     bound: dict[int, set[str]] = field(default_factory=dict)
     """By scope: the names that are bound in it."""
+    classes: set[int] = field(default_factory=set)
+    lambdas: dict[str, list[ast.Assign]] = field(default_factory=dict)
+    """By name: the statements that give it a function without a name."""
+    imported_as: dict[str, str] = field(default_factory=dict)
+    """By the name that a statement gives an import: the first name that it has in its module."""
+    modules_as: dict[str, set[str]] = field(default_factory=dict)
+    """By the last name of an import: the other names that it is given."""
     outer: dict[int, set[str]] = field(default_factory=dict)
     """By scope: the names that `global` or `nonlocal` takes from around it."""
 
@@ -42,6 +49,18 @@ class Names:
                 self.loads.setdefault(node.id, []).append(node)
             elif isinstance(node, ast.Global | ast.Nonlocal):
                 self.outer.setdefault(id(self.scope(node)), set()).update(node.names)
+            elif isinstance(node, ast.ClassDef):
+                self.classes.add(id(node))
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        self.lambdas.setdefault(target.id, []).append(node)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                for alias in node.names:
+                    if alias.asname:
+                        self.modules_as.setdefault(alias.name.rpartition(".")[2], set()).add(alias.asname)
+                        if isinstance(node, ast.ImportFrom):
+                            self.imported_as.setdefault(alias.asname, alias.name)
             for name in _names_bound(node):
                 self.bound.setdefault(id(self.scope(node)), set()).add(name)
 
@@ -126,7 +145,7 @@ class Values:
                 self.add(file, node, kind)
         if scope == id(names.tree):
             self._export(file, name, kind)
-        elif any(isinstance(node, ast.ClassDef) and id(node) == scope for node in walk(names.tree)):
+        elif scope in names.classes:
             self.give(("", 0, name), kind)
 
     def store(self, file: str, target: ast.AST, kinds: Iterable[str]) -> None:
@@ -182,18 +201,8 @@ class Values:
         for place, member in self._members.get(name, ()):
             holder = member.value if isinstance(member, ast.Attribute) else member.args[0]
             last = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
-            if place != file and (last == stem or last in self._names_of_module(place, stem)):
+            if place != file and (last == stem or last in self.names(place).modules_as.get(stem, ())):
                 self.add(place, member, kind)
-
-    def _names_of_module(self, file: str, stem: str) -> set[str]:
-        """Return the other names that a file gives a module."""
-        return {
-            alias.asname
-            for node in walk(self._trees[file])
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for alias in node.names
-            if alias.asname and alias.name.rpartition(".")[2] == stem
-        }
 
 
 def within(kind: str) -> list[str]:
