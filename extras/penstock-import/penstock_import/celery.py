@@ -58,11 +58,19 @@ from penstock_import.celery_options import (
 )
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import bindings_at, change_of
-from penstock_import.celery_setting_names import OF_UTC, OF_ZONE, ZONES, today
+from penstock_import.celery_setting_names import (
+    OF_ANY,
+    OF_UTC,
+    OF_ZONE,
+    ZONE_OF_DJANGO,
+    ZONES,
+    is_setting,
+    today,
+)
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_sources import Sources, sources_of
 from penstock_import.celery_times import times
-from penstock_import.celery_uses import Use, setting_of, settings_within, uses
+from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
 from penstock_import.environment_defaults import with_defaults
 from penstock_import.module_paths import ModulePaths
 from penstock_import.project import Project, bounded
@@ -257,8 +265,7 @@ class CeleryProject:
 
     def _tell_sources(self, sources: Sources) -> None:
         """Name the sources of settings that are not known, and the variables that name one."""
-        self._has_unknown_source = bool(sources.unknown)
-        self._is_zone_unknown = sources.is_zone_unknown
+        self._is_zone_unknown, self._is_django = bool(sources.unknown), sources.is_django
         for file, place, text in sources.unknown:
             self._take(place.func if isinstance(place, ast.Call) and called(place) != "Celery" else place)
             source = text or ast.unparse(place)
@@ -655,14 +662,12 @@ class CeleryProject:
 
     def _zone(self, trees: Mapping[str, ast.Module]) -> tuple[str | None, bool]:
         """Return the zone of crontabs, and whether it is not known."""
-        if any(use.by_hand == OF_ZONE for uses_here in self._by_other_names.values() for use in uses_here):
+        if self._names_by_hand(OF_ZONE):
             return None, True
         if self._is_zone_unknown:
             return None, True
         zones: list[tuple[str, ast.AST, ast.expr]] = []
-        is_local = any(
-            use.by_hand == OF_UTC for uses_here in self._by_other_names.values() for use in uses_here
-        )
+        is_local = self._names_by_hand(OF_UTC)
         for file, tree in trees.items():
             if _has_conditional_zone(tree, self._unread):
                 return None, True
@@ -672,8 +677,21 @@ class CeleryProject:
                     zones.append((file, use, value))
                 elif today(name) == "enable_utc" and getattr(value, "value", None) is not True:
                     is_local = True
+                elif today(name) == "time_zone" and name != ZONE_OF_DJANGO:
+                    return None, True
         if not zones:
-            return None, is_local or self._has_unknown_source
+            gives_any = self._names_by_hand(OF_ANY) or any(
+                gives_any_setting(tree, self._applications.names(tree), file in self._config)
+                for file, tree in trees.items()
+            )
+            if gives_any:
+                return None, True
+            of_django = self._zones_of_django()
+            if of_django is None:
+                return None, True
+            zones = of_django
+        if not zones:
+            return None, is_local or self._is_django
         if self._several:
             return None, True
         try:
@@ -689,6 +707,22 @@ class CeleryProject:
             self._take(use)
             self._take(value)
         return (None if zone == "UTC" else zone), False
+
+    def _names_by_hand(self, advice: str) -> bool:
+        """Return whether a value behind another name has a gap with an advice."""
+        return any(use.by_hand == advice for named in self._by_other_names.values() for use in named)
+
+    def _zones_of_django(self) -> list[tuple[str, ast.AST, ast.expr]] | None:
+        """Return the places of `TIME_ZONE`, which counts in the settings of Django, and of every other source. None where
+        one is under a condition."""
+        places: list[tuple[str, ast.AST, ast.expr]] = []
+        for file, tree in self._trees.items():
+            is_source = self._is_django or file in self._config or not self._applications.are_known
+            if is_source and _has_conditional_zone(tree, (), (ZONE_OF_DJANGO,)):
+                return None
+            given = _assigned(tree, self._applications.names(tree), is_source)
+            places += [(file, use, value) for use, name, value in given if name == ZONE_OF_DJANGO]
+        return places
 
     # -- schedules ------------------------------------------------------------------------------------------------
 
@@ -1218,7 +1252,9 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
             target = node.targets[0]
             if (setting := setting_of(target)) is not None:
                 hits.append((node, setting, node.value))
-            elif isinstance(target, ast.Name) and (target.id.startswith(("CELERY", "BROKER")) or plain):
+            elif isinstance(target, ast.Name) and (
+                is_setting(target.id, plain) or (plain and target.id == ZONE_OF_DJANGO)
+            ):
                 hits.append((node, target.id, node.value))
         hits += [(value, name, value) for name, value in settings_within(node)]
         if isinstance(node, ast.Call):
@@ -1235,7 +1271,7 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
                     for key, value in zip(part.keys, part.values, strict=True)
                     if isinstance(key, ast.Constant)
                 ]
-    return hits
+    return [hit for hit in hits if hit[1].islower() or is_setting(hit[1]) or hit[1] == ZONE_OF_DJANGO]
 
 
 def _has_conditional_zone(tree: ast.Module, unread: Collection[str], names: Collection[str] = ZONES) -> bool:

@@ -215,6 +215,21 @@ def called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
+def namespace_node(call: ast.Call) -> ast.expr | None:
+    """Return the prefix of settings that `config_from_object` or `Celery` is given; None without one."""
+    words = {word.arg: word.value for word in call.keywords}
+    is_fourth = called(call) == "config_from_object" and len(call.args) > 3
+    return words.get("namespace", call.args[3] if is_fourth else None)
+
+
+def namespace_of(call: ast.Call) -> str | None:
+    """Return the prefix as Celery compares it: empty without one, and None where only running would tell."""
+    prefix = namespace_node(call)
+    if any(word.arg is None for word in call.keywords) or not isinstance(prefix, ast.Constant | None):
+        return None
+    return str(getattr(prefix, "value", None) or "").rstrip("_")
+
+
 @dataclass(slots=True)
 class Signature:
     """The parameters of a task. A bound task's `self` is left out."""

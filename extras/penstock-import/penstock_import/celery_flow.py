@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from penstock_import.celery_calls import called, root_name, walk
 from penstock_import.celery_makers import Applications
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
-from penstock_import.celery_setting_names import OF_ZONE, ZONES, advice_of, today
+from penstock_import.celery_setting_names import OF_ANY, OF_ZONE, ZONES, advice_of, today
 from penstock_import.celery_uses import Use, advice_of_call, advice_of_start, of_application
 from penstock_import.celery_values import APP, CONF, IN, SETTING, TASK, Function, Values, within
 
@@ -274,7 +274,7 @@ class Flow:
         name = getattr(node.slice, "value", None)
         is_direct = _is_direct(node.value)
         if kind == CONF and not ast.unparse(node.value).endswith("conf"):
-            advice = advice_of(name) if isinstance(name, str) else _LOOK_WHERE
+            advice = advice_of(name) if isinstance(name, str) else OF_ANY
             self._gap(file, statement, f"the setting {text}", advice)
         elif kind == SETTING and not is_direct:
             self._gap(file, statement, f"{text}, which changes a setting", _LOOK_WHERE)
@@ -329,7 +329,8 @@ class Flow:
             return None
         if plain_kind == SETTING and name == "Celery":
             return None
-        self._gap(file, call, f"the call {text}, which is given {ast.unparse(value)}", _LOOK)
+        advice = OF_ANY if name == "vars" and kind == CONF else _LOOK
+        self._gap(file, call, f"the call {text}, which is given {ast.unparse(value)}", advice)
         return None
 
     def _of_setattr(self, file: str, call: ast.Call, kind: str) -> None:

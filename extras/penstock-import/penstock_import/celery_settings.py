@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from penstock_import.celery_calls import called, once, walk
+from penstock_import.celery_calls import called, namespace_node, namespace_of, once, walk
 from penstock_import.celery_routes import (
     RouteKey,
     has_compiled_key,
@@ -634,28 +634,23 @@ def _named(target: ast.expr) -> str:
 def unread_names(trees: Mapping[str, ast.Module], is_application_known: bool) -> frozenset[str]:
     """Return the names of schedules and of other mapped settings that the application does not read. It reads modules by
     `config_from_object`. Its `namespace` decides which names. Where it may read them in another way, it reads all."""
-    namespace = old = False
-    for tree in trees.values():
-        for node in walk(tree):
-            if not isinstance(node, ast.Call):
-                continue
-            words = {word.arg: word.value for word in node.keywords}
-            function = called(node)
-            if function == "config_from_object":
-                prefix = words.get("namespace")
-                if prefix is None and len(node.args) < 4:
-                    old = True
-                elif str(getattr(prefix, "value", "")).rstrip("_").upper() == "CELERY":
-                    namespace = True
-                else:
-                    return frozenset()
-            elif function == "config_from_envvar" or "config_source" in words:
+    calls = [node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.Call)]
+    own = {namespace_of(node) for node in calls if called(node) == "Celery" and namespace_node(node)}
+    prefixes: set[str | None] = set()
+    for node in calls:
+        words = {word.arg: word.value for word in node.keywords}
+        function = called(node)
+        if function == "config_from_object":
+            prefixes |= own if namespace_node(node) is None and own else {namespace_of(node)}
+        elif function == "config_from_envvar" or "config_source" in words:
+            return frozenset()
+        elif function == "update" and ast.unparse(node.func).endswith("conf.update"):
+            if None in words or not all(isinstance(value, ast.Dict) for value in node.args):
                 return frozenset()
-            elif ast.unparse(node.func).endswith("conf.update"):
-                if None in words or not all(isinstance(value, ast.Dict) for value in node.args):
-                    return frozenset()
-            elif function.endswith("Celery") and None in words:
-                return frozenset()
-    if not (namespace or old or is_application_known):
+        elif function.endswith("Celery") and None in words:
+            return frozenset()
+    if None in prefixes or not (prefixes or is_application_known):
         return frozenset()
-    return frozenset(name for name in NAMES_OF_MAPPED if not is_read(name, namespace, old))
+    return frozenset(
+        name for name in NAMES_OF_MAPPED if not is_read(name, "CELERY" in prefixes, "" in prefixes)
+    )
