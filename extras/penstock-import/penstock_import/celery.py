@@ -1055,8 +1055,10 @@ class CeleryProject:
         indirect = self._by_other_names.get(file, [])
         apps, is_config = self._applications.names(tree), file in self._config
         direct = uses(tree, self._functions, apps, is_config) if file in self._relevant else ()
+        inside |= self._taken
         for use in [*direct, *indirect]:
-            if id(use.node) not in inside and id(use.node) not in self._taken:
+            if id(use.node) not in inside:
+                inside.add(id(use.node))
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand
                 self._gap(file, use.node, use.subject, advice)

@@ -9,9 +9,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from penstock_import.celery_calls import called, root_name, walk
 from penstock_import.celery_makers import Applications
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
-from penstock_import.celery_setting_names import OF_ANY, OF_ZONE, ZONES, advice_of, today
-from penstock_import.celery_uses import Use, advice_of_call, advice_of_start, of_application
-from penstock_import.celery_values import APP, CONF, IN, SETTING, TASK, Function, Values, within
+from penstock_import.celery_setting_names import OF_ANY, OF_ZONE, ZONES, advice_of, is_setting, today
+from penstock_import.celery_uses import (
+    ADVICE_OF_REQUEST,
+    Use,
+    advice_of_call,
+    advice_of_member,
+    advice_of_start,
+    of_application,
+)
+from penstock_import.celery_values import APP, CONF, IN, SETTING, SIGNATURE, TASK, Function, Values, within
 
 _HELD_SETTINGS = frozenset({"beat_schedule", "task_annotations", "task_queues", "task_routes"})
 _HELD_NAMES = frozenset({"CELERYBEAT_SCHEDULE", "CELERY_ANNOTATIONS", "CELERY_ROUTES"}) | {
@@ -23,8 +30,8 @@ _PUTTING = frozenset({"add", "append", "appendleft", "extend", "insert", "put", 
 _TAKING = frozenset({"copy", "get", "items", "pop", "popitem", "popleft", "values", "setdefault", "union"})
 _HARMLESS = frozenset(
     {
-        "all", "any", "bool", "callable", "delattr", "format", "getattr", "hasattr", "hash", "id",
-        "isinstance", "issubclass", "len", "print", "repr", "setattr", "str", "super", "type",
+        "all", "any", "bool", "callable", "format", "hasattr", "hash", "id",
+        "isinstance", "issubclass", "len", "print", "repr", "str", "super",
     }
 )  # fmt: skip
 """Functions of Python that set nothing, or that are named by a rule of their own."""
@@ -36,7 +43,22 @@ _PASSING = frozenset(
 )  # fmt: skip
 """Functions of Python that give back what they are given, or what is in it."""
 _LOGGING = frozenset({"critical", "debug", "error", "exception", "info", "log", "warning"})
-_OF_TASK = frozenset({"apply", "chunks", "s", "si", "signature", "starmap", "subtask"})
+_SIGNING = frozenset({"s", "si", "signature", "subtask"})
+_NAMES_OF_TASK = frozenset({"__doc__", "__module__", "__name__", "__qualname__", "name"})
+"""The members of a task that say nothing but its name."""
+_MEMBERS_OF_TASK = RETRY_OPTIONS | TASK_OPTIONS | frozenset(
+    {
+        "AsyncResult", "__wrapped__", "add_to_chord", "add_trail", "after_return", "annotate", "apply", "apply_async",
+        "backend", "before_start", "bind", "chunks", "delay", "map", "on_bound", "on_failure", "on_replace", "on_retry",
+        "on_success", "push_request", "replace", "request", "request_stack", "retry", "run", "s", "send_event",
+        "shadow_name", "si", "signature", "signature_from_request", "starmap", "start_strategy", "subtask",
+        "subtask_from_request", "update_state",
+    }
+)  # fmt: skip
+_SUBJECTS = {
+    APP: "the application", CONF: "the configuration", SETTING: "a setting", SIGNATURE: "a signature", TASK: "a task",
+}  # fmt: skip
+_SEE = "See what it should do, and write it of the actions and schedules."
 _OF_APP = frozenset({"conf", "current_task", "main", "name", "task", "tasks"})
 _LOOK = "Code outside of the sources may change settings, options and schedules: look there, and write what it sets by hand."
 _OF_ACTION = "Write it of the action, unless it is no task."
@@ -112,10 +134,12 @@ class Flow:
         parent = parents.get(id(node), self._trees[file])
         match parent:
             case ast.Attribute():
-                self._of_member(file, parent, kind, parents)
+                self._of_member(file, parent, kind)
             case ast.Subscript(value=value) if value is node:
                 self._of_item(file, parent, kind)
             case ast.Call(func=function) if function is node:
+                if kind in (CONF, SETTING):
+                    self._gap(file, parent, f"the call {ast.unparse(parent)} of a setting", _LOOK_WHERE)
                 self._values.add_all(file, parent, within(kind))
             case ast.Call():
                 self._of_argument(file, parent, node, kind)
@@ -186,98 +210,114 @@ class Flow:
                             self._values.bind(file, capture, capture.name, captured)
             case ast.Delete() | ast.AugAssign():
                 pass
-            case ast.expr() | ast.stmt():
-                pass  # read as a truth value, a text or a part of a comparison
+            case (
+                ast.Compare() | ast.UnaryOp() | ast.FormattedValue() | ast.JoinedStr() | ast.Subscript() | ast.Slice()
+                | ast.Expr() | ast.Assert() | ast.If() | ast.While() | ast.comprehension()
+            ):  # fmt: skip
+                pass  # read as a truth value, a text, a key or a part of a comparison
             case _:
                 self._gap(file, node, f"{ast.unparse(node)}, which gets another name", _LOOK_WHERE)
 
-    def _of_member(self, file: str, node: ast.Attribute, kind: str, parents: Mapping[int, ast.AST]) -> None:
+    def _of_member(self, file: str, node: ast.Attribute, kind: str) -> None:
         """Follow the member of a value, or name what is set by it."""
-        above = parents.get(id(node))
-        text = ast.unparse(node)
-        if not isinstance(node.ctx, ast.Load):
-            statement = _statement(node, parents)
-            if kind == TASK and node.attr in _OPTIONS:
-                self._gap(file, statement, f"the option {text}, which is set later", _OF_ACTION)
-            elif kind == CONF and not ast.unparse(node.value).endswith("conf"):
-                self._gap(file, statement, f"the setting {text}", advice_of(node.attr))
-            elif kind == APP and node.attr != "conf":
-                self._gap(
-                    file, statement, f"{text}, which is set on the application", "See what it should do."
-                )
+        if isinstance(node.ctx, ast.Load):
+            self._read(file, node, node.value, node.attr, kind)
             return
-        if node.attr == "__dict__":
-            self._gap(
-                file,
-                above if isinstance(above, ast.expr) else node,
-                f"{text}, which may set options",
-                _OF_ACTION,
-            )
-        elif kind == APP and node.attr in ("conf", "tasks", "current_task"):
-            self._values.add(file, node, {"conf": CONF, "tasks": IN + TASK, "current_task": TASK}[node.attr])
-        elif kind == CONF and today(node.attr) in _HELD_SETTINGS:
+        text, statement = ast.unparse(node), _statement(node, self._values.names(file).parents)
+        is_deleted = isinstance(node.ctx, ast.Del)
+        if kind == TASK and node.attr in _OPTIONS:
+            self._gap(file, statement, f"the option {text}, which is set later", _OF_ACTION)
+        elif kind == CONF and (is_deleted or not ast.unparse(node.value).endswith("conf")):
+            self._gap(file, statement, f"the setting {text}", advice_of(node.attr))
+        elif kind in _SUBJECTS and kind != CONF:
+            self._gap(file, statement, f"{text}, which is set on {_SUBJECTS[kind]}", _SEE)
+
+    def _read(self, file: str, node: ast.expr, holder: ast.expr, member: str, kind: str) -> None:
+        """Follow the member of a value that an expression reads, or name what is done with it."""
+        parents = self._values.names(file).parents
+        above = parents.get(id(node))
+        if member == "__class__":
+            self._values.add(file, node, kind)
+        elif member == "__dict__":
+            place = above if isinstance(above, ast.expr) else node
+            self._gap(file, place, f"{ast.unparse(node)}, which may set options", _OF_ACTION)
+        elif kind == APP and member in ("conf", "tasks", "current_task"):
+            self._values.add(file, node, {"conf": CONF, "tasks": IN + TASK, "current_task": TASK}[member])
+        elif kind == CONF and today(member) in _HELD_SETTINGS:
             self._values.add(file, node, SETTING)
-        elif kind == TASK and node.attr in ("app", "_app"):
+        elif kind == TASK and member in ("app", "_app"):
             self._values.add(file, node, APP)
         elif isinstance(above, ast.Call) and above.func is node:
-            self._of_method(file, above, node, kind)
-        elif (
-            kind == APP and node.attr not in _OF_APP and root_name(node) not in self._apps(self._trees[file])
-        ):
-            self._name(file, of_application(node, node.attr))
+            self._of_method(file, above, holder, member, kind)
+        elif kind == TASK and member not in _NAMES_OF_TASK and _may_be_of_task(holder, member):
+            while isinstance(above := parents.get(id(node)), ast.Attribute):
+                node = above
+            advice = ADVICE_OF_REQUEST if member == "request" else advice_of_member(member)
+            self._gap(file, node, f"{ast.unparse(node)}, which is read of a task", advice)
+        elif kind == CONF and not (is_setting(member, plain=True) or member in _READING):
+            self._gap(file, node, f"{ast.unparse(node)}, which is read of the configuration", _LOOK_WHERE)
+        elif kind == APP and member not in _OF_APP and root_name(node) not in self._apps(self._trees[file]):
+            self._name(file, of_application(node, member))
 
-    def _of_method(self, file: str, call: ast.Call, node: ast.Attribute, kind: str) -> None:
+    def _of_method(self, file: str, call: ast.Call, holder: ast.expr, name: str, kind: str) -> None:
         """Follow the call of a method of a value, or name it."""
-        name, text = node.attr, ast.unparse(call)
-        is_direct = _is_direct(node.value)
+        text = ast.unparse(call)
+        is_direct = _is_direct(holder)
+        first = call.args[0] if call.args else None
         if kind.startswith(IN):
             if name in _TAKING or name.startswith("__get"):
                 self._values.add_all(file, call, [kind, *within(kind)])
         elif name in ("__setattr__", "__setitem__", "__delattr__", "__delitem__") or (
-            kind == CONF
-            and name not in _READING
-            and (name != "update" or not ast.unparse(node.value).endswith("conf"))
+            kind == CONF and name not in _READING and not (name == "update" and _is_plain_conf(call))
         ):
             subject = {CONF: "settings", SETTING: "settings"}.get(kind, "options")
-            first = call.args[0] if call.args else None
-            is_computed = not isinstance(first, ast.Constant)
-            if kind != TASK or is_computed or getattr(first, "value", "") in _OPTIONS:
-                words = {getattr(part, "arg", getattr(part, "value", None)) for part in ast.walk(call)}
-                advice = OF_ZONE if words & ZONES else advice_of_call(call, 0) if kind != TASK else _OF_ACTION
-                self._gap(file, call, f"{text}, which may set {subject}", advice)
+            words = {getattr(part, "arg", getattr(part, "value", None)) for part in ast.walk(call)}
+            advice = OF_ZONE if words & ZONES else advice_of_call(call, 0) if kind != TASK else _OF_ACTION
+            self._gap(file, call, f"{text}, which may set {subject}", advice)
+        elif kind == CONF:
+            is_held = not isinstance(first, ast.Constant) or today(str(first.value)) in _HELD_SETTINGS
+            self._values.add_all(file, call, [SETTING] if is_held and name == "get" else [IN + SETTING])
         elif kind == SETTING and name in ("get", "items", "values", "pop", "setdefault", "popitem"):
             self._values.add(file, call, SETTING)
             if name not in ("get", "items", "values") and not is_direct:
                 self._gap(file, call, f"{text}, which changes a setting", _LOOK_WHERE)
-        elif (
-            kind == SETTING
-            and name in ("append", "clear", "extend", "insert", "remove", "update")
-            and not is_direct
-        ):
+        elif kind == SETTING and name not in _READING and not is_direct:
             self._gap(file, call, f"{text}, which changes a setting", _LOOK_WHERE)
         elif kind == APP and name in ("register_task", "task"):
             self._values.add(file, call, TASK if call.args else IN + TASK)
-        elif kind == TASK and name in _OF_TASK and isinstance(node.value, ast.Name):
+        elif kind == TASK and _may_be_of_task(holder, name) and name not in _NAMES_OF_TASK:
+            if name in _SIGNING:
+                self._values.add(file, call, SIGNATURE)
             self._gap(file, call, f"the call {text}", advice_of_start(call, name))
-        elif kind == APP and root_name(node) not in self._apps(self._trees[file]) and name not in _OF_APP:
-            self._name(file, of_application(node, name))
+        elif kind == SIGNATURE:
+            if name in ("set", "clone", "link", "on_error"):
+                self._values.add(file, call, SIGNATURE)
+            self._gap(file, call, f"the call {text}", advice_of_start(call, name))
+        elif kind == APP and root_name(holder) not in self._apps(self._trees[file]) and name not in _OF_APP:
+            self._name(file, of_application(call.func, name))
 
     def _of_item(self, file: str, node: ast.Subscript, kind: str) -> None:
         """Follow an item of a value, or name what is set by it."""
         if isinstance(node.ctx, ast.Load):
             self._values.add_all(file, node, [SETTING] if kind == SETTING else within(kind))
-            if kind == CONF and today(str(getattr(node.slice, "value", ""))) in _HELD_SETTINGS:
+            key = node.slice
+            if kind == CONF and (
+                not isinstance(key, ast.Constant) or today(str(key.value)) in _HELD_SETTINGS
+            ):
                 self._values.add(file, node, SETTING)
             return
         statement = _statement(node, self._values.names(file).parents)
         text = ast.unparse(node)
         name = getattr(node.slice, "value", None)
         is_direct = _is_direct(node.value)
-        if kind == CONF and not ast.unparse(node.value).endswith("conf"):
+        is_deleted = isinstance(node.ctx, ast.Del)
+        if kind == CONF and (is_deleted or not ast.unparse(node.value).endswith("conf")):
             advice = advice_of(name) if isinstance(name, str) else OF_ANY
             self._gap(file, statement, f"the setting {text}", advice)
         elif kind == SETTING and not is_direct:
             self._gap(file, statement, f"{text}, which changes a setting", _LOOK_WHERE)
+        elif kind in (APP, TASK, SIGNATURE):
+            self._gap(file, statement, f"{text}, which is set on {_SUBJECTS[kind]}", _SEE)
 
     def _of_argument(self, file: str, call: ast.Call, node: ast.expr | ast.keyword, kind: str) -> None:
         """Follow an argument of a call to the parameter that has it, or name the call."""
@@ -291,15 +331,16 @@ class Flow:
             key = getattr(call.args[1], "value", None)
             return self._values.give(("", 0, key), kind) if isinstance(key, str) else None
         if name == "getattr" and is_plain and node is call.args[0]:
-            key = getattr(call.args[1], "value", None) if len(call.args) > 1 else None
-            if kind == APP and key in ("conf", "tasks", None):
-                self._values.add_all(
-                    file, call, [CONF] if key == "conf" else [IN + TASK] if key else [CONF, IN + TASK]
-                )
-            if kind == CONF and (key is None or today(str(key)) in _HELD_SETTINGS):
-                self._values.add(file, call, SETTING)
-            return None
-        if (is_plain and name in _HARMLESS) or root_name(call.func) == "inspect" or name in _LOGGING:
+            return self._of_getattr(file, call, kind)
+        if name == "getattr" and is_plain:
+            return self._values.add(file, call, kind)
+        if name == "type" and is_plain and len(call.args) == 1:
+            return self._values.add(file, call, kind)
+        if name == "delattr" and is_plain and kind in _SUBJECTS:
+            return self._gap(file, call, f"{text}, which takes something from {_SUBJECTS[kind]}", _SEE)
+        if kind == SIGNATURE:
+            return None  # a canvas, which is mapped or named as one
+        if (is_plain and name in _HARMLESS) or root_name(call.func) == "inspect" or _is_log(call):
             return None
         if name == "__init__":
             return self._of_base(file, call, value, node, kind)
@@ -315,7 +356,7 @@ class Flow:
         if isinstance(call.func, ast.Attribute) and name in _PUTTING:
             if not (kind in (CONF, SETTING) and name in ("update", "extend")):  # those read it
                 self._values.put(file, call.func.value, kind)
-            if not own:
+            if not own and root_name(call.func) not in self._foreign(file):
                 return None
         if name == "partial" and call.args and node is not call.args[0]:
             position = call.args.index(value) - 1 if value in call.args else 0
@@ -333,10 +374,19 @@ class Flow:
         self._gap(file, call, f"the call {text}, which is given {ast.unparse(value)}", advice)
         return None
 
+    def _of_getattr(self, file: str, call: ast.Call, kind: str) -> None:
+        """Follow `getattr` of a value as the member that it reads. One with a computed name may be any member."""
+        key = call.args[1] if len(call.args) > 1 else None
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            self._read(file, call, call.args[0], key.value, kind)
+        elif kind in (APP, TASK, SIGNATURE):
+            self._values.add_all(file, call, [CONF, IN + TASK] if kind == APP else [])
+            self._gap(file, call, f"{ast.unparse(call)}, a computed member of {_SUBJECTS[kind]}", _LOOK_WHERE)
+        elif kind == CONF:
+            self._values.add(file, call, SETTING)
+
     def _of_setattr(self, file: str, call: ast.Call, kind: str) -> None:
-        key = call.args[1]
-        name = key.value if isinstance(key, ast.Constant) else None
-        if kind == TASK and (name is None or name in _OPTIONS):
+        if kind in (TASK, SIGNATURE, SETTING):
             self._gap(file, call, f"{ast.unparse(call)}, which sets an option later", _OF_ACTION)
         elif kind == CONF:
             self._gap(file, call, f"{ast.unparse(call)}, which sets a setting", advice_of_call(call, 1))
@@ -410,8 +460,10 @@ class Flow:
         word = node.arg if isinstance(node, ast.keyword) else None
         is_spread = isinstance(node, ast.Starred) or (isinstance(node, ast.keyword) and word is None)
         is_late = any(isinstance(part, ast.Starred) for part in call.args[:position])
+        is_taken = False
         for place, function in own:
             if isinstance(function, ast.ClassDef):
+                is_taken = True
                 self._to_class(place, function, position, word, kind, is_spread or is_late)
                 continue
             arguments = function.args
@@ -429,8 +481,11 @@ class Flow:
                     self._values.give((place, id(function), name), part)
             variadic = arguments.kwarg if word is not None else arguments.vararg
             for further in (arguments.kwarg, arguments.vararg) if is_spread else (variadic,):
+                is_taken |= bool(targets) or further is not None
                 if further is not None and (is_spread or not targets):
                     self._values.give((place, id(function), further.arg), IN + kind.removeprefix(IN))
+        if not is_taken:  # it means another function by that name
+            self._gap(file, call, f"the call {ast.unparse(call)}, which is given {ast.unparse(node)}", _LOOK)
 
     def _to_class(
         self, file: str, class_: ast.ClassDef, position: int, word: str | None, kind: str, is_any: bool,
@@ -497,6 +552,21 @@ def _statement(node: ast.AST, parents: Mapping[int, ast.AST]) -> ast.AST:
     while not isinstance(node, ast.stmt | ast.comprehension) and id(node) in parents:
         node = parents[id(node)]
     return node
+
+
+def _may_be_of_task(holder: ast.expr, member: str) -> bool:
+    """Return whether a task has a member. Behind a member of an object, the value may be any other by that name."""
+    return isinstance(holder, ast.Name | ast.Call | ast.Subscript) or member in _MEMBERS_OF_TASK
+
+
+def _is_plain_conf(call: ast.Call) -> bool:
+    """Return whether a method is that of `app.conf` as it is written, so that the settings are read from it."""
+    return isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value).endswith("conf")
+
+
+def _is_log(call: ast.Call) -> bool:
+    """Return whether a call writes a line of a log."""
+    return called(call) in _LOGGING and "log" in ast.unparse(call.func).lower()
 
 
 def _is_direct(node: ast.expr) -> bool:

@@ -119,6 +119,9 @@ _OF_APPLICATION: Mapping[str, str] = {
 }
 
 
+ADVICE_OF_REQUEST = "Read what `penstock.current()` has: the execution, its attempt, its parameters."
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """A use of Celery in a module."""
@@ -215,7 +218,7 @@ def _retries_of_parameters(tree: ast.Module) -> Iterator[ast.Call]:
 def advice_of_start(call: ast.Call, attribute: str) -> str:
     """Return what to do by hand for a call that starts a task, with a word on each of its options."""
     if attribute not in _WITH_OPTIONS:
-        return _CALLS[attribute]
+        return advice_of_member(attribute)
     names = [word.arg or "**options" for word in call.keywords if word.arg not in _OF_ARGUMENTS]
     if attribute == "retry":
         names = [name for name in names if name not in ("countdown", "eta")]
@@ -224,6 +227,11 @@ def advice_of_start(call: ast.Call, attribute: str) -> str:
             return f"{_CALLS['retry']} Its max_retries counts before that of the task: write `max_attempts` of the action."
     hints = [f"{name}: {_CALL_OPTIONS.get(name, 'see what it should do')}" for name in names]
     return " ".join([_CALLS[attribute], *([f"Of its options, {'; '.join(hints)}."] if hints else [])])
+
+
+def advice_of_member(member: str) -> str:
+    """Return what to do by hand for a member of a task."""
+    return _CALLS.get(member, "See what it should do, and write it of the action.")
 
 
 def _advice(path: str) -> str:

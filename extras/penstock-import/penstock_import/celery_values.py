@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from penstock_import.celery_calls import absolute_path, called, walk
 
-APP, CONF, SETTING, TASK = "app", "conf", "setting", "task"
-"""The kinds of values: an application, its configuration, a dict or a list within that, and a task."""
+APP, CONF, SETTING, SIGNATURE, TASK = "app", "conf", "setting", "signature", "task"
+"""The kinds of values: an application, its configuration, a dict or a list within that, a signature, and a task."""
 IN = "in "
 """The mark of the kind of a container, and of a function: what it holds, or returns, has the kind behind the mark."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -27,7 +27,7 @@ class Names:
 
     tree: ast.Module
     parents: dict[int, ast.AST] = field(default_factory=dict)
-    loads: dict[str, list[ast.Name]] = field(default_factory=dict)
+    loads: dict[str, list[ast.expr]] = field(default_factory=dict)
     bound: dict[int, set[str]] = field(default_factory=dict)
     """By scope: the names that are bound in it."""
     classes: set[int] = field(default_factory=set)
@@ -47,6 +47,9 @@ class Names:
         for node in walk(self.tree):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 self.loads.setdefault(node.id, []).append(node)
+            elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+                if isinstance(node.slice, ast.Constant) and is_namespace(node.value):
+                    self.loads.setdefault(str(node.slice.value), []).append(node)
             elif isinstance(node, ast.Global | ast.Nonlocal):
                 self.outer.setdefault(id(self.scope(node)), set()).update(node.names)
             elif isinstance(node, ast.ClassDef):
@@ -141,7 +144,8 @@ class Values:
             return
         names = self.names(file)
         for node in names.loads.get(name, ()):
-            if id(names.resolved(node, name)) == scope:
+            is_namespaced = isinstance(node, ast.Subscript) and scope == id(names.tree)
+            if is_namespaced or id(names.resolved(node, name)) == scope:
                 self.add(file, node, kind)
         if scope == id(names.tree):
             self._export(file, name, kind)
@@ -201,8 +205,25 @@ class Values:
         for place, member in self._members.get(name, ()):
             holder = member.value if isinstance(member, ast.Attribute) else member.args[0]
             last = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
-            if place != file and (last == stem or last in self.names(place).modules_as.get(stem, ())):
+            is_module = last == stem or last in self.names(place).modules_as.get(stem, ())
+            if (place != file and is_module) or _may_import(holder, stem):
                 self.add(place, member, kind)
+
+
+def is_namespace(node: ast.expr) -> bool:
+    """Return whether an expression is the dict of all names of a module or a function."""
+    return isinstance(node, ast.Call) and not node.args and called(node) in ("globals", "locals", "vars")
+
+
+def _may_import(node: ast.expr, stem: str) -> bool:
+    """Return whether an expression may be a module: `import_module("shop.tasks")`, `sys.modules[name]`."""
+    if isinstance(node, ast.Call) and called(node) in ("__import__", "import_module"):
+        path = next(iter(node.args), None)
+    elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":
+        path = node.slice
+    else:
+        return False
+    return not isinstance(path, ast.Constant) or str(path.value).rpartition(".")[2] == stem
 
 
 def within(kind: str) -> list[str]:
