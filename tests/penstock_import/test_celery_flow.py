@@ -276,6 +276,6 @@ def test_harmless_use_of_a_value_is_not_named(tmp_path: Path, text: str) -> None
         ("def tune(x):\n    x.control.rate_limit('tasks.weigh', '1/m')\ntune(app)\n", "x.control"),
     ],
 )  # fmt: skip
-def test_what_is_done_with_a_value_is_named(tmp_path: Path, text: str, words: str) -> None:
+def test_use_of_a_value_is_named(tmp_path: Path, text: str, words: str) -> None:
     _, gaps = _imported(tmp_path, HEAD + text)
     assert any(words in gap for gap in gaps), gaps

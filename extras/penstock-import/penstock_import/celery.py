@@ -57,7 +57,7 @@ from penstock_import.celery_options import (
     start_options,
 )
 from penstock_import.celery_routes import RouteKey, deciding_key
-from penstock_import.celery_scopes import bindings_at, change_of
+from penstock_import.celery_scopes import bindings_at, change_of, condition_of, other_time
 from penstock_import.celery_setting_names import (
     OF_ANY,
     OF_UTC,
@@ -200,6 +200,10 @@ class CeleryProject:
             for method in self._applications.own_decorators(tree):
                 self._gap(name, method, f"the method {method.name} of a class of applications, which makes tasks in its own way",
                           "See what options it gives, and write them of the actions.")  # fmt: skip
+            for class_, part in self._applications.own_parts(tree):
+                text = ast.unparse(part).partition("\n")[0]
+                self._gap(file=name, node=part, subject=f"{text} of {class_}, a class of applications",
+                          by_hand="See what it changes of tasks and settings, and write it of the actions.")  # fmt: skip
             for call, path in self._applications.foreign(tree):
                 self._gap(name, call, f"the application {ast.unparse(call)}, whose class {path} is in no file",
                           "It may make tasks in its own way, and read other settings: look there, and write what it does of "
@@ -396,6 +400,9 @@ class CeleryProject:
         self._gap(file, node, f"the code of {node.name}, the task {celery_name}",
                   f"Move it into the function {name}_ of {self.project.module}.py; callers start "
                   f"{self.project.name}.{name}.")  # fmt: skip
+        if (condition := condition_of(self._trees[file], node)) is not None:
+            self._gap(file, node, f"the task {node.name}, which exists {condition}",
+                      "It is imported as if it always existed: take it out if it does not.")  # fmt: skip
         for other in node.decorator_list:
             if other is not decorator:
                 self._gap(file, other, f"the decorator {ast.unparse(other)} of {node.name}",
@@ -720,8 +727,8 @@ class CeleryProject:
             is_source = self._is_django or file in self._config or not self._applications.are_known
             if is_source and _has_conditional_zone(tree, (), (ZONE_OF_DJANGO,)):
                 return None
-            given = _assigned(tree, self._applications.names(tree), is_source)
-            places += [(file, use, value) for use, name, value in given if name == ZONE_OF_DJANGO]
+            settings = _assigned(tree, self._applications.names(tree), is_source)
+            places += [(file, use, value) for use, name, value in settings if name == ZONE_OF_DJANGO]
         return places
 
     # -- schedules ------------------------------------------------------------------------------------------------
@@ -745,6 +752,8 @@ class CeleryProject:
             task = literal(entry["task"], self._constants)
             name = self._known(task) or self._elsewhere(file, entry["task"], task)
             when = self._by_default(file, self._named_value(entry["schedule"]), f"the schedule {key}")
+            if (name_of_time := other_time(self._trees[file], when)) is not None:
+                raise NotMapped(f"{name_of_time} is not that of Celery at this place")
             schedule: dict[str, Any] = {
                 "action": f"{self.project.name}.{name}",
                 **times(when, self._constants),

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def once(function: Callable[[ast.AST], T]) -> Callable[[ast.AST], T]:
-    """Return a function whose result for a module is cached with the module, since each is asked for many times."""
+    """Return a function that keeps its result for a module with the module, since each is asked for many times."""
 
     @wraps(function)
     def cached(tree: ast.AST) -> T:

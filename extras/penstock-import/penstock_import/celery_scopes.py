@@ -9,6 +9,7 @@ from penstock_import.celery_calls import once, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_TIMES = frozenset({"crontab", "maybe_schedule", "schedule", "timedelta"})
 _STARTS = frozenset({"delay", "apply_async", "apply"})
 
 
@@ -50,6 +51,33 @@ def _bindings(scope: ast.AST, name: str) -> Iterator[ast.AST]:
         ):
             yield node
         waiting.extend(ast.iter_child_nodes(node))
+
+
+def condition_of(tree: ast.Module, function: Function) -> str | None:
+    """Return where a function exists; None for one at the top of its module, which exists in any case."""
+    parents = parents_of(tree)
+    node: ast.AST | None = parents.get(id(function))
+    while node is not None and not isinstance(node, ast.Module):
+        if isinstance(node, ast.If | ast.While):
+            return f"where {ast.unparse(node.test)}"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return f"within {node.name}"
+        if isinstance(node, ast.stmt | ast.ExceptHandler) and not isinstance(node, ast.With | ast.AsyncWith):
+            return f"within {type(node).__name__.lower()}"
+        node = parents.get(id(node))
+    return None
+
+
+def other_time(tree: ast.Module, node: ast.expr) -> str | None:
+    """Return the name of Celery or of `datetime` that an expression calls, and that its module gives another meaning."""
+    for part in ast.walk(node):
+        name = part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else ""
+        for binding in bindings_at(tree, tree, name) if name in _TIMES else ():
+            package = (getattr(binding, "module", None) or "").partition(".")[0]
+            is_relative = bool(getattr(binding, "level", 0))
+            if is_relative or package not in ("celery", "datetime", "django_celery_beat"):
+                return name
+    return None
 
 
 def change_of(tree: ast.Module, canvas: ast.expr) -> str | None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 
 class ModulePaths:
-    """A set of paths. A path of a statement may be longer than that of its module, or shorter, since a folder may lie within
-    a package, or hold one."""
+    """A set of paths. A path of a statement may be longer than that of its module, or shorter: a folder may lie within a
+    package, or hold one."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = frozenset(paths)
