@@ -68,6 +68,11 @@ STEPS: dict[str, tuple[str, str]] = {
     "match": ("match [$]:\n    case [n#]:\n        pass", "n#"),
     "union": ("n# = [1] + [$]", "n#[-1]"),
     "taken out": ("n# = {'a': $}.pop('a')", "n#"),
+    "from globals": ("n# = $", "globals()['n#']"),
+    "from variables": ("n# = $", "vars()['n#']"),
+    "read by text": ("class C#:\n    m# = $", "getattr(getattr(C#, 'm#'), '__self__', C#.m#)"),
+    "of a module": ("import sys\nsys.modules['m#'] = type('M', (), {})\nsys.modules['m#'].n# = $", "sys.modules['m#'].n#"),
+    "decorated": ("def f#(x):\n    return lambda y: x\n@f#($)\ndef g#(): ...", "g#"),
 }  # fmt: skip
 """By name: the statements that give a value another name, and the expression of that name."""
 OF_TASK = (
@@ -79,6 +84,11 @@ OF_TASK = (
     "vars($)['rate_limit'] = '3/m'",
     "def tune(x, *, key, value):\n    setattr(x, key, value)\ntune($, key='rate_limit', value='3/m')",
     "list(map(lambda x: setattr(x, OPTION, '3/m'), [$]))",
+    "setattr($.__class__, OPTION, '3/m')",
+    "getattr($, '__dict__').update(rate_limit='3/m')",
+    "getattr($, '__setattr__')(OPTION, '3/m')",
+    "exec('x.rate_limit = ' + repr('3/m'), {'x': $})",
+    "(lambda x: x.__dict__.update({OPTION: '3/m'}))($)",
 )
 OF_SETTINGS = (
     "$.task_acks_late = True",
@@ -88,6 +98,16 @@ OF_SETTINGS = (
     "$.update({SETTING: True})",
     "setattr($, SETTING, True)",
     "def tune(x):\n    x.task_acks_late = True\ntune($)",
+    "getattr($, 'update')({SETTING: True})",
+    "setter = $.update\nsetter(task_acks_late=True)",
+    "getattr($, 'upd' + 'ate')(task_acks_late=True)",
+    "$.changes[SETTING] = True",
+    "vars($)['changes'][SETTING] = True",
+    "$.maps[0].update({SETTING: True})",
+    "$.update(**{SETTING: True})",
+    "$.update([(SETTING, True)])",
+    "$.setdefault(SETTING, True)\n$.update({f'{SETTING}': True})",
+    "exec('x.task_acks_late = True', {'x': $})",
 )
 OF_BEAT = (
     "$['n']['args'] = [2]",
@@ -95,6 +115,10 @@ OF_BEAT = (
     "$.update(n={'task': 'tasks.weigh', 'schedule': 30.0, 'args': [2]})",
     "for each in $.values():\n    each['args'] = [2]",
     "def tune(x):\n    x['args'] = [2]\nfor key in $:\n    tune($[key])",
+    "$.get('n')['args'][0] = 2",
+    "$['n'].__setitem__('args', [2])",
+    "getattr($, 'get')('n')['args'] = [2]",
+    "for key, each in $.items():\n    each.update(dict(args=[2]))",
 )
 
 
@@ -136,6 +160,12 @@ STARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "conf": ("app.conf", OF_SETTINGS),
     "app": ("app", tuple(text.replace("$", "$.conf") for text in OF_SETTINGS)),
     "beat": ("app.conf.beat_schedule", OF_BEAT),
+    "beat by item": ("app.conf['beat_' + 'schedule']", OF_BEAT),
+    "beat by a call": ("app.conf.get('beat_schedule')", OF_BEAT),
+    "beat by text": ("getattr(app.conf, 'beat_schedule')", OF_BEAT),
+    "conf by text": ("getattr(app, 'conf')", OF_SETTINGS),
+    "conf by a part": ("getattr(app, 'co' + 'nf')", OF_SETTINGS),
+    "app of a task": ("weigh.app", tuple(text.replace("$", "$.conf") for text in OF_SETTINGS)),
 }
 
 
@@ -211,3 +241,41 @@ def test_task_that_another_module_imports_is_followed(tmp_path: Path) -> None:
 def test_harmless_use_of_a_value_is_not_named(tmp_path: Path, text: str) -> None:
     _, gaps = _imported(tmp_path, HEAD + text)
     assert not gaps
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("app.conf = None\n", "app.conf, which is set on the application"),
+        ("del app.conf.timezone\n", "the setting app.conf.timezone"),
+        ("del app.conf['timezone']\n", "the setting app.conf['timezone']"),
+        ("delattr(app.conf, 'timezone')\n", "which takes something from the configuration"),
+        ("weigh.name = 'x'\n", "weigh.name, which is set on a task"),
+        ("weigh.before_start = print\n", "the option weigh.before_start"),
+        ("start = weigh.delay\n", "weigh.delay, which is read of a task"),
+        ("start = getattr(weigh, 'apply_async')\n", "which is read of a task"),
+        ("getattr(weigh, 'apply_' + 'async')((1,))\n", "a computed member of a task"),
+        ("weigh.bind(app)\n", "the call weigh.bind(app)"),
+        ("weigh.run(1)\n", "the call weigh.run(1)"),
+        ("each = weigh.s(1)\neach.set(queue='x')\n", "the call each.set(queue='x')"),
+        ("each = weigh.s(1)\neach.options['queue'] = 'x'\n", "the call weigh.s(1)"),
+        ("each = weigh.s(1)\neach['options'] = {}\n", "each['options'], which is set on a signature"),
+        ("globals()[input()].rate_limit = '1/m'\n", "globals()[input()], whose name is computed"),
+        ("eval('weigh').rate_limit = '1/m'\n", "eval('weigh'), which runs a text as code"),
+        ("import sys\nsys.modules[__name__].weigh.rate_limit = '1/m'\n", "which is set later"),
+        ("def run(x):\n    return getattr(x, 'delay')(1)\nrun(weigh)\n", "the call getattr(x, 'delay')(1)"),
+        ("import company\ncompany.JOBS.append(weigh)\n", "the call company.JOBS.append(weigh)"),
+        ("class Other(type(weigh)): ...\n", "which gets another name"),
+        ("changed = app.conf.changes\n", "app.conf.changes"),
+        ("class Box:\n    def keep(self): ...\nbox.keep(weigh)\n", "the call box.keep(weigh)"),
+        ("@app.task(bind=True)\ndef lift(me):\n    return me.request.retries > 2\n", "me.request.retries, which is read"),
+        ("@app.task(bind=True)\ndef lift(me):\n    me.update_state(state='x')\n", "the call me.update_state(state='x')"),
+        ("app.user_options['worker'].add(print)\n", "app.user_options"),
+        ("app.steps['worker'].add(print)\n", "app.steps"),
+        ("def tune(x):\n    x.set_default()\n    x.on_configure.connect(print)\ntune(app)\n", "x.set_default"),
+        ("def tune(x):\n    x.control.rate_limit('tasks.weigh', '1/m')\ntune(app)\n", "x.control"),
+    ],
+)  # fmt: skip
+def test_use_of_a_value_is_named(tmp_path: Path, text: str, words: str) -> None:
+    _, gaps = _imported(tmp_path, HEAD + text)
+    assert any(words in gap for gap in gaps), gaps

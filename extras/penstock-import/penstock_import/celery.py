@@ -22,6 +22,7 @@ from penstock_import.celery_calls import (
     imported_names,
     literal,
     names_of_others,
+    once,
     root_name,
     seconds,
     sent,
@@ -38,7 +39,7 @@ from penstock_import.celery_entries import Entry, conditional, periodic_tasks, r
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
 from penstock_import.celery_makers import Applications, last_name, maker_of, task_makers
-from penstock_import.celery_members import constants_of, read_members
+from penstock_import.celery_members import assigned_members, constants_of, read_members
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
@@ -56,13 +57,22 @@ from penstock_import.celery_options import (
     start_options,
 )
 from penstock_import.celery_routes import RouteKey, deciding_key
-from penstock_import.celery_scopes import bindings_at, change_of
-from penstock_import.celery_setting_names import OF_UTC, OF_ZONE, ZONES, today
+from penstock_import.celery_scopes import bindings_at, change_of, condition_of, other_time
+from penstock_import.celery_setting_names import (
+    OF_ANY,
+    OF_UTC,
+    OF_ZONE,
+    ZONE_OF_DJANGO,
+    ZONES,
+    is_setting,
+    today,
+)
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_sources import Sources, sources_of
 from penstock_import.celery_times import times
-from penstock_import.celery_uses import Use, setting_of, settings_within, uses
+from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
 from penstock_import.environment_defaults import with_defaults
+from penstock_import.module_paths import ModulePaths
 from penstock_import.project import Project, bounded
 from penstock_import.report import Report
 from penstock_import.wanted_text import NotMapped
@@ -119,10 +129,8 @@ class CeleryProject:
         """Functions of tasks that are given the task as their first argument."""
         self._variables: set[str] = set()
         """Environment variables that a line names."""
-        self._own_modules: Collection[str] = ()
+        self._own_modules = ModulePaths(())
         """The paths of the modules of the sources."""
-        self._own_paths: dict[str, bool] = {}
-        """By a path that a statement imports from: whether it is in the sources."""
         self._functions: dict[str, str] = {}
         """By the name of a task's function; an empty text where several have it."""
         self._taken: set[int] = set()
@@ -173,8 +181,9 @@ class CeleryProject:
         own_modules = {path: tree for name, tree in trees.items() for path in self._modules.of(name)}
         for name, tree in trees.items():
             own_modules["." + name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")] = tree
+        changed = assigned_members(trees.values())
         for name, tree in trees.items():
-            read_members(name, tree, own_modules)
+            read_members(name, tree, own_modules, changed)
         self._constants = _shared_constants(trees, self._package)
         sources = sources_of(trees)
         self._config = _config_files(trees, sources.files)
@@ -191,13 +200,17 @@ class CeleryProject:
             for method in self._applications.own_decorators(tree):
                 self._gap(name, method, f"the method {method.name} of a class of applications, which makes tasks in its own way",
                           "See what options it gives, and write them of the actions.")  # fmt: skip
+            for class_, part in self._applications.own_parts(tree):
+                text = ast.unparse(part).partition("\n")[0]
+                self._gap(file=name, node=part, subject=f"{text} of {class_}, a class of applications",
+                          by_hand="See what it changes of tasks and settings, and write it of the actions.")  # fmt: skip
             for call, path in self._applications.foreign(tree):
                 self._gap(name, call, f"the application {ast.unparse(call)}, whose class {path} is in no file",
                           "It may make tasks in its own way, and read other settings: look there, and write what it does of "
                           "the actions.")  # fmt: skip
         self._several = self._tell_applications()
         stems = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in trees}
-        self._own_modules = (
+        self._own_modules = ModulePaths(
             stems | {f"{self._package}{stem}" for stem in stems} | {self._package.rstrip(".")} - {""}
         )
         self._unread = unread_names(trees, self._applications.are_known)
@@ -256,8 +269,7 @@ class CeleryProject:
 
     def _tell_sources(self, sources: Sources) -> None:
         """Name the sources of settings that are not known, and the variables that name one."""
-        self._has_unknown_source = bool(sources.unknown)
-        self._is_zone_unknown = sources.is_zone_unknown
+        self._is_zone_unknown, self._is_django = bool(sources.unknown), sources.is_django
         for file, place, text in sources.unknown:
             self._take(place.func if isinstance(place, ast.Call) and called(place) != "Celery" else place)
             source = text or ast.unparse(place)
@@ -388,6 +400,9 @@ class CeleryProject:
         self._gap(file, node, f"the code of {node.name}, the task {celery_name}",
                   f"Move it into the function {name}_ of {self.project.module}.py; callers start "
                   f"{self.project.name}.{name}.")  # fmt: skip
+        if (condition := condition_of(self._trees[file], node)) is not None:
+            self._gap(file, node, f"the task {node.name}, which exists {condition}",
+                      "It is imported as if it always existed: take it out if it does not.")  # fmt: skip
         for other in node.decorator_list:
             if other is not decorator:
                 self._gap(file, other, f"the decorator {ast.unparse(other)} of {node.name}",
@@ -654,14 +669,12 @@ class CeleryProject:
 
     def _zone(self, trees: Mapping[str, ast.Module]) -> tuple[str | None, bool]:
         """Return the zone of crontabs, and whether it is not known."""
-        if any(use.by_hand == OF_ZONE for uses_here in self._by_other_names.values() for use in uses_here):
+        if self._names_by_hand(OF_ZONE):
             return None, True
         if self._is_zone_unknown:
             return None, True
         zones: list[tuple[str, ast.AST, ast.expr]] = []
-        is_local = any(
-            use.by_hand == OF_UTC for uses_here in self._by_other_names.values() for use in uses_here
-        )
+        is_local = self._names_by_hand(OF_UTC)
         for file, tree in trees.items():
             if _has_conditional_zone(tree, self._unread):
                 return None, True
@@ -671,8 +684,21 @@ class CeleryProject:
                     zones.append((file, use, value))
                 elif today(name) == "enable_utc" and getattr(value, "value", None) is not True:
                     is_local = True
+                elif today(name) == "time_zone" and name != ZONE_OF_DJANGO:
+                    return None, True
         if not zones:
-            return None, is_local or self._has_unknown_source
+            gives_any = self._names_by_hand(OF_ANY) or any(
+                gives_any_setting(tree, self._applications.names(tree), file in self._config)
+                for file, tree in trees.items()
+            )
+            if gives_any:
+                return None, True
+            of_django = self._zones_of_django()
+            if of_django is None:
+                return None, True
+            zones = of_django
+        if not zones:
+            return None, is_local or self._is_django
         if self._several:
             return None, True
         try:
@@ -688,6 +714,22 @@ class CeleryProject:
             self._take(use)
             self._take(value)
         return (None if zone == "UTC" else zone), False
+
+    def _names_by_hand(self, advice: str) -> bool:
+        """Return whether a value behind another name has a gap with an advice."""
+        return any(use.by_hand == advice for named in self._by_other_names.values() for use in named)
+
+    def _zones_of_django(self) -> list[tuple[str, ast.AST, ast.expr]] | None:
+        """Return the places of `TIME_ZONE`, which counts in the settings of Django, and of every other source. None where
+        one is under a condition."""
+        places: list[tuple[str, ast.AST, ast.expr]] = []
+        for file, tree in self._trees.items():
+            is_source = self._is_django or file in self._config or not self._applications.are_known
+            if is_source and _has_conditional_zone(tree, (), (ZONE_OF_DJANGO,)):
+                return None
+            settings = _assigned(tree, self._applications.names(tree), is_source)
+            places += [(file, use, value) for use, name, value in settings if name == ZONE_OF_DJANGO]
+        return places
 
     # -- schedules ------------------------------------------------------------------------------------------------
 
@@ -710,6 +752,8 @@ class CeleryProject:
             task = literal(entry["task"], self._constants)
             name = self._known(task) or self._elsewhere(file, entry["task"], task)
             when = self._by_default(file, self._named_value(entry["schedule"]), f"the schedule {key}")
+            if (name_of_time := other_time(self._trees[file], when)) is not None:
+                raise NotMapped(f"{name_of_time} is not that of Celery at this place")
             schedule: dict[str, Any] = {
                 "action": f"{self.project.name}.{name}",
                 **times(when, self._constants),
@@ -997,17 +1041,7 @@ class CeleryProject:
 
     def _foreign_words(self, file: str, statement: ast.Import | ast.ImportFrom) -> set[str]:
         """Return the names that a statement imports from a module which is in no file."""
-
-        def is_own(path: str) -> bool:
-            is_of_sources = self._own_paths.get(path)
-            if is_of_sources is None:
-                own = self._own_modules
-                is_of_sources = self._own_paths[path] = any(
-                    path == module or path.endswith(f".{module}") or f".{module}.".find(f".{path}.") >= 0
-                    for module in own
-                )
-            return is_of_sources
-
+        is_own = self._own_modules.contains
         if isinstance(statement, ast.Import):
             return {
                 alias.asname or alias.name.partition(".")[0]
@@ -1030,8 +1064,10 @@ class CeleryProject:
         indirect = self._by_other_names.get(file, [])
         apps, is_config = self._applications.names(tree), file in self._config
         direct = uses(tree, self._functions, apps, is_config) if file in self._relevant else ()
+        inside |= self._taken
         for use in [*direct, *indirect]:
-            if id(use.node) not in inside and id(use.node) not in self._taken:
+            if id(use.node) not in inside:
+                inside.add(id(use.node))
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand
                 self._gap(file, use.node, use.subject, advice)
@@ -1126,35 +1162,32 @@ def _class_constants(tree: ast.Module) -> dict[str, ast.expr]:
     }
 
 
-def _assigned_names(tree: ast.Module) -> set[str]:
+@once
+def _assigned_names(tree: ast.AST) -> set[str]:
     """Return the names of a module that a statement outside of functions and classes assigns."""
-    inner = {
-        id(node)
-        for scope in walk(tree)
-        if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda)
-        for node in ast.walk(scope)
-    }
-    return {
-        node.id
-        for node in walk(tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in inner
-    }
+    names: set[str] = set()
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        waiting.extend(ast.iter_child_nodes(node))
+    return names
 
 
 def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> Iterator[str]:
     """Yield each name that a file imports from a module that is in no file. No constant of the sources is meant by it."""
     modules = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in trees}
     modules |= {f"{package}{module}" for module in modules} | {package.rstrip(".")}
+    own = ModulePaths(modules)
     for file, tree in trees.items():
         for node in walk(tree):
             if not isinstance(node, ast.ImportFrom):
                 continue
             path = absolute_path(file, node)
-            is_own = any(
-                path == module or path.endswith(f".{module}") or module.endswith(f".{path}")
-                for module in modules
-            )
-            if path and not is_own:
+            if path and not own.fits(path):
                 yield from (alias.asname or alias.name for alias in node.names)
 
 
@@ -1189,6 +1222,8 @@ def _foreign_settings(
     """Yield each statement of a module of settings that takes all names, or settings, of a module that is in no file."""
     own = {file.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for file in trees}
     own |= {f"{package}{stem}" for stem in own}
+    own_paths = ModulePaths(own)
+    packaged = ModulePaths(f"{package}{stem}" for stem in own if package)
     for file, tree in trees.items():
         stem = file.removesuffix(".py")
         bases = _bases(tree)
@@ -1203,10 +1238,7 @@ def _foreign_settings(
                 has_settings or "celery" in path.lower()
             )
             takes_settings = any(alias.name.startswith(("CELERY_", "BROKER_")) for alias in node.names)
-            is_own = path in own or any(
-                stem.endswith(f".{path}") or (path.endswith(f".{package}{stem}") and package) for stem in own
-            )
-            if (takes_all or takes_settings or is_base) and not is_own:
+            if (takes_all or takes_settings or is_base) and not (own_paths.ends(path) or packaged.fits(path)):
                 yield file, node
 
 
@@ -1231,7 +1263,9 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
             target = node.targets[0]
             if (setting := setting_of(target)) is not None:
                 hits.append((node, setting, node.value))
-            elif isinstance(target, ast.Name) and (target.id.startswith(("CELERY", "BROKER")) or plain):
+            elif isinstance(target, ast.Name) and (
+                is_setting(target.id, plain) or (plain and target.id == ZONE_OF_DJANGO)
+            ):
                 hits.append((node, target.id, node.value))
         hits += [(value, name, value) for name, value in settings_within(node)]
         if isinstance(node, ast.Call):
@@ -1248,7 +1282,7 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
                     for key, value in zip(part.keys, part.values, strict=True)
                     if isinstance(key, ast.Constant)
                 ]
-    return hits
+    return [hit for hit in hits if hit[1].islower() or is_setting(hit[1]) or hit[1] == ZONE_OF_DJANGO]
 
 
 def _has_conditional_zone(tree: ast.Module, unread: Collection[str], names: Collection[str] = ZONES) -> bool:

@@ -4,16 +4,20 @@ a name is not proven to be no setting and no option, so that each place is named
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 
-from penstock_import.celery_calls import bound_names, called, root_name, walk
+from penstock_import.celery_calls import bound_names, called, forget, root_name, walk
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
+from penstock_import.celery_scopes import parents_of
 from penstock_import.celery_setting_names import TASK_SETTINGS, advice_of, today
 from penstock_import.celery_uses import Use
+from penstock_import.celery_values import is_namespace
 
 _OPTIONS = TASK_OPTIONS | RETRY_OPTIONS
 _OF_ACTION = "Write it of the action, unless it is no task."
+_LOOK_WHERE = (
+    "It may change a task, an application or its settings: see what it does, and write that by hand."
+)
 
 
 class _Plain(ast.NodeTransformer):
@@ -38,7 +42,7 @@ def with_plain_configuration(tree: ast.Module) -> ast.Module:
     """Return a module in which a name for `app.conf` is replaced by it, where one statement of the module binds that name.
     So is `getattr(app, "conf")`."""
     tree = _replaced(tree, _Plain({}))
-    bound = Counter(bound_names(tree))
+    bound = bound_names(tree)
     aliases = {
         node.targets[0].id: node.value
         for node in walk(tree)
@@ -50,7 +54,7 @@ def with_plain_configuration(tree: ast.Module) -> ast.Module:
 
 def _replaced(tree: ast.Module, plain: _Plain) -> ast.Module:
     replaced = plain.visit(tree)
-    tree.__dict__.pop("walked", None)
+    forget(tree)
     assert isinstance(replaced, ast.Module)
     return replaced
 
@@ -62,8 +66,9 @@ def _is_configuration(node: ast.AST) -> bool:
 
 def uses_by_name(tree: ast.Module) -> Iterator[Use]:
     """Yield each place that sets an option or a setting by its name, on what is not proven to be anything else."""
-    parents = {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
+    parents = parents_of(tree)
     yield from _of_options(tree, parents)
+    yield from _of_unread_text(tree)
     yield from _of_settings(tree)
 
 
@@ -73,6 +78,22 @@ def _of_settings(tree: ast.Module) -> Iterator[Use]:
         for target in _targets(node):
             if isinstance(target, ast.Attribute) and today(target.attr) in TASK_SETTINGS | {"beat_schedule"}:
                 yield Use(node, f"the setting {ast.unparse(target)}", advice_of(target.attr))
+
+
+def _of_unread_text(tree: ast.Module) -> Iterator[Use]:
+    """Yield each place that runs a text as code, or takes a name of the module that only running would tell."""
+    for node in walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("eval", "exec")
+        ):
+            yield Use(node, f"{ast.unparse(node)}, which runs a text as code", _LOOK_WHERE)
+        elif isinstance(node, ast.Subscript) and is_namespace(node.value):
+            is_known = isinstance(node.slice, ast.Constant)
+            yield from (
+                () if is_known else [Use(node, f"{ast.unparse(node)}, whose name is computed", _LOOK_WHERE)]
+            )
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:

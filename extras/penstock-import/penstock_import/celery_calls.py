@@ -7,12 +7,42 @@ import copy
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 from penstock_import.wanted_text import NotMapped
+
+T = TypeVar("T")
+
+
+def once(function: Callable[[ast.AST], T]) -> Callable[[ast.AST], T]:
+    """Return a function that keeps its result for a module with the module, since each is asked for many times."""
+
+    @wraps(function)
+    def cached(tree: ast.AST) -> T:
+        if not isinstance(tree, ast.Module):
+            return function(tree)
+        results: dict[str, T] = tree.__dict__.setdefault("results", {})
+        key = f"{function.__module__}.{function.__name__}"
+        if key not in results:
+            results[key] = function(tree)
+        return results[key]
+
+    return cached
+
+
+def forget(tree: ast.Module) -> None:
+    """Drop what is cached with a module, which was changed."""
+    tree.__dict__.pop("results", None)
+
+
+@once
+def walk(tree: ast.AST) -> list[ast.AST]:
+    """Return all nodes of a tree."""
+    return list(ast.walk(tree))
 
 
 class NotLiteral(Exception):
@@ -111,7 +141,7 @@ class _PlainNames(ast.NodeTransformer):
 def with_plain_names(tree: ast.Module) -> ast.Module:
     """Return a module in which names of Celery and of `datetime` are those of their packages: `crontab` for `ct` after
     `import crontab as ct`. A name that means anything else in the module as well stays."""
-    bound = Counter(bound_names(tree))
+    bound = bound_names(tree)
     plain = {
         alias.asname: alias.name
         for node in ast.walk(tree)
@@ -124,14 +154,19 @@ def with_plain_names(tree: ast.Module) -> ast.Module:
     if not plain:
         return tree
     renamed = _PlainNames(plain).visit(tree)
-    tree.__dict__.pop("walked")
+    forget(tree)
     tree.__dict__["renamed"] = plain
     assert isinstance(renamed, ast.Module)
     return renamed
 
 
-def bound_names(tree: ast.Module) -> Iterator[str]:
-    """Yield a name for each place of a module that gives it a value, in any scope."""
+@once
+def bound_names(tree: ast.AST) -> Counter[str]:
+    """Return the number of places of a module that give a name a value, in any scope."""
+    return Counter(_bound_names(tree))
+
+
+def _bound_names(tree: ast.AST) -> Iterator[str]:
     for node in walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
@@ -178,6 +213,21 @@ def seconds(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
 def called(call: ast.Call) -> str:
     """Return the last name of the called function."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def namespace_node(call: ast.Call) -> ast.expr | None:
+    """Return the prefix of settings that `config_from_object` or `Celery` is given; None without one."""
+    words = {word.arg: word.value for word in call.keywords}
+    is_fourth = called(call) == "config_from_object" and len(call.args) > 3
+    return words.get("namespace", call.args[3] if is_fourth else None)
+
+
+def namespace_of(call: ast.Call) -> str | None:
+    """Return the prefix as Celery compares it: empty without one, and None where only running would tell."""
+    prefix = namespace_node(call)
+    if any(word.arg is None for word in call.keywords) or not isinstance(prefix, ast.Constant | None):
+        return None
+    return str(getattr(prefix, "value", None) or "").rstrip("_")
 
 
 @dataclass(slots=True)
@@ -255,19 +305,13 @@ def _is_text(value: str) -> bool:
     return not any(mark == "\0" or "\ud800" <= mark <= "\udfff" for mark in value)
 
 
-def walk(tree: ast.AST) -> list[ast.AST]:
-    """Return all nodes of a tree. The nodes of a module are cached with it, since it is searched many times."""
-    if not isinstance(tree, ast.Module):
-        return list(ast.walk(tree))
-    nodes: list[ast.AST] | None = tree.__dict__.get("walked")
-    if nodes is None:
-        nodes = list(ast.walk(tree))
-        tree.__dict__["walked"] = nodes
-    return nodes
+@once
+def imported_names(tree: ast.AST) -> list[tuple[str, str]]:
+    """Return each name that a module imports, with its full path."""
+    return list(_imported_names(tree))
 
 
-def imported_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield each name that a module imports, with its full path."""
+def _imported_names(tree: ast.AST) -> Iterator[tuple[str, str]]:
     for node in walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:

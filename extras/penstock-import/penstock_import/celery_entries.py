@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from penstock_import.celery_calls import NotLiteral, called, imported_names, literal, root_name, walk
+from penstock_import.celery_calls import NotLiteral, called, imported_names, literal, once, root_name, walk
 from penstock_import.wanted_text import NotMapped
 
 _Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
@@ -343,17 +343,17 @@ def _check_names(entry: Entry, scope: _Scope) -> None:
             raise NotLiteral(part.id)
 
 
+@once
 def conditional(tree: ast.AST) -> set[int]:
     """Return all that runs only under a condition, or not once."""
-    parts = [
-        part
-        for node in walk(tree)
-        if isinstance(
+    parts: set[int] = set()
+    for node in walk(tree):  # from the top down
+        is_condition = isinstance(
             node, ast.If | ast.For | ast.While | ast.Try | ast.IfExp | ast.comprehension | ast.Match
         )
-        for part in ast.iter_child_nodes(node)
-    ]
-    return {id(inner) for part in parts for inner in ast.walk(part)}
+        if is_condition or id(node) in parts:
+            parts.update(map(id, ast.iter_child_nodes(node)))
+    return parts
 
 
 def _arguments(call: ast.Call, names: tuple[str, ...]) -> dict[str, ast.expr]:

@@ -4,19 +4,22 @@ name. Each use of a value by a name of its own is harmless, or leads to a furthe
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
 
-from penstock_import.celery_calls import absolute_path, called, root_name, walk
+from penstock_import.celery_calls import called, root_name, walk
 from penstock_import.celery_makers import Applications
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
-from penstock_import.celery_setting_names import OF_ZONE, ZONES, advice_of, today
-from penstock_import.celery_uses import Use, advice_of_call, advice_of_start, of_application
+from penstock_import.celery_setting_names import OF_ANY, OF_ZONE, ZONES, advice_of, is_setting, today
+from penstock_import.celery_uses import (
+    ADVICE_OF_REQUEST,
+    Use,
+    advice_of_call,
+    advice_of_member,
+    advice_of_start,
+    of_application,
+)
+from penstock_import.celery_values import APP, CONF, IN, SETTING, SIGNATURE, TASK, Function, Values, within
 
-APP, CONF, SETTING, TASK = "app", "conf", "setting", "task"
-"""The kinds of values: an application, its configuration, a dict or a list within that, and a task."""
-_IN = "in "
-"""The mark of the kind of a container, and of a function: what it holds, or returns, has the kind behind the mark."""
 _HELD_SETTINGS = frozenset({"beat_schedule", "task_annotations", "task_queues", "task_routes"})
 _HELD_NAMES = frozenset({"CELERYBEAT_SCHEDULE", "CELERY_ANNOTATIONS", "CELERY_ROUTES"}) | {
     f"CELERY_{name.upper()}" for name in _HELD_SETTINGS
@@ -27,8 +30,8 @@ _PUTTING = frozenset({"add", "append", "appendleft", "extend", "insert", "put", 
 _TAKING = frozenset({"copy", "get", "items", "pop", "popitem", "popleft", "values", "setdefault", "union"})
 _HARMLESS = frozenset(
     {
-        "all", "any", "bool", "callable", "delattr", "format", "getattr", "hasattr", "hash", "id",
-        "isinstance", "issubclass", "len", "print", "repr", "setattr", "str", "super", "type",
+        "all", "any", "bool", "callable", "format", "hasattr", "hash", "id",
+        "isinstance", "issubclass", "len", "print", "repr", "str", "super",
     }
 )  # fmt: skip
 """Functions of Python that set nothing, or that are named by a rule of their own."""
@@ -40,67 +43,27 @@ _PASSING = frozenset(
 )  # fmt: skip
 """Functions of Python that give back what they are given, or what is in it."""
 _LOGGING = frozenset({"critical", "debug", "error", "exception", "info", "log", "warning"})
-_OF_TASK = frozenset({"apply", "chunks", "s", "si", "signature", "starmap", "subtask"})
+_SIGNING = frozenset({"s", "si", "signature", "subtask"})
+_NAMES_OF_TASK = frozenset({"__doc__", "__module__", "__name__", "__qualname__", "name"})
+"""The members of a task that say nothing but its name."""
+_MEMBERS_OF_TASK = RETRY_OPTIONS | TASK_OPTIONS | frozenset(
+    {
+        "AsyncResult", "__wrapped__", "add_to_chord", "add_trail", "after_return", "annotate", "apply", "apply_async",
+        "backend", "before_start", "bind", "chunks", "delay", "map", "on_bound", "on_failure", "on_replace", "on_retry",
+        "on_success", "push_request", "replace", "request", "request_stack", "retry", "run", "s", "send_event",
+        "shadow_name", "si", "signature", "signature_from_request", "starmap", "start_strategy", "subtask",
+        "subtask_from_request", "update_state",
+    }
+)  # fmt: skip
+_SUBJECTS = {
+    APP: "the application", CONF: "the configuration", SETTING: "a setting", SIGNATURE: "a signature", TASK: "a task",
+}  # fmt: skip
+_SEE = "See what it should do, and write it of the actions and schedules."
 _OF_APP = frozenset({"conf", "current_task", "main", "name", "task", "tasks"})
 _LOOK = "Code outside of the sources may change settings, options and schedules: look there, and write what it sets by hand."
 _OF_ACTION = "Write it of the action, unless it is no task."
 _LOOK_WHERE = "Settings and options may be given by that name: look where it goes, and write them of the actions and schedules."
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_NAMED = (
-    ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar
-)
-_SCOPES = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
-_Place = tuple[str, _Function | ast.ClassDef | ast.Lambda]
-Key = tuple[str, int, str]
-"""A variable: the file, the scope and the name. A member of any object has an empty file."""
-
-
-@dataclass(slots=True)
-class _Names:
-    """The names of one module: where each is bound, and where it is read."""
-
-    tree: ast.Module
-    parents: dict[int, ast.AST] = field(default_factory=dict)
-    loads: dict[str, list[ast.Name]] = field(default_factory=dict)
-    bound: dict[int, set[str]] = field(default_factory=dict)
-    """By scope: the names that are bound in it."""
-    outer: dict[int, set[str]] = field(default_factory=dict)
-    """By scope: the names that `global` or `nonlocal` takes from around it."""
-
-    def __post_init__(self) -> None:
-        for node in walk(self.tree):
-            for child in ast.iter_child_nodes(node):
-                self.parents[id(child)] = node
-        for node in walk(self.tree):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                self.loads.setdefault(node.id, []).append(node)
-            elif isinstance(node, ast.Global | ast.Nonlocal):
-                self.outer.setdefault(id(self.scope(node)), set()).update(node.names)
-            for name in _names_bound(node):
-                self.bound.setdefault(id(self.scope(node)), set()).add(name)
-
-    def scope(self, node: ast.AST) -> ast.AST:
-        """Return the scope that a statement or a name is in. Defaults and decorators count to the scope around."""
-        inner, outer = node, self.parents.get(id(node), self.tree)
-        while not isinstance(outer, ast.Module):
-            if isinstance(outer, _SCOPES) and (
-                isinstance(node, ast.arg) or inner in _body(outer) or isinstance(outer, ast.Lambda)
-            ):
-                return outer
-            inner, outer = outer, self.parents.get(id(outer), self.tree)
-        return self.tree
-
-    def resolved(self, node: ast.AST, name: str) -> ast.AST:
-        """Return the scope of a name as a place of the module sees it."""
-        scope = self.scope(node)
-        first = scope
-        while not isinstance(scope, ast.Module):
-            is_visible = scope is first or not isinstance(scope, ast.ClassDef)
-            own = self.bound.get(id(scope), set()) - self.outer.get(id(scope), set())
-            if is_visible and name in own:
-                return scope
-            scope = self.scope(scope)
-        return scope
+_Place = tuple[str, Function | ast.ClassDef | ast.Lambda]
 
 
 class Flow:
@@ -112,47 +75,34 @@ class Flow:
     ) -> None:  # fmt: skip
         self._trees, self._relevant, self._foreign = trees, relevant, foreign
         self._apps, self._app_classes = applications.names, applications.parts
-        self._modules: dict[str, _Names] = {}
-        self._kinds: dict[int, set[str]] = {}
-        self._values: dict[Key, set[str]] = {}
-        self._waiting: list[tuple[str, ast.expr, str]] = []
+        self._values = Values(trees)
         self._uses: dict[tuple[str, int], Use] = {}
-        self._functions: dict[str, list[tuple[str, _Function]]] = {}
+        self._functions: dict[str, list[tuple[str, Function]]] = {}
         self._classes: dict[str, list[tuple[str, ast.ClassDef]]] = {}
-        self._members: dict[str, list[tuple[str, ast.Attribute | ast.Call]]] = {}
         self._foreign_values: dict[str, frozenset[str]] = {}
-        self._imports: dict[str, list[tuple[str, ast.ImportFrom, ast.alias]]] = {}
         for file, tree in trees.items():
             for node in walk(tree):
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     self._functions.setdefault(node.name, []).append((file, node))
                 elif isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, []).append((file, node))
-                elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                    self._members.setdefault(node.attr, []).append((file, node))
-                elif isinstance(node, ast.Call) and called(node) == "getattr" and len(node.args) > 1:
-                    text = getattr(node.args[1], "value", None)
-                    self._members.setdefault(str(text), []).append((file, node))
-                elif isinstance(node, ast.ImportFrom):
-                    for alias in node.names:
-                        self._imports.setdefault(alias.name, []).append((file, node, alias))
 
-    def uses(self, tasks: Iterable[tuple[str, _Function]], bound: Collection[int]) -> dict[str, list[Use]]:
+    def uses(self, tasks: Iterable[tuple[str, Function]], bound: Collection[int]) -> dict[str, list[Use]]:
         """Return by file what may set something by another name. `tasks` are the functions of tasks. `bound` are those that
         are given themselves."""
         for file, function in tasks:
-            names = self._names(file)
-            self._bind(file, function, function.name, TASK)
+            names = self._values.names(file)
+            self._values.bind(file, function, function.name, TASK)
             if isinstance(names.scope(function), ast.ClassDef):
-                self._give(("", 0, function.name), TASK)
+                self._values.give(("", 0, function.name), TASK)
             first = [*function.args.posonlyargs, *function.args.args][:1]
             if id(function) in bound and first:
-                self._give((file, id(function), first[0].arg), TASK)
+                self._values.give((file, id(function), first[0].arg), TASK)
         for file, tree in self._trees.items():
             apps = self._apps(tree)
             for node in walk(tree):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in apps:
-                    self._add(file, node, APP)
+                    self._values.add(file, node, APP)
                 elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
                     is_app = file in self._relevant or root_name(node) in apps
                     if (
@@ -160,93 +110,37 @@ class Flow:
                         and is_app
                         and ast.unparse(node.value) not in ("", "django", "self")
                     ):
-                        self._add(file, node, CONF)
+                        self._values.add(file, node, CONF)
                     elif node.attr in _HELD_NAMES:
-                        self._add(file, node, SETTING)
+                        self._values.add(file, node, SETTING)
                 elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in _HELD_NAMES:
-                    self._add(file, node, SETTING)
+                    self._values.add(file, node, SETTING)
                 elif isinstance(node, ast.ClassDef) and node.name in self._app_classes:
                     for part in node.body:
                         if isinstance(part, ast.FunctionDef) and part.args.args:
-                            self._give((file, id(part), part.args.args[0].arg), APP)
-        while self._waiting:
-            self._follow(*self._waiting.pop())
+                            self._values.give((file, id(part), part.args.args[0].arg), APP)
+        while self._values.waiting:
+            self._follow(*self._values.waiting.pop())
         uses_by_file: dict[str, list[Use]] = {}
         for (file, _), use in self._uses.items():
             uses_by_file.setdefault(file, []).append(use)
         return uses_by_file
 
-    # -- values and names ------------------------------------------------------------------------------------------------
-
-    def _names(self, file: str) -> _Names:
-        if file not in self._modules:
-            self._modules[file] = _Names(self._trees[file])
-        return self._modules[file]
-
-    def _add(self, file: str, node: ast.expr, kind: str) -> None:
-        """Note that an expression may have a value of a kind."""
-        kinds = self._kinds.setdefault(id(node), set())
-        if kind not in kinds:
-            kinds.add(kind)
-            self._waiting.append((file, node, kind))
-
-    def _bind(self, file: str, place: ast.AST, name: str, kind: str) -> None:
-        self._give((file, id(self._names(file).resolved(place, name)), name), kind)
-
-    def _give(self, key: Key, kind: str) -> None:
-        """Note that a variable may have a value of a kind, where it is read."""
-        if kind in self._values.setdefault(key, set()):
-            return
-        self._values[key].add(kind)
-        file, scope, name = key
-        if not file:
-            for place, member in self._members.get(name, ()):
-                self._add(place, member, kind)
-            return
-        names = self._names(file)
-        for node in names.loads.get(name, ()):
-            if id(names.resolved(node, name)) == scope:
-                self._add(file, node, kind)
-        if scope == id(names.tree):
-            self._export(file, name, kind)
-        elif any(isinstance(node, ast.ClassDef) and id(node) == scope for node in walk(names.tree)):
-            self._give(("", 0, name), kind)
-
-    def _export(self, file: str, name: str, kind: str) -> None:
-        """Give a variable of a module to those that import it."""
-        for place, statement, alias in [*self._imports.get(name, ()), *self._imports.get("*", ())]:
-            if place != file and _is_module(file, absolute_path(place, statement)):
-                self._bind(place, statement, name if alias.name == "*" else alias.asname or name, kind)
-        stem = file.removesuffix(".py").removesuffix("/__init__").rpartition("/")[2]
-        for place, member in self._members.get(name, ()):
-            holder = member.value if isinstance(member, ast.Attribute) else member.args[0]
-            last = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
-            if place != file and (last == stem or last in self._names_of_module(place, stem)):
-                self._add(place, member, kind)
-
-    def _names_of_module(self, file: str, stem: str) -> set[str]:
-        """Return the other names that a file gives a module."""
-        return {
-            alias.asname
-            for node in walk(self._trees[file])
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for alias in node.names
-            if alias.asname and alias.name.rpartition(".")[2] == stem
-        }
-
     # -- uses ------------------------------------------------------------------------------------------------------------
 
     def _follow(self, file: str, node: ast.expr, kind: str) -> None:
         """Follow a value from an expression to what is made of it."""
-        parents = self._names(file).parents
+        parents = self._values.names(file).parents
         parent = parents.get(id(node), self._trees[file])
         match parent:
             case ast.Attribute():
-                self._of_member(file, parent, kind, parents)
+                self._of_member(file, parent, kind)
             case ast.Subscript(value=value) if value is node:
                 self._of_item(file, parent, kind)
             case ast.Call(func=function) if function is node:
-                self._pass(file, parent, _within(kind))
+                if kind in (CONF, SETTING):
+                    self._gap(file, parent, f"the call {ast.unparse(parent)} of a setting", _LOOK_WHERE)
+                self._values.add_all(file, parent, within(kind))
             case ast.Call():
                 self._of_argument(file, parent, node, kind)
             case ast.keyword():
@@ -254,250 +148,221 @@ class Flow:
                 if isinstance(call, ast.Call):
                     self._of_argument(file, call, parent, kind)
             case ast.Starred():
-                self._pass(file, parent, [kind])
+                self._values.add_all(file, parent, [kind])
             case ast.Tuple() | ast.List() | ast.Set():
                 if (pair := _pair(parent, node, parents)) is not None:
-                    self._store(file, pair, [kind])
+                    self._values.store(file, pair, [kind])
                 else:
-                    inner = _within(kind) if isinstance(node, ast.Starred) else [kind]
-                    self._pass(file, parent, [_IN + part.removeprefix(_IN) for part in inner])
+                    inner = within(kind) if isinstance(node, ast.Starred) else [kind]
+                    self._values.add_all(file, parent, [IN + part.removeprefix(IN) for part in inner])
             case ast.Dict():
                 is_spread = any(
                     key is None and value is node
                     for key, value in zip(parent.keys, parent.values, strict=True)
                 )
                 if not (is_spread and kind in (CONF, SETTING)):
-                    self._pass(file, parent, [_IN + kind.removeprefix(_IN)])
+                    self._values.add_all(file, parent, [IN + kind.removeprefix(IN)])
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
-                self._pass(file, parent, [_IN + kind.removeprefix(_IN)])
+                self._values.add_all(file, parent, [IN + kind.removeprefix(IN)])
             case ast.comprehension(target=target, iter=iterated) if iterated is node:
-                self._store(file, target, _within(kind))
+                self._values.store(file, target, within(kind))
             case ast.For(target=target, iter=iterated) | ast.AsyncFor(target=target, iter=iterated) if (
                 iterated is node
             ):
-                self._store(file, target, _within(kind))
+                self._values.store(file, target, within(kind))
             case ast.withitem(optional_vars=target):
                 if target is not None:
-                    self._store(file, target, [kind, *_within(kind)])
+                    self._values.store(file, target, [kind, *within(kind)])
             case ast.Assign(targets=targets):
                 for target in targets:
-                    self._store(file, target, [kind])
+                    self._values.store(file, target, [kind])
             case ast.AnnAssign(target=target, value=value) | ast.AugAssign(target=target, value=value) if (
                 value is node
             ):
-                self._store(file, target, [kind])
+                self._values.store(file, target, [kind])
             case ast.NamedExpr(target=target):
-                self._store(file, target, [kind])
-                self._pass(file, parent, [kind])
+                self._values.store(file, target, [kind])
+                self._values.add_all(file, parent, [kind])
             case ast.BinOp() if kind in (CONF, SETTING):
                 pass  # a copy
             case ast.Await() | ast.BoolOp() | ast.BinOp() | ast.Yield() | ast.YieldFrom():
-                self._pass(file, parent, [kind])
+                self._values.add_all(file, parent, [kind])
                 if isinstance(parent, ast.Yield | ast.YieldFrom):
-                    self._return(file, parent, kind if isinstance(parent, ast.YieldFrom) else _IN + kind)
+                    self._values.give_back(
+                        file, parent, kind if isinstance(parent, ast.YieldFrom) else IN + kind
+                    )
             case ast.IfExp(test=test):
                 if test is not node:
-                    self._pass(file, parent, [kind])
+                    self._values.add_all(file, parent, [kind])
             case ast.Lambda():
-                self._pass(file, parent, [_IN + kind.removeprefix(_IN)])
+                self._values.add_all(file, parent, [IN + kind.removeprefix(IN)])
             case ast.Return():
-                self._return(file, parent, kind)
+                self._values.give_back(file, parent, kind)
             case ast.arguments():
                 self._of_default(file, parent, node, kind)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                for part in _within(kind):
-                    self._bind(file, parent, parent.name, part)
+                for part in within(kind):
+                    self._values.bind(file, parent, parent.name, part)
             case ast.Match():
                 for capture in ast.walk(parent):
                     if isinstance(capture, ast.MatchAs | ast.MatchStar) and capture.name:
-                        for captured in [kind, *_within(kind)]:
-                            self._bind(file, capture, capture.name, captured)
+                        for captured in [kind, *within(kind)]:
+                            self._values.bind(file, capture, capture.name, captured)
             case ast.Delete() | ast.AugAssign():
                 pass
-            case ast.expr() | ast.stmt():
-                pass  # read as a truth value, a text or a part of a comparison
+            case (
+                ast.Compare() | ast.UnaryOp() | ast.FormattedValue() | ast.JoinedStr() | ast.Subscript() | ast.Slice()
+                | ast.Expr() | ast.Assert() | ast.If() | ast.While() | ast.comprehension()
+            ):  # fmt: skip
+                pass  # read as a truth value, a text, a key or a part of a comparison
             case _:
                 self._gap(file, node, f"{ast.unparse(node)}, which gets another name", _LOOK_WHERE)
 
-    def _pass(self, file: str, node: ast.expr, kinds: Iterable[str]) -> None:
-        for kind in kinds:
-            self._add(file, node, kind)
-
-    def _store(self, file: str, target: ast.AST, kinds: Iterable[str]) -> None:
-        """Give a target of an assignment a value."""
-        for kind in kinds:
-            match target:
-                case ast.Name(id=variable):
-                    self._bind(file, target, variable, kind)
-                case ast.Attribute(attr=member):
-                    self._give(("", 0, member), kind)
-                case ast.Subscript(
-                    value=ast.Call(func=ast.Name(id="globals" | "locals")),
-                    slice=ast.Constant(value=str(text)),
-                ):
-                    self._bind(file, target, text, kind)
-                    self._give((file, id(self._trees[file]), text), kind)
-                case ast.Subscript(value=holder):
-                    self._put(file, holder, kind)
-                case ast.Starred(value=inner):
-                    self._store(file, inner, [_IN + kind.removeprefix(_IN)])
-                case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                    for part in parts:
-                        self._store(file, part, [*_within(kind)])
-
-    def _put(self, file: str, holder: ast.expr, kind: str) -> None:
-        """Note that a container holds a value."""
-        while isinstance(holder, ast.Subscript):
-            holder = holder.value
-        if isinstance(holder, ast.Call):  # globals()["name"], vars(x)["name"], d.setdefault(k, [])
-            holder = (
-                holder.func.value
-                if isinstance(holder.func, ast.Attribute)
-                else next(iter(holder.args), holder)
-            )
-        self._store(file, holder, [_IN + kind.removeprefix(_IN)])
-
-    def _return(self, file: str, place: ast.AST, kind: str) -> None:
-        """Give the name of a function what it returns."""
-        function = self._names(file).scope(place)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            is_property = any("property" in ast.unparse(part) for part in function.decorator_list)
-            result = kind if is_property else _IN + kind.removeprefix(_IN)
-            self._bind(file, function, function.name, result)
-            if isinstance(self._names(file).scope(function), ast.ClassDef):
-                self._give(("", 0, function.name), result)
-
-    def _of_member(self, file: str, node: ast.Attribute, kind: str, parents: Mapping[int, ast.AST]) -> None:
+    def _of_member(self, file: str, node: ast.Attribute, kind: str) -> None:
         """Follow the member of a value, or name what is set by it."""
-        above = parents.get(id(node))
-        text = ast.unparse(node)
-        if not isinstance(node.ctx, ast.Load):
-            statement = _statement(node, parents)
-            if kind == TASK and node.attr in _OPTIONS:
-                self._gap(file, statement, f"the option {text}, which is set later", _OF_ACTION)
-            elif kind == CONF and not ast.unparse(node.value).endswith("conf"):
-                self._gap(file, statement, f"the setting {text}", advice_of(node.attr))
-            elif kind == APP and node.attr != "conf":
-                self._gap(
-                    file, statement, f"{text}, which is set on the application", "See what it should do."
-                )
+        if isinstance(node.ctx, ast.Load):
+            self._read(file, node, node.value, node.attr, kind)
             return
-        if node.attr == "__dict__":
-            self._gap(
-                file,
-                above if isinstance(above, ast.expr) else node,
-                f"{text}, which may set options",
-                _OF_ACTION,
-            )
-        elif kind == APP and node.attr in ("conf", "tasks", "current_task"):
-            self._add(file, node, {"conf": CONF, "tasks": _IN + TASK, "current_task": TASK}[node.attr])
-        elif kind == CONF and today(node.attr) in _HELD_SETTINGS:
-            self._add(file, node, SETTING)
-        elif kind == TASK and node.attr in ("app", "_app"):
-            self._add(file, node, APP)
-        elif isinstance(above, ast.Call) and above.func is node:
-            self._of_method(file, above, node, kind)
-        elif (
-            kind == APP and node.attr not in _OF_APP and root_name(node) not in self._apps(self._trees[file])
-        ):
-            self._name(file, of_application(node, node.attr))
+        text, statement = ast.unparse(node), _statement(node, self._values.names(file).parents)
+        is_deleted = isinstance(node.ctx, ast.Del)
+        if kind == TASK and node.attr in _OPTIONS:
+            self._gap(file, statement, f"the option {text}, which is set later", _OF_ACTION)
+        elif kind == CONF and (is_deleted or not ast.unparse(node.value).endswith("conf")):
+            self._gap(file, statement, f"the setting {text}", advice_of(node.attr))
+        elif kind in _SUBJECTS and kind != CONF:
+            self._gap(file, statement, f"{text}, which is set on {_SUBJECTS[kind]}", _SEE)
 
-    def _of_method(self, file: str, call: ast.Call, node: ast.Attribute, kind: str) -> None:
+    def _read(self, file: str, node: ast.expr, holder: ast.expr, member: str, kind: str) -> None:
+        """Follow the member of a value that an expression reads, or name what is done with it."""
+        parents = self._values.names(file).parents
+        above = parents.get(id(node))
+        if member == "__class__":
+            self._values.add(file, node, kind)
+        elif member == "__dict__":
+            place = above if isinstance(above, ast.expr) else node
+            self._gap(file, place, f"{ast.unparse(node)}, which may set options", _OF_ACTION)
+        elif kind == APP and member in ("conf", "tasks", "current_task"):
+            self._values.add(file, node, {"conf": CONF, "tasks": IN + TASK, "current_task": TASK}[member])
+        elif kind == CONF and today(member) in _HELD_SETTINGS:
+            self._values.add(file, node, SETTING)
+        elif kind == TASK and member in ("app", "_app"):
+            self._values.add(file, node, APP)
+        elif isinstance(above, ast.Call) and above.func is node:
+            self._of_method(file, above, holder, member, kind)
+        elif kind == TASK and member not in _NAMES_OF_TASK and _may_be_of_task(holder, member):
+            while isinstance(above := parents.get(id(node)), ast.Attribute):
+                node = above
+            advice = ADVICE_OF_REQUEST if member == "request" else advice_of_member(member)
+            self._gap(file, node, f"{ast.unparse(node)}, which is read of a task", advice)
+        elif kind == CONF and not (is_setting(member, plain=True) or member in _READING):
+            self._gap(file, node, f"{ast.unparse(node)}, which is read of the configuration", _LOOK_WHERE)
+        elif kind == APP and member not in _OF_APP and root_name(node) not in self._apps(self._trees[file]):
+            self._name(file, of_application(node, member))
+
+    def _of_method(self, file: str, call: ast.Call, holder: ast.expr, name: str, kind: str) -> None:
         """Follow the call of a method of a value, or name it."""
-        name, text = node.attr, ast.unparse(call)
-        is_direct = _is_direct(node.value)
-        if kind.startswith(_IN):
+        text = ast.unparse(call)
+        is_direct = _is_direct(holder)
+        first = call.args[0] if call.args else None
+        if kind.startswith(IN):
             if name in _TAKING or name.startswith("__get"):
-                self._pass(file, call, [kind, *_within(kind)])
+                self._values.add_all(file, call, [kind, *within(kind)])
         elif name in ("__setattr__", "__setitem__", "__delattr__", "__delitem__") or (
-            kind == CONF
-            and name not in _READING
-            and (name != "update" or not ast.unparse(node.value).endswith("conf"))
+            kind == CONF and name not in _READING and not (name == "update" and _is_plain_conf(call))
         ):
             subject = {CONF: "settings", SETTING: "settings"}.get(kind, "options")
-            first = call.args[0] if call.args else None
-            is_computed = not isinstance(first, ast.Constant)
-            if kind != TASK or is_computed or getattr(first, "value", "") in _OPTIONS:
-                words = {getattr(part, "arg", getattr(part, "value", None)) for part in ast.walk(call)}
-                advice = OF_ZONE if words & ZONES else advice_of_call(call, 0) if kind != TASK else _OF_ACTION
-                self._gap(file, call, f"{text}, which may set {subject}", advice)
+            words = {getattr(part, "arg", getattr(part, "value", None)) for part in ast.walk(call)}
+            advice = OF_ZONE if words & ZONES else advice_of_call(call, 0) if kind != TASK else _OF_ACTION
+            self._gap(file, call, f"{text}, which may set {subject}", advice)
+        elif kind == CONF:
+            is_held = not isinstance(first, ast.Constant) or today(str(first.value)) in _HELD_SETTINGS
+            self._values.add_all(file, call, [SETTING] if is_held and name == "get" else [IN + SETTING])
         elif kind == SETTING and name in ("get", "items", "values", "pop", "setdefault", "popitem"):
-            self._add(file, call, SETTING)
+            self._values.add(file, call, SETTING)
             if name not in ("get", "items", "values") and not is_direct:
                 self._gap(file, call, f"{text}, which changes a setting", _LOOK_WHERE)
-        elif (
-            kind == SETTING
-            and name in ("append", "clear", "extend", "insert", "remove", "update")
-            and not is_direct
-        ):
+        elif kind == SETTING and name not in _READING and not is_direct:
             self._gap(file, call, f"{text}, which changes a setting", _LOOK_WHERE)
         elif kind == APP and name in ("register_task", "task"):
-            self._add(file, call, TASK if call.args else _IN + TASK)
-        elif kind == TASK and name in _OF_TASK and isinstance(node.value, ast.Name):
+            self._values.add(file, call, TASK if call.args else IN + TASK)
+        elif kind == TASK and _may_be_of_task(holder, name) and name not in _NAMES_OF_TASK:
+            if name in _SIGNING:
+                self._values.add(file, call, SIGNATURE)
             self._gap(file, call, f"the call {text}", advice_of_start(call, name))
-        elif kind == APP and root_name(node) not in self._apps(self._trees[file]) and name not in _OF_APP:
-            self._name(file, of_application(node, name))
+        elif kind == SIGNATURE:
+            if name in ("set", "clone", "link", "on_error"):
+                self._values.add(file, call, SIGNATURE)
+            self._gap(file, call, f"the call {text}", advice_of_start(call, name))
+        elif kind == APP and root_name(holder) not in self._apps(self._trees[file]) and name not in _OF_APP:
+            self._name(file, of_application(call.func, name))
 
     def _of_item(self, file: str, node: ast.Subscript, kind: str) -> None:
         """Follow an item of a value, or name what is set by it."""
         if isinstance(node.ctx, ast.Load):
-            self._pass(file, node, [SETTING] if kind == SETTING else _within(kind))
-            if kind == CONF and today(str(getattr(node.slice, "value", ""))) in _HELD_SETTINGS:
-                self._add(file, node, SETTING)
+            self._values.add_all(file, node, [SETTING] if kind == SETTING else within(kind))
+            key = node.slice
+            if kind == CONF and (
+                not isinstance(key, ast.Constant) or today(str(key.value)) in _HELD_SETTINGS
+            ):
+                self._values.add(file, node, SETTING)
             return
-        statement = _statement(node, self._names(file).parents)
+        statement = _statement(node, self._values.names(file).parents)
         text = ast.unparse(node)
         name = getattr(node.slice, "value", None)
         is_direct = _is_direct(node.value)
-        if kind == CONF and not ast.unparse(node.value).endswith("conf"):
-            advice = advice_of(name) if isinstance(name, str) else _LOOK_WHERE
+        is_deleted = isinstance(node.ctx, ast.Del)
+        if kind == CONF and (is_deleted or not ast.unparse(node.value).endswith("conf")):
+            advice = advice_of(name) if isinstance(name, str) else OF_ANY
             self._gap(file, statement, f"the setting {text}", advice)
         elif kind == SETTING and not is_direct:
             self._gap(file, statement, f"{text}, which changes a setting", _LOOK_WHERE)
+        elif kind in (APP, TASK, SIGNATURE):
+            self._gap(file, statement, f"{text}, which is set on {_SUBJECTS[kind]}", _SEE)
 
     def _of_argument(self, file: str, call: ast.Call, node: ast.expr | ast.keyword, kind: str) -> None:
         """Follow an argument of a call to the parameter that has it, or name the call."""
         name, text = called(call), ast.unparse(call)
         value = node.value if isinstance(node, ast.keyword) else node
         is_plain = isinstance(call.func, ast.Name)
-        plain_kind = kind.removeprefix(_IN)
+        plain_kind = kind.removeprefix(IN)
         if name == "setattr" and is_plain and node is call.args[0] and len(call.args) == 3:
             return self._of_setattr(file, call, kind)
         if name == "setattr" and is_plain and len(call.args) == 3 and node is call.args[2]:
             key = getattr(call.args[1], "value", None)
-            return self._give(("", 0, key), kind) if isinstance(key, str) else None
+            return self._values.give(("", 0, key), kind) if isinstance(key, str) else None
         if name == "getattr" and is_plain and node is call.args[0]:
-            key = getattr(call.args[1], "value", None) if len(call.args) > 1 else None
-            if kind == APP and key in ("conf", "tasks", None):
-                self._pass(
-                    file, call, [CONF] if key == "conf" else [_IN + TASK] if key else [CONF, _IN + TASK]
-                )
-            if kind == CONF and (key is None or today(str(key)) in _HELD_SETTINGS):
-                self._add(file, call, SETTING)
-            return None
-        if (is_plain and name in _HARMLESS) or root_name(call.func) == "inspect" or name in _LOGGING:
+            return self._of_getattr(file, call, kind)
+        if name == "getattr" and is_plain:
+            return self._values.add(file, call, kind)
+        if name == "type" and is_plain and len(call.args) == 1:
+            return self._values.add(file, call, kind)
+        if name == "delattr" and is_plain and kind in _SUBJECTS:
+            return self._gap(file, call, f"{text}, which takes something from {_SUBJECTS[kind]}", _SEE)
+        if kind == SIGNATURE:
+            return None  # a canvas, which is mapped or named as one
+        if (is_plain and name in _HARMLESS) or root_name(call.func) == "inspect" or _is_log(call):
             return None
         if name == "__init__":
             return self._of_base(file, call, value, node, kind)
         if name in _PASSING and (is_plain or root_name(call.func) in self._foreign(file)):
             if plain_kind in (CONF, SETTING) and plain_kind == kind:
-                return None if name != "enumerate" else self._add(file, call, kind)
+                return None if name != "enumerate" else self._values.add(file, call, kind)
             if name in ("map", "filter") and len(call.args) > 1 and node is not call.args[0]:
-                self._to_function(file, call, call.args[0], _within(kind))
-            inner = [kind, *_within(kind)] if name in ("next", "max", "min", "cast") else [kind]
-            inner = [f"{_IN}{kind}"] if isinstance(node, ast.keyword) and node.arg else inner
-            return self._pass(file, call, inner)
+                self._to_function(file, call, call.args[0], within(kind))
+            inner = [kind, *within(kind)] if name in ("next", "max", "min", "cast") else [kind]
+            inner = [f"{IN}{kind}"] if isinstance(node, ast.keyword) and node.arg else inner
+            return self._values.add_all(file, call, inner)
         own = self._named(file, call.func)
         if isinstance(call.func, ast.Attribute) and name in _PUTTING:
             if not (kind in (CONF, SETTING) and name in ("update", "extend")):  # those read it
-                self._put(file, call.func.value, kind)
-            if not own:
+                self._values.put(file, call.func.value, kind)
+            if not own and root_name(call.func) not in self._foreign(file):
                 return None
         if name == "partial" and call.args and node is not call.args[0]:
             position = call.args.index(value) - 1 if value in call.args else 0
             return self._to_parameters(file, call, self._named(file, call.args[0]), position, node, kind)
         if name == "partial":
-            return self._pass(file, call, [kind])
+            return self._values.add_all(file, call, [kind])
         if own:
             position = call.args.index(value) if value in call.args else 0
             return self._to_parameters(file, call, own, position, node, kind)
@@ -505,13 +370,23 @@ class Flow:
             return None
         if plain_kind == SETTING and name == "Celery":
             return None
-        self._gap(file, call, f"the call {text}, which is given {ast.unparse(value)}", _LOOK)
+        advice = OF_ANY if name == "vars" and kind == CONF else _LOOK
+        self._gap(file, call, f"the call {text}, which is given {ast.unparse(value)}", advice)
         return None
 
+    def _of_getattr(self, file: str, call: ast.Call, kind: str) -> None:
+        """Follow `getattr` of a value as the member that it reads. One with a computed name may be any member."""
+        key = call.args[1] if len(call.args) > 1 else None
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            self._read(file, call, call.args[0], key.value, kind)
+        elif kind in (APP, TASK, SIGNATURE):
+            self._values.add_all(file, call, [CONF, IN + TASK] if kind == APP else [])
+            self._gap(file, call, f"{ast.unparse(call)}, a computed member of {_SUBJECTS[kind]}", _LOOK_WHERE)
+        elif kind == CONF:
+            self._values.add(file, call, SETTING)
+
     def _of_setattr(self, file: str, call: ast.Call, kind: str) -> None:
-        key = call.args[1]
-        name = key.value if isinstance(key, ast.Constant) else None
-        if kind == TASK and (name is None or name in _OPTIONS):
+        if kind in (TASK, SIGNATURE, SETTING):
             self._gap(file, call, f"{ast.unparse(call)}, which sets an option later", _OF_ACTION)
         elif kind == CONF:
             self._gap(file, call, f"{ast.unparse(call)}, which sets a setting", advice_of_call(call, 1))
@@ -524,7 +399,7 @@ class Flow:
         self, file: str, call: ast.Call, value: ast.expr, node: ast.expr | ast.keyword, kind: str
     ) -> None:
         """Give the classes that the class around extends an argument of `super().__init__`."""
-        parents = self._names(file).parents
+        parents = self._values.names(file).parents
         class_ = parents.get(id(call))
         while class_ is not None and not isinstance(class_, ast.ClassDef):
             class_ = parents.get(id(class_))
@@ -539,16 +414,12 @@ class Flow:
             return [(file, node)]
         last = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
         if isinstance(node, ast.Name):
-            names = self._names(file)
+            names = self._values.names(file)
             scope = names.resolved(node, last)
-            for part in walk(names.tree):
-                if isinstance(part, ast.Assign) and isinstance(part.value, ast.Lambda):
-                    is_it = any(isinstance(target, ast.Name) and target.id == last for target in part.targets)
-                    if is_it and names.scope(part) is scope:
-                        return [(file, part.value)]
-            last = next(
-                (alias.name for part in walk(names.tree) if isinstance(part, ast.ImportFrom)
-                 for alias in part.names if alias.asname == last), last)  # fmt: skip
+            for part in names.lambdas.get(last, ()):
+                if isinstance(part.value, ast.Lambda) and names.scope(part) is scope:
+                    return [(file, part.value)]
+            last = names.imported_as.get(last, last)
         if root_name(node) in self._foreign(file) | self._made_by_foreign(file):
             return None
         places = [*self._functions.get(last, ()), *self._classes.get(last, ())]
@@ -589,8 +460,10 @@ class Flow:
         word = node.arg if isinstance(node, ast.keyword) else None
         is_spread = isinstance(node, ast.Starred) or (isinstance(node, ast.keyword) and word is None)
         is_late = any(isinstance(part, ast.Starred) for part in call.args[:position])
+        is_taken = False
         for place, function in own:
             if isinstance(function, ast.ClassDef):
+                is_taken = True
                 self._to_class(place, function, position, word, kind, is_spread or is_late)
                 continue
             arguments = function.args
@@ -598,18 +471,21 @@ class Flow:
             names = names[1:] if names[:1] in (["self"], ["cls"]) else names
             all_names = [*names, *(part.arg for part in arguments.kwonlyargs)]
             if is_spread or is_late:
-                targets, kinds = all_names, [kind, *_within(kind)]
+                targets, kinds = all_names, [kind, *within(kind)]
             elif word is not None:
                 targets, kinds = [name for name in all_names if name == word], [kind]
             else:
                 targets, kinds = names[position : position + 1], [kind]
             for name in targets:
                 for part in kinds:
-                    self._give((place, id(function), name), part)
+                    self._values.give((place, id(function), name), part)
             variadic = arguments.kwarg if word is not None else arguments.vararg
             for further in (arguments.kwarg, arguments.vararg) if is_spread else (variadic,):
+                is_taken |= bool(targets) or further is not None
                 if further is not None and (is_spread or not targets):
-                    self._give((place, id(function), further.arg), _IN + kind.removeprefix(_IN))
+                    self._values.give((place, id(function), further.arg), IN + kind.removeprefix(IN))
+        if not is_taken:  # it means another function by that name
+            self._gap(file, call, f"the call {ast.unparse(call)}, which is given {ast.unparse(node)}", _LOOK)
 
     def _to_class(
         self, file: str, class_: ast.ClassDef, position: int, word: str | None, kind: str, is_any: bool,
@@ -631,7 +507,7 @@ class Flow:
                   if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)]  # fmt: skip
         chosen_fields = [word] if word else fields if is_any else fields[position : position + 1]
         for name in chosen_fields:
-            self._give(("", 0, name), kind)
+            self._values.give(("", 0, name), kind)
         bases = [called(ast.Call(base, [], [])) for base in class_.bases]
         for base in bases:
             for place, above in self._classes.get(base, ()):
@@ -645,39 +521,16 @@ class Flow:
         positional = [*arguments.posonlyargs, *arguments.args]
         pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False),
                  *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]  # fmt: skip
-        function = self._names(file).parents.get(id(arguments))
+        function = self._values.names(file).parents.get(id(arguments))
         for argument, default in pairs:
             if default is node and function is not None:
-                self._give((file, id(function), argument.arg), kind)
+                self._values.give((file, id(function), argument.arg), kind)
 
     def _gap(self, file: str, node: ast.AST, subject: str, by_hand: str) -> None:
         self._name(file, Use(node, subject, by_hand))
 
     def _name(self, file: str, use: Use) -> None:
         self._uses.setdefault((file, id(use.node)), use)
-
-
-def _within(kind: str) -> list[str]:
-    """Return the kinds of what is in a container. It may hold containers in turn."""
-    if kind.startswith(_IN):
-        return [kind.removeprefix(_IN), kind]
-    return [SETTING] if kind == SETTING else []
-
-
-def _names_bound(node: ast.AST) -> Iterator[str]:
-    """Yield the names that a node binds in its scope."""
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        yield node.id
-    elif isinstance(node, ast.Import | ast.ImportFrom):
-        yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, _NAMED) and node.name:
-        yield node.name
-
-
-def _body(scope: ast.AST) -> list[ast.stmt]:
-    return scope.body if isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else []
 
 
 def _pair(
@@ -701,12 +554,22 @@ def _statement(node: ast.AST, parents: Mapping[int, ast.AST]) -> ast.AST:
     return node
 
 
+def _may_be_of_task(holder: ast.expr, member: str) -> bool:
+    """Return whether a task has a member. Behind a member of an object, the value may be any other by that name."""
+    return isinstance(holder, ast.Name | ast.Call | ast.Subscript) or member in _MEMBERS_OF_TASK
+
+
+def _is_plain_conf(call: ast.Call) -> bool:
+    """Return whether a method is that of `app.conf` as it is written, so that the settings are read from it."""
+    return isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value).endswith("conf")
+
+
+def _is_log(call: ast.Call) -> bool:
+    """Return whether a call writes a line of a log."""
+    return called(call) in _LOGGING and "log" in ast.unparse(call.func).lower()
+
+
 def _is_direct(node: ast.expr) -> bool:
     """Return whether an expression names a setting, so that the settings are read from it."""
     names = {getattr(part, "attr", getattr(part, "id", "")) for part in ast.walk(node)}
     return bool(names & (_HELD_NAMES | _HELD_SETTINGS))
-
-
-def _is_module(file: str, path: str) -> bool:
-    stem = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
-    return bool(path) and (stem == path or stem.endswith(f".{path}") or path.endswith(f".{stem}"))

@@ -54,6 +54,17 @@ class Applications:
             if isinstance(part, ast.FunctionDef) and part.name in ("task", "_task_from_fun")
         ]
 
+    def own_parts(self, tree: ast.Module) -> list[tuple[str, ast.stmt]]:
+        """Return what the classes of applications in a module say beside the making of tasks, each with its class."""
+        return [
+            (node.name, part)
+            for node in walk(tree)
+            if isinstance(node, ast.ClassDef) and node.name in self.classes
+            for part in node.body
+            if not isinstance(part, ast.Pass | ast.Expr)
+            and getattr(part, "name", "") not in ("task", "_task_from_fun")
+        ]
+
     def foreign(self, tree: ast.Module) -> list[tuple[ast.Call, str]]:
         """Return the calls in a module that make an application of a foreign class, each with the path of the class. A foreign
         class is defined neither by the sources nor by Celery."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from penstock_import.celery_calls import absolute_path, bound_names, walk
+from penstock_import.celery_calls import absolute_path, bound_names, forget, once, walk
 
 
-def constants_of(tree: ast.Module) -> dict[str, ast.expr]:
+@once
+def constants_of(tree: ast.AST) -> dict[str, ast.expr]:
     """Return the names of a module that are given once, and as a literal or a time."""
     values: dict[str, list[ast.expr]] = {}
     for node in walk(tree):
@@ -24,10 +25,10 @@ def constants_of(tree: ast.Module) -> dict[str, ast.expr]:
             values.setdefault(node.target.id, []).append(node.value)
     top = {
         node.targets[0].id
-        for node in tree.body
+        for node in ast.iter_child_nodes(tree)
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
     }
-    bindings = Counter(bound_names(tree))
+    bindings = bound_names(tree)
     return {
         name: supplied[0]
         for name, supplied in values.items()
@@ -47,18 +48,24 @@ class _Members(ast.NodeTransformer):
         return ast.copy_location(copy.deepcopy(constant), node) if constant else self.generic_visit(node)
 
 
-def read_members(file: str, tree: ast.Module, modules: Mapping[str, ast.Module]) -> None:
+def assigned_members(trees: Iterable[ast.Module]) -> set[str]:
+    """Return the names of all members that a module assigns."""
+    return {
+        node.attr
+        for tree in trees
+        for node in walk(tree)
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    }
+
+
+def read_members(
+    file: str, tree: ast.Module, modules: Mapping[str, ast.Module], changed: Collection[str]
+) -> None:
     """Replace `consts.LIMIT` by its value, where `consts` is a module of the source. `modules` are all of them, by each name
-    that they may be imported by, and by their paths behind a dot. A member that any module assigns stays as it is."""
+    that they may be imported by, and by their paths behind a dot. A member in `changed` stays as it is."""
     paths = {name: path for name, path in _imported_modules(file, tree) if path in modules}
     if not paths:
         return
-    changed = {
-        node.attr
-        for module in modules.values()
-        for node in walk(module)
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
-    }
     constants = {
         f"{name}.{member}": value
         for name, path in paths.items()
@@ -67,13 +74,13 @@ def read_members(file: str, tree: ast.Module, modules: Mapping[str, ast.Module])
     }
     if constants:
         _Members(constants).visit(tree)
-        tree.__dict__.pop("walked", None)
+        forget(tree)
 
 
 def _imported_modules(file: str, tree: ast.Module) -> list[tuple[str, str]]:
     """Return each name that may be one of a module, with its path. A name that is bound twice is left out."""
     imported: list[tuple[str, str]] = []
-    bound = Counter(bound_names(tree))
+    bound = bound_names(tree)
     for node in walk(tree):
         if isinstance(node, ast.Import):
             imported += [(alias.asname or alias.name, alias.name) for alias in node.names]

@@ -5,22 +5,28 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from penstock_import.celery_calls import walk
+from penstock_import.celery_calls import once, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_TIMES = frozenset({"crontab", "maybe_schedule", "schedule", "timedelta"})
 _STARTS = frozenset({"delay", "apply_async", "apply"})
+
+
+@once
+def parents_of(tree: ast.AST) -> dict[int, ast.AST]:
+    """Return the node around each node of a tree."""
+    return {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
 
 
 def bindings_at(tree: ast.Module, place: ast.AST, name: str) -> list[ast.AST]:
     """Return what binds a name in the innermost scope that binds it, as the place sees it."""
-    around = [
-        node
-        for node in walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        and any(part is place for part in ast.walk(node))
-    ]
-    for scope in [*reversed(around), tree]:
+    parents = parents_of(tree)
+    around = [place]
+    while id(around[-1]) in parents:
+        around.append(parents[id(around[-1])])
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    for scope in [*(node for node in around if isinstance(node, functions)), tree]:
         if bindings := list(_bindings(scope, name)):
             return bindings
     return []
@@ -47,9 +53,36 @@ def _bindings(scope: ast.AST, name: str) -> Iterator[ast.AST]:
         waiting.extend(ast.iter_child_nodes(node))
 
 
+def condition_of(tree: ast.Module, function: Function) -> str | None:
+    """Return where a function exists; None for one at the top of its module, which exists in any case."""
+    parents = parents_of(tree)
+    node: ast.AST | None = parents.get(id(function))
+    while node is not None and not isinstance(node, ast.Module):
+        if isinstance(node, ast.If | ast.While):
+            return f"where {ast.unparse(node.test)}"
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return f"within {node.name}"
+        if isinstance(node, ast.stmt | ast.ExceptHandler) and not isinstance(node, ast.With | ast.AsyncWith):
+            return f"within {type(node).__name__.lower()}"
+        node = parents.get(id(node))
+    return None
+
+
+def other_time(tree: ast.Module, node: ast.expr) -> str | None:
+    """Return the name of Celery or of `datetime` that an expression calls, and that its module gives another meaning."""
+    for part in ast.walk(node):
+        name = part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else ""
+        for binding in bindings_at(tree, tree, name) if name in _TIMES else ():
+            package = (getattr(binding, "module", None) or "").partition(".")[0]
+            is_relative = bool(getattr(binding, "level", 0))
+            if is_relative or package not in ("celery", "datetime", "django_celery_beat"):
+                return name
+    return None
+
+
 def change_of(tree: ast.Module, canvas: ast.expr) -> str | None:
     """Return why a canvas is not started as it is written; None if nothing changes it."""
-    parents = {id(child): node for node in walk(tree) for child in ast.iter_child_nodes(node)}
+    parents = parents_of(tree)
     for part in ast.walk(canvas):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):
             bindings = bindings_at(tree, part, part.func.id)

@@ -73,6 +73,7 @@ _ADVICE = {
     "accept_content": "Parameters and results are JSON.",
     "enable_utc": "Schedules are in UTC here where no zone is named, and not in that of the machine: write `timezone` of them.",
     "timezone": "Write `timezone` of the schedules.",
+    "time_zone": "Write `timezone` of the schedules.",
     "imports": "Name the modules with `--module`.",
     "include": "Name the modules with `--module`.",
 }
@@ -119,7 +120,11 @@ def advice_of(name: str) -> str:
     )
 
 
+OF_ANY = "See which settings it gives, and write them of the actions that are meant. It may give the zone of schedules, too."
+"""The advice for settings of which only running would tell the names."""
 ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
+ZONE_OF_DJANGO = "TIME_ZONE"
+"""The name that Celery reads the zone by where no other name gives one."""
 OF_ZONE = advice_of("timezone")
 """The advice by which a gap is known to be one of the zone of all schedules."""
 OF_UTC = advice_of("enable_utc")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from penstock_import.celery_calls import called, walk
+from penstock_import.celery_calls import called, namespace_node, namespace_of, once, walk
 from penstock_import.celery_routes import (
     RouteKey,
     has_compiled_key,
@@ -270,7 +270,8 @@ class CelerySettings:
                 if first.setdefault(setting, place) != place:
                     self._tell(file, value, f"{name}, which is given at {first[setting]} too",
                                "Celery takes one of them, and all are imported: take out what is not meant.")  # fmt: skip
-            for node in walk(tree):
+            has_whole = any(whole and name in names for name, _, whole in _given(tree))
+            for node in walk(tree) if has_whole else ():
                 if isinstance(node, ast.If) and (
                     named := sorted(names & {name for name, _, whole in _given(node) if whole})
                 ):
@@ -362,8 +363,13 @@ class _Change:
     is_certain: bool
 
 
-def _changes(tree: ast.Module) -> Iterator[_Change]:
-    """Yield what takes entries out of settings: `del`, `pop` and the like."""
+@once
+def _changes(tree: ast.AST) -> list[_Change]:
+    """Return what takes entries out of settings: `del`, `pop` and the like."""
+    return list(_taken_out(tree)) if isinstance(tree, ast.Module) else []
+
+
+def _taken_out(tree: ast.Module) -> Iterator[_Change]:
     certain = {id(part) for part in tree.body}
     certain |= {id(part.value) for part in tree.body if isinstance(part, ast.Expr | ast.Assign)}
     places = {id(item.place) for item in _items(tree)}
@@ -400,7 +406,8 @@ def _changes(tree: ast.Module) -> Iterator[_Change]:
 CHANGING = frozenset({"clear", "pop", "popitem", "setdefault", "update"})
 
 
-def _removed(tree: ast.Module) -> set[tuple[str, str]]:
+@once
+def _removed(tree: ast.AST) -> set[tuple[str, str]]:
     """Return setting and key of each entry of a module that the module takes out in any case, after it gave the entry."""
     entries: dict[tuple[str, str], int] = {
         (item.setting, item.key): item.value.lineno for item in _items(tree)
@@ -420,29 +427,28 @@ def _removed(tree: ast.Module) -> set[tuple[str, str]]:
     }
 
 
-def _merges(tree: ast.Module) -> dict[str, int]:
+@once
+def _merges(tree: ast.AST) -> dict[str, int]:
     """Return the names of the dicts that a statement at the top of a module copies into another, with its line. What is
     changed in such a dict afterwards is not in the copy."""
-    if "merges_of_settings" not in tree.__dict__:
-        lines: dict[str, int] = {}
-        for statement in tree.body:
-            for name, value, _ in _given(statement) if isinstance(statement, ast.Assign | ast.Expr) else ():
-                for part in () if isinstance(value, ast.Name) else (_parts(value) or set()) - {name}:
-                    lines.setdefault(part, statement.lineno)
-        tree.__dict__["merges_of_settings"] = lines
-    merges: dict[str, int] = tree.__dict__["merges_of_settings"]
-    return merges
+    lines: dict[str, int] = {}
+    for statement in ast.iter_child_nodes(tree):
+        for name, value, _ in _given(statement) if isinstance(statement, ast.Assign | ast.Expr) else ():
+            for part in () if isinstance(value, ast.Name) else (_parts(value) or set()) - {name}:
+                lines.setdefault(part, getattr(statement, "lineno", 1))
+    return lines
 
 
-def _is_late(tree: ast.Module, name: str, node: ast.expr) -> bool:
+def _is_late(tree: ast.AST, name: str, node: ast.expr) -> bool:
     """Return whether a part of a module changes a dict after a copy of it was made."""
     return name in _merges(tree) and node.lineno > _merges(tree)[name]
 
 
-def _replaced(tree: ast.Module) -> dict[int, int]:
+@once
+def _replaced(tree: ast.AST) -> dict[int, int]:
     """Return the values of settings that a later assignment of the module replaces, with the line of that assignment."""
     last: dict[str, tuple[int, int]] = {}
-    for number, statement in enumerate(tree.body):
+    for number, statement in enumerate(ast.iter_child_nodes(tree)):
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
             name = _item(target) or ("" if isinstance(target, ast.Subscript) else _named(target))
@@ -455,25 +461,23 @@ def _replaced(tree: ast.Module) -> dict[int, int]:
                 last[name] = (number, statement.lineno)
     return {
         id(value): last[name][1]
-        for number, statement in enumerate(tree.body)
+        for number, statement in enumerate(ast.iter_child_nodes(tree))
         if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr)
-        for name, value, _ in _given(statement)
+        for name, value, _ in (_given(statement) if last else ())
         if name in last and number < last[name][0]
     }
 
 
-def _items(tree: ast.Module) -> list[_Item]:
-    """Return the items with a literal key and a dict that a module gives a setting. They are cached with the module."""
-    if "items_of_settings" not in tree.__dict__:
-        tree.__dict__["items_of_settings"] = list(_found_items(tree))
-    items: list[_Item] = tree.__dict__["items_of_settings"]
-    return items
+@once
+def _items(tree: ast.AST) -> list[_Item]:
+    """Return the items with a literal key and a dict that a module gives a setting."""
+    return list(_found_items(tree))
 
 
-def _found_items(tree: ast.Module) -> Iterator[_Item]:
+def _found_items(tree: ast.AST) -> Iterator[_Item]:
     around: dict[int, str] = {}
-    for node in walk(tree):
-        text = ""
+    for node in walk(tree):  # from the top down
+        text = around.get(id(node), "")
         if isinstance(node, ast.If):
             text = f"where {ast.unparse(node.test)}"
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -481,7 +485,7 @@ def _found_items(tree: ast.Module) -> Iterator[_Item]:
         elif isinstance(node, ast.For | ast.While | ast.Try | ast.With | ast.Match):
             text = f"within {type(node).__name__.lower()}"
         if text:
-            around |= {id(part): text for part in ast.walk(node)}
+            around |= {id(part): text for part in [node, *ast.iter_child_nodes(node)]}
     for node in walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield from _items_of_call(node, node.func, around.get(id(node), ""))
@@ -508,7 +512,8 @@ def _items_of_call(node: ast.Call, function: ast.Attribute, condition: str) -> I
                 yield _Item(name, word.arg, word.value, condition, node)
 
 
-def _definitions(tree: ast.Module) -> list[tuple[str, ast.expr]]:
+@once
+def _definitions(tree: ast.AST) -> list[tuple[str, ast.expr]]:
     """Return name and value of each setting and dict that a module gives as a whole, and does not only add to."""
     definitions: list[tuple[str, ast.expr]] = []
     for node in walk(tree):
@@ -577,8 +582,13 @@ def _inline(value: ast.expr) -> list[ast.Dict]:
     return []
 
 
-def _given(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
-    """Yield each assigned name and its value, and whether the assignment sets the whole value instead of one item."""
+@once
+def _given(tree: ast.AST) -> list[tuple[str, ast.expr, bool]]:
+    """Return each assigned name and its value, and whether the assignment sets the whole value instead of one item."""
+    return list(_assignments(tree))
+
+
+def _assignments(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
     for node in walk(tree):
         if isinstance(node, ast.Assign) and (key := _item(node.targets[0])) is not None:
             yield key, node.value, True
@@ -624,28 +634,23 @@ def _named(target: ast.expr) -> str:
 def unread_names(trees: Mapping[str, ast.Module], is_application_known: bool) -> frozenset[str]:
     """Return the names of schedules and of other mapped settings that the application does not read. It reads modules by
     `config_from_object`. Its `namespace` decides which names. Where it may read them in another way, it reads all."""
-    namespace = old = False
-    for tree in trees.values():
-        for node in walk(tree):
-            if not isinstance(node, ast.Call):
-                continue
-            words = {word.arg: word.value for word in node.keywords}
-            function = called(node)
-            if function == "config_from_object":
-                prefix = words.get("namespace")
-                if prefix is None and len(node.args) < 4:
-                    old = True
-                elif str(getattr(prefix, "value", "")).rstrip("_").upper() == "CELERY":
-                    namespace = True
-                else:
-                    return frozenset()
-            elif function == "config_from_envvar" or "config_source" in words:
+    calls = [node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.Call)]
+    own = {namespace_of(node) for node in calls if called(node) == "Celery" and namespace_node(node)}
+    prefixes: set[str | None] = set()
+    for node in calls:
+        words = {word.arg: word.value for word in node.keywords}
+        function = called(node)
+        if function == "config_from_object":
+            prefixes |= own if namespace_node(node) is None and own else {namespace_of(node)}
+        elif function == "config_from_envvar" or "config_source" in words:
+            return frozenset()
+        elif function == "update" and ast.unparse(node.func).endswith("conf.update"):
+            if None in words or not all(isinstance(value, ast.Dict) for value in node.args):
                 return frozenset()
-            elif ast.unparse(node.func).endswith("conf.update"):
-                if None in words or not all(isinstance(value, ast.Dict) for value in node.args):
-                    return frozenset()
-            elif function.endswith("Celery") and None in words:
-                return frozenset()
-    if not (namespace or old or is_application_known):
+        elif function.endswith("Celery") and None in words:
+            return frozenset()
+    if None in prefixes or not (prefixes or is_application_known):
         return frozenset()
-    return frozenset(name for name in NAMES_OF_MAPPED if not is_read(name, namespace, old))
+    return frozenset(
+        name for name in NAMES_OF_MAPPED if not is_read(name, "CELERY" in prefixes, "" in prefixes)
+    )

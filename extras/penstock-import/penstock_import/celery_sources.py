@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -26,8 +25,8 @@ class Sources:
     """Each source that is not proven to be a module or a class of the sources: its file, its place and its text."""
     variables: list[tuple[str, ast.expr]] = field(default_factory=list)
     """Each source that a variable of the environment names, with a default."""
-    is_zone_unknown: bool = False
-    """True where a source that is not known may give the zone of schedules by a plain name."""
+    is_django: bool = False
+    """True where an application reads the settings of a project of Django."""
 
 
 def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
@@ -35,25 +34,24 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
     setting by a plain name counts."""
     sources = Sources()
     for file, tree in trees.items():
-        for place, value, is_named in _arguments(tree):
+        for place, value in _arguments(tree):
             paths = _paths(file, tree, value, sources, trees) if value is not None else None
             is_django = paths is not None and all(path in _OF_DJANGO for path in paths)
             if is_django:
+                sources.is_django = True
                 continue
             files = {name for path in paths or () for name in trees if _is_module(name, path)}
-            if files and not is_named:
-                sources.files |= files
+            sources.files |= files  # beside a prefix, Celery reads the plain names, too
             if not files:
                 sources.unknown.append((file, place, ast.unparse(value) if value is not None else ""))
-                sources.is_zone_unknown |= not is_named
-    if sources.is_zone_unknown:
+    if sources.unknown:
         sources.files |= {file for file, tree in trees.items() if _has_plain_settings(tree)}
     return sources
 
 
-def _arguments(tree: ast.Module) -> Iterator[tuple[ast.Call | ast.Attribute, ast.expr | None, bool]]:
-    """Yield each place of a module that gives an application a source of settings, with the source and whether its names have
-    a prefix. None is a source that does not stand there."""
+def _arguments(tree: ast.Module) -> Iterator[tuple[ast.Call | ast.Attribute, ast.expr | None]]:
+    """Yield each place of a module that gives an application a source of settings, with the source. None is a source that
+    does not stand there."""
     methods = set()
     for node in walk(tree):
         if not isinstance(node, ast.Call):
@@ -62,14 +60,14 @@ def _arguments(tree: ast.Module) -> Iterator[tuple[ast.Call | ast.Attribute, ast
         if function == "config_from_object":
             methods.add(id(node.func))
             source = node.args[0] if node.args else words.get("obj")
-            yield node, source, "namespace" in words or len(node.args) > 3
+            yield node, source
         elif function == "config_from_envvar":
-            yield node, None, False
+            yield node, None
         elif function == "Celery" and "config_source" in words:
-            yield node, words["config_source"], "namespace" in words
+            yield node, words["config_source"]
     for node in walk(tree):
         if isinstance(node, ast.Attribute) and node.attr == "config_from_object" and id(node) not in methods:
-            yield node, None, False
+            yield node, None
 
 
 def _paths(
@@ -113,7 +111,7 @@ def _paths_of_name(
     imported += [path for part in walk(tree) if isinstance(part, ast.Import)
                  for name, path in imported_names(part) if name == root]  # fmt: skip
     classes = [part for part in tree.body if isinstance(part, ast.ClassDef) and part.name == root]
-    if not root.isidentifier() or Counter(bound_names(tree))[root] != len(imported) + len(classes):
+    if not root.isidentifier() or bound_names(tree)[root] != len(imported) + len(classes):
         return None
     paths = imported + [f"{own}.{root}"] * len(classes)
     paths = [f"{path}.{below}" if below else path for path in paths]

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from penstock_import.celery_calls import called, imported_names, root_name, walk
+from penstock_import.celery_calls import called, imported_names, namespace_node, namespace_of, root_name, walk
 from penstock_import.celery_entries import beat_models
-from penstock_import.celery_setting_names import TASK_SETTINGS, advice_of, is_setting
+from penstock_import.celery_setting_names import OF_ANY, TASK_SETTINGS, advice_of, is_setting
 from penstock_import.celery_settings import CHANGING
 
 _PACKAGES = (
@@ -119,6 +119,9 @@ _OF_APPLICATION: Mapping[str, str] = {
 }
 
 
+ADVICE_OF_REQUEST = "Read what `penstock.current()` has: the execution, its attempt, its parameters."
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """A use of Celery in a module."""
@@ -215,7 +218,7 @@ def _retries_of_parameters(tree: ast.Module) -> Iterator[ast.Call]:
 def advice_of_start(call: ast.Call, attribute: str) -> str:
     """Return what to do by hand for a call that starts a task, with a word on each of its options."""
     if attribute not in _WITH_OPTIONS:
-        return _CALLS[attribute]
+        return advice_of_member(attribute)
     names = [word.arg or "**options" for word in call.keywords if word.arg not in _OF_ARGUMENTS]
     if attribute == "retry":
         names = [name for name in names if name not in ("countdown", "eta")]
@@ -224,6 +227,11 @@ def advice_of_start(call: ast.Call, attribute: str) -> str:
             return f"{_CALLS['retry']} Its max_retries counts before that of the task: write `max_attempts` of the action."
     hints = [f"{name}: {_CALL_OPTIONS.get(name, 'see what it should do')}" for name in names]
     return " ".join([_CALLS[attribute], *([f"Of its options, {'; '.join(hints)}."] if hints else [])])
+
+
+def advice_of_member(member: str) -> str:
+    """Return what to do by hand for a member of a task."""
+    return _CALLS.get(member, "See what it should do, and write it of the action.")
 
 
 def _advice(path: str) -> str:
@@ -276,11 +284,7 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                     )
                 elif isinstance(target, ast.Subscript) and _is_configuration(target.value):
                     text = f"the setting {ast.unparse(target)}, whose name is computed"
-                    yield Use(
-                        node,
-                        text,
-                        "See which settings it gives, and write them of the actions that are meant.",
-                    )
+                    yield Use(node, text, OF_ANY)
                 elif isinstance(base, ast.Name) and is_setting(base.id, plain=is_config):
                     yield Use(node, f"the setting {ast.unparse(target)}", advice_of(base.id))
         elif isinstance(node, ast.Call):
@@ -289,19 +293,23 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                 yield from _of_namespace(node)
             is_update = function.endswith("conf.update") or function.rpartition(".")[2] == "add_defaults"
             if is_update or function.rpartition(".")[2] == "Celery":
+                yield from () if is_update else _of_namespace(node)
                 for keyword in node.keywords:
                     name = keyword.arg or "**"
+                    if name == "namespace" and not is_update:
+                        continue
                     advice = "" if is_update else _ARGUMENTS.get(name, "")
                     subject = f"the {'argument' if advice else 'setting'} {name}"
-                    yield Use(keyword.value, subject, advice or advice_of(name))
+                    yield Use(keyword.value, subject, advice or (advice_of(name) if keyword.arg else OF_ANY))
                 for argument in node.args:
                     if is_update and not isinstance(argument, ast.Dict):
                         text = f"settings of {ast.unparse(argument)}"
-                        yield Use(argument, text, "Write them of the actions that are meant.")
+                        yield Use(argument, text, OF_ANY)
                     elif isinstance(argument, ast.Dict):
                         for key, value in zip(argument.keys, argument.values, strict=True):
-                            text = str(key.value) if isinstance(key, ast.Constant) else "**"
-                            yield Use(value, f"the setting {text}", advice_of(text))
+                            text = "**" if key is None else str(getattr(key, "value", ast.unparse(key)))
+                            advice = advice_of(text) if isinstance(key, ast.Constant) else OF_ANY
+                            yield Use(value, f"the setting {text}", advice)
             if called(node) == "setattr" and len(node.args) == 3 and _is_configuration(node.args[0]):
                 yield of_setattr(node)
             if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING:
@@ -314,6 +322,11 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
             yield Use(value, f"the setting {name}", advice_of(name))
 
 
+def gives_any_setting(tree: ast.Module, apps: Collection[str], is_config: bool) -> bool:
+    """Return whether a module gives settings of which only running would tell the names."""
+    return any(use.by_hand == OF_ANY for use in _settings(tree, apps, is_config))
+
+
 def of_setattr(call: ast.Call) -> Use:
     """Return the use that a call of `setattr` on a configuration is."""
     return Use(call, f"{ast.unparse(call)}, which sets a setting", advice_of_call(call, 1))
@@ -324,7 +337,7 @@ def advice_of_call(node: ast.AST, number: int) -> str:
     arguments = node.args[number:] if isinstance(node, ast.Call) else []
     if arguments and isinstance(arguments[0], ast.Constant):
         return advice_of(str(arguments[0].value))
-    return "See which settings it gives, and write them of the actions that are meant."
+    return OF_ANY
 
 
 def _of_change(node: ast.expr, base: ast.expr, is_config: bool) -> Iterator[Use]:
@@ -386,11 +399,13 @@ def setting_of(target: ast.expr) -> str | None:
 
 def _of_namespace(call: ast.Call) -> Iterator[Use]:
     """Yield the prefix of settings where it is one that no setting is recognized by."""
-    for keyword in call.keywords:
-        prefix = getattr(keyword.value, "value", None)
-        if keyword.arg == "namespace" and str(prefix or "celery").rstrip("_").upper() != "CELERY":
-            text = f"settings with the prefix {prefix}_, which are not read"
-            yield Use(keyword.value, text, "Rename them to CELERY_..., and import again.")
+    node, prefix = namespace_node(call), namespace_of(call)
+    if node is not None and prefix is None:
+        text = f"settings with the prefix {ast.unparse(node)}, which is computed"
+        yield Use(node, text, "Those with CELERY_ are read: see whether it is that one.")
+    elif node is not None and prefix not in ("", "CELERY"):
+        text = f"settings with the prefix {prefix}_, which are not read"
+        yield Use(node, text, "Rename them to CELERY_..., and import again.")
 
 
 def settings_within(node: ast.AST) -> list[tuple[str, ast.expr]]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from penstock_import.celery_calls import called, walk
+from penstock_import.celery_calls import called, namespace_of, walk
 from penstock_import.celery_setting_names import today
 
 _GIVING = frozenset({"Celery", "add_defaults", "update"})
@@ -70,14 +70,13 @@ def _namespaces(trees: Mapping[str, ast.Module]) -> Iterator[str]:
         for node in walk(tree):
             if not isinstance(node, ast.Call):
                 continue
-            words = {word.arg: word.value for word in node.keywords}
-            is_other = called(node) == "Celery" and {"namespace", "config_source", None} & words.keys()
+            words = {word.arg for word in node.keywords}
+            is_other = called(node) == "Celery" and {"namespace", "config_source", None} & words
             if is_other or called(node) == "config_from_envvar":
                 yield "?"
             elif called(node) == "config_from_object":
-                prefix = words.get("namespace", node.args[3] if len(node.args) > 3 else None)
-                value = getattr(prefix, "value", "?") if prefix is not None else ""
-                yield "?" if None in words else str(value or "").rstrip("_").upper()
+                prefix = namespace_of(node)
+                yield "?" if prefix is None else prefix
 
 
 def _places(file: str, tree: ast.Module, names: Collection[str]) -> Iterator[Place]:
