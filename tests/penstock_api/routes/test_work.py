@@ -381,6 +381,19 @@ async def test_log_and_progress_are_stored_once(api: Api) -> None:
         ]
 
 
+async def test_pieces_of_a_secret_beside_a_cut_are_masked(api: Api) -> None:
+    secret = {"properties": {"key": {"type": "string", "secret": True}}, "additionalProperties": True}
+    ref = await remote(api, parameters={"type": "object", **secret})
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref, {"key": "correct-horse-battery"})
+        attempt = await worker.one()
+        texts = ["its key is correct-ho…", "…rse-battery, in two lines"]
+        lines = [{**key(attempt), "seq": n, "stream": "log", "line": text} for n, text in enumerate(texts, 1)]
+        await worker.ok("log", {"lines": lines})
+        rows = await api.house.rows("select line from log_line where execution_id = $1 order by seq", id)
+        assert [row["line"] for row in rows] == ["its key is ***…", "…***, in two lines"]
+
+
 async def test_carry_of_deferral_returns_whole_from_another_attempt(api: Api) -> None:
     ref = await remote(api)
     carry = {"state": {"page": 2}, "sleeps": 3, "answers": ["yes"]}
