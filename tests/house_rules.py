@@ -107,6 +107,90 @@ UNMARKED_CUTS = {
 }
 """The files that may cut a text without the mark, with the reason."""
 
+OUTSIDE_ROOMS = (
+    "common/penstock/cli",
+    "common/penstock/client",
+    "common/penstock/language",
+    "common/penstock/run",
+    "services/penstock_api",
+    "services/penstock_executor/handlers",
+    "services/penstock_worker/executors",
+    "services/penstock_worker/gateway",
+)
+"""The rooms that get JSON from people, programs and other machines."""
+STORED = "values of the database, which were checked before they were stored"
+ENCODED = "a value that the same function has checked and encoded"
+OWN = "a document of another part of Penstock"
+JSON_READERS = {
+    **dict.fromkeys(
+        (
+            "common/penstock/cli/demo_run.py",
+            "common/penstock/cli/inquiries.py",
+            "common/penstock/cli/limits.py",
+            "common/penstock/cli/operations.py",
+            "common/penstock/cli/polls.py",
+            "common/penstock/cli/schedule_views.py",
+            "common/penstock/cli/schedules.py",
+            "common/penstock/cli/webhooks.py",
+            "common/penstock/client/changed_parameters.py",
+            "common/penstock/client/commands.py",
+            "common/penstock/client/durable_commands.py",
+            "common/penstock/client/inquiries.py",
+            "common/penstock/client/publishing.py",
+            "common/penstock/client/rule_errors.py",
+            "common/penstock/client/rule_replays.py",
+            "common/penstock/client/schedules.py",
+            "common/penstock/client/starts.py",
+            "services/penstock_api/models/model.py",
+            "services/penstock_api/pages/drafts.py",
+            "services/penstock_api/pages/execution.py",
+            "services/penstock_api/pages/inquiries.py",
+            "services/penstock_api/pages/schedules.py",
+            "services/penstock_api/pages/templating.py",
+            "services/penstock_api/pages/webhooks.py",
+            "services/penstock_api/routes/executions.py",
+            "services/penstock_api/webhooks/webhook_calls.py",
+            "services/penstock_api/work/sessions.py",
+            "services/penstock_executor/handlers/event_created.py",
+            "services/penstock_executor/handlers/event_received.py",
+        ),
+        STORED,
+    ),
+    **dict.fromkeys(
+        (
+            "common/penstock/cli/trial.py",
+            "common/penstock/language/definitions/document.py",
+            "common/penstock/language/rules/secret_references.py",
+            "common/penstock/language/schemas/schema.py",
+            "common/penstock/language/schemas/storable_json.py",
+            "common/penstock/language/workflows/model.py",
+            "common/penstock/run/outcomes.py",
+            "common/penstock/run/stored_json.py",
+        ),
+        ENCODED,
+    ),
+    **dict.fromkeys(
+        (
+            "common/penstock/cli/__init__.py",
+            "services/penstock_worker/executors/cluster_attempt.py",
+            "services/penstock_worker/executors/python/child_process.py",
+            "services/penstock_worker/executors/python/frames.py",
+            "services/penstock_worker/gateway/gateway_client.py",
+        ),
+        OWN,
+    ),
+    "common/penstock/run/json_integers.py": "the loader",
+    "common/penstock/run/results.py": "the loader of results, which refuses large integers",
+    "services/penstock_api/auth/access.py": "the audited values of a body, which the route loads and checks itself",
+    "services/penstock_api/pages/provider_sign_in.py": "a cookie of texts",
+    "services/penstock_api/pages/schema_form.py": "whether a text is JSON: the value is dropped",
+    "services/penstock_executor/handlers/dead_letter.py": "whether a body is JSON: the value is dropped",
+    "services/penstock_worker/executors/http/http_client.py": "an answer, of which large integers are refused",
+    "services/penstock_worker/executors/kubernetes/kubernetes_api.py": "an answer of Kubernetes, of which texts are read",
+    "services/penstock_worker/executors/processes/program_result.py": "whether a text is JSON: the result is checked",
+}
+"""The files of these rooms that may decode JSON without the loader, with the reason."""
+
 Rule = Callable[[PurePosixPath, str], Iterator[tuple[int, str]]]
 
 
@@ -248,6 +332,16 @@ def cuts_have_marks(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]
             yield node.lineno, "a cut without a mark; use penstock.run.cut_texts.cut_end"
 
 
+def outside_json_has_one_loader(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """A plain decoder turns an integer of more than 64 bits into another number, and drops one of two members of one name."""
+    if path.suffix != ".py" or not any(path.is_relative_to(room) for room in OUTSIDE_ROOMS):
+        return
+    if str(path) not in JSON_READERS:
+        yield from _matches(
+            re.compile(r"\b(?:or)?json\.loads?\("), text, "JSON from outside; use penstock.run.json_integers"
+        )
+
+
 def decisions_have_heads(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
     """A decision has its number and title, its status and date, and one sentence of context, in this order."""
     if path.is_relative_to("docs/decisions") and path.suffix == ".md" and not DECISION_HEAD.match(text):
@@ -266,6 +360,7 @@ RULES: tuple[Rule, ...] = (
     places_in_line_stay,
     sql_stands_in_the_store,
     cuts_have_marks,
+    outside_json_has_one_loader,
     decisions_have_heads,
 )
 ADVICE: tuple[Rule, ...] = (files_stay_small, functions_stay_small)
