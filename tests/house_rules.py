@@ -94,6 +94,103 @@ PUBLIC = {
 }
 """The names of the product that a package may import, by module, as its page lists them: `{"all"}` for all of a module."""
 
+SHORTEST_CUT = 50
+UNMARKED_CUTS = {
+    "common/penstock/client/checked_arguments.py": "an argument of a call, which has dots",
+    "common/penstock/language/schemas/fault_texts.py": "a value, which has dots, and was masked whole",
+    "common/penstock/language/terms/outside_names.py": "a name, which has dots",
+    "common/penstock/language/workflows/diff.py": "a part of a definition, which has dots",
+    "common/penstock/store/session/connecting.py": "the name of a session, which PostgreSQL bounds",
+    "common/penstock/testing/worker_conformance/cases.py": "a value of a test, with its length",
+    "services/penstock_api/pages/account.py": "a password or a code, which is compared and not shown",
+    "services/penstock_api/routes/log_in.py": "the key of a limit, which is not shown",
+}
+"""The files that may cut a text without the mark, with the reason."""
+
+OUTSIDE_ROOMS = (
+    "common/penstock/cli",
+    "common/penstock/client",
+    "common/penstock/language",
+    "common/penstock/run",
+    "services/penstock_api",
+    "services/penstock_executor/handlers",
+    "services/penstock_worker/executors",
+    "services/penstock_worker/gateway",
+)
+"""The rooms that get JSON from people, programs and other machines."""
+STORED = "values of the database, which were checked before they were stored"
+ENCODED = "a value that the same function has checked and encoded"
+OWN = "a document of another part of Penstock"
+JSON_READERS = {
+    **dict.fromkeys(
+        (
+            "common/penstock/cli/demo_run.py",
+            "common/penstock/cli/inquiries.py",
+            "common/penstock/cli/limits.py",
+            "common/penstock/cli/operations.py",
+            "common/penstock/cli/polls.py",
+            "common/penstock/cli/schedule_views.py",
+            "common/penstock/cli/schedules.py",
+            "common/penstock/cli/webhooks.py",
+            "common/penstock/client/changed_parameters.py",
+            "common/penstock/client/commands.py",
+            "common/penstock/client/durable_commands.py",
+            "common/penstock/client/inquiries.py",
+            "common/penstock/client/publishing.py",
+            "common/penstock/client/rule_errors.py",
+            "common/penstock/client/rule_replays.py",
+            "common/penstock/client/schedules.py",
+            "common/penstock/client/starts.py",
+            "services/penstock_api/models/model.py",
+            "services/penstock_api/pages/drafts.py",
+            "services/penstock_api/pages/execution.py",
+            "services/penstock_api/pages/inquiries.py",
+            "services/penstock_api/pages/schedules.py",
+            "services/penstock_api/pages/templating.py",
+            "services/penstock_api/pages/webhooks.py",
+            "services/penstock_api/routes/executions.py",
+            "services/penstock_api/webhooks/webhook_calls.py",
+            "services/penstock_api/work/sessions.py",
+            "services/penstock_executor/handlers/event_created.py",
+            "services/penstock_executor/handlers/event_received.py",
+        ),
+        STORED,
+    ),
+    **dict.fromkeys(
+        (
+            "common/penstock/cli/trial.py",
+            "common/penstock/language/definitions/document.py",
+            "common/penstock/language/rules/secret_references.py",
+            "common/penstock/language/schemas/schema.py",
+            "common/penstock/language/schemas/storable_json.py",
+            "common/penstock/language/workflows/model.py",
+            "common/penstock/run/outcomes.py",
+            "common/penstock/run/stored_json.py",
+        ),
+        ENCODED,
+    ),
+    **dict.fromkeys(
+        (
+            "common/penstock/cli/__init__.py",
+            "services/penstock_worker/executors/cluster_attempt.py",
+            "services/penstock_worker/executors/python/child_process.py",
+            "services/penstock_worker/executors/python/frames.py",
+            "services/penstock_worker/gateway/gateway_client.py",
+        ),
+        OWN,
+    ),
+    "common/penstock/run/json_integers.py": "the loader",
+    "common/penstock/run/results.py": "the loader of results, which refuses large integers",
+    "services/penstock_api/auth/access.py": "the audited values of a body, which the route loads and checks itself",
+    "services/penstock_api/pages/provider_sign_in.py": "a cookie of texts",
+    "services/penstock_api/pages/schema_form.py": "whether a text is JSON: the value is dropped",
+    "services/penstock_executor/handlers/dead_letter.py": "whether a body is JSON: the value is dropped",
+    "services/penstock_worker/executors/http/http_client.py": "an answer, of which large integers are refused",
+    "services/penstock_worker/executors/kubernetes/kubernetes_api.py": "an answer of Kubernetes, of which texts are read",
+    "services/penstock_worker/executors/processes/program_result.py": "whether a text is JSON: the result is checked",
+}
+"""The files of these rooms that may decode JSON without the loader, with the reason."""
+
 Rule = Callable[[PurePosixPath, str], Iterator[tuple[int, str]]]
 
 
@@ -222,6 +319,29 @@ def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[in
             yield node.lineno, f"SQL outside of the store (it belongs in {SQL_ROOMS[0]}): {start}"
 
 
+def cuts_have_marks(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """The piece of a secret is masked only beside the mark of a cut. A slice with a number of SHORTEST_CUT or more is a cut."""
+    if path.suffix != ".py" or path.parts[0] not in ("common", "services") or str(path) in UNMARKED_CUTS:
+        return
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+            continue
+        lower, upper = node.slice.lower, node.slice.upper
+        bound = upper.value if isinstance(upper, ast.Constant) else None
+        if lower is None and isinstance(bound, int) and bound >= SHORTEST_CUT:
+            yield node.lineno, "a cut without a mark; use penstock.run.cut_texts.cut_end"
+
+
+def outside_json_has_one_loader(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """A plain decoder turns an integer of more than 64 bits into another number, and drops one of two members of one name."""
+    if path.suffix != ".py" or not any(path.is_relative_to(room) for room in OUTSIDE_ROOMS):
+        return
+    if str(path) not in JSON_READERS:
+        yield from _matches(
+            re.compile(r"\b(?:or)?json\.loads?\("), text, "JSON from outside; use penstock.run.json_integers"
+        )
+
+
 def decisions_have_heads(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
     """A decision has its number and title, its status and date, and one sentence of context, in this order."""
     if path.is_relative_to("docs/decisions") and path.suffix == ".md" and not DECISION_HEAD.match(text):
@@ -239,6 +359,8 @@ RULES: tuple[Rule, ...] = (
     plans_are_chosen_by_profile,
     places_in_line_stay,
     sql_stands_in_the_store,
+    cuts_have_marks,
+    outside_json_has_one_loader,
     decisions_have_heads,
 )
 ADVICE: tuple[Rule, ...] = (files_stay_small, functions_stay_small)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from tests.house_rules import ADVICE, LONGEST, LONGEST_FUNCTION, PUBLIC, PUBLIC_PAGE, SQL_ROOMS, broken
+from tests.house_rules import (
+    ADVICE,
+    JSON_READERS,
+    LONGEST,
+    LONGEST_FUNCTION,
+    OUTSIDE_ROOMS,
+    PUBLIC,
+    PUBLIC_PAGE,
+    SQL_ROOMS,
+    UNMARKED_CUTS,
+    broken,
+)
 
 # Put together, so that this file does not break the rules that it tests.
 HOME = "/".join(["", "home", "someone", "penstock"])
@@ -129,6 +141,15 @@ SENTENCES = (
             ("common/penstock/client/a.py", f"A = {sql!r}\n", "SQL outside of the store")
             for sql in STATEMENTS
         ),
+        *(
+            (f"{room}/a.py", f"value = {name}.loads(text)\n", "JSON from outside")
+            for room, name in zip(OUTSIDE_ROOMS, cycle(("json", "orjson")), strict=False)
+        ),
+        (
+            "common/penstock/operate/a.py",
+            "def f(error):\n    return str(error)[:500]",
+            "a cut without a mark",
+        ),
         ("common/penstock/operate/a.py", 'def f(t):\n    return f"select count(*) from {t}"', "SQL outside"),
     ],
 )
@@ -196,6 +217,10 @@ def test_a_long_file_is_advice_and_breaks_no_rule(
         ("tests/a.sql", function("b")),
         *((f"{room}/a.py", f"A = {sql!r}\n") for room in SQL_ROOMS for sql in STATEMENTS),
         *(("common/penstock/cli/a.py", f"A = {words!r}\n") for words in SENTENCES),
+        ("common/penstock/cli/a.py", "def f(text):\n    return text[:8] + cut_end(text, 500)"),
+        ("common/penstock/store/a.py", "value = orjson.loads(row.body)"),
+        ("common/penstock/cli/a.py", "value = parsed_by_hand(text, name)"),
+        ("tests/a.py", "def f(text):\n    return text[:500]"),
         ("common/penstock/cli/a.py", 'def drop():\n    """Drop table after table."""\n    """Select a b."""'),
     ],
 )
@@ -221,3 +246,8 @@ def test_each_public_name_of_a_package_is_there() -> None:
         if not hasattr(import_module(module), name)
     ]
     assert missing == []
+
+
+def test_each_file_with_an_exception_is_there() -> None:
+    root = Path(__file__).parents[1]
+    assert [name for name in [*JSON_READERS, *UNMARKED_CUTS] if not (root / name).is_file()] == []

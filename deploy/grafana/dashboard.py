@@ -59,7 +59,7 @@ ROWS: dict[str, tuple[Plot, ...]] = {
             "short",
             {"actions": "max(penstock_actions_running)", "workflows": "max(penstock_workflows_running)"},
         ),
-        Plot("From creation to end", "Of what was started from outside.", "s", {
+        Plot("From creation to end", "Of what was started from outside, waits included.", "s", {
             f"p{share * 100:g} {{{{action}}}}": f"histogram_quantile({share}, max by (le, action) "
             "(rate(penstock_execution_seconds_bucket[$__rate_interval])))"
             for share in SHARES

@@ -66,7 +66,7 @@ def _drawn(overview: Overview) -> Group:
     ]
     failed = [(f.failure or f.status, f.action, f.id, age(f.finished_at)) for f in overview.failures]
     return Group(
-        grid(["ends", "last minute", "failed", "p50", "p95"], figures),
+        grid(["ends", "last minute", "failed", "p50 with waits", "p95 with waits"], figures),
         "",
         grid(["open", "what for", "how many", "oldest"], waiting) if waiting else "Nothing is open.",
         "",

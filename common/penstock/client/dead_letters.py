@@ -24,6 +24,7 @@ from penstock.language.terms.producers import check_producer
 from penstock.language.terms.redaction import MASK
 from penstock.messaging import envelope
 from penstock.operate.masking import Masking
+from penstock.run.json_integers import parsed
 from penstock.store.definitions import catalog
 from penstock.store.events import events
 from penstock.store.events.events import NewEvent
@@ -174,7 +175,7 @@ async def _event(client: Client, letter: DeadLetter) -> NewEvent:
             "it is not known which trigger this event was for", hint="Publish it again at its source."
         )
     try:
-        payload = orjson.loads(letter.body)
+        payload = parsed(letter.body.encode())
     except orjson.JSONDecodeError as error:
         raise Conflict(
             f"the body is not JSON ({error}): it would be refused again",

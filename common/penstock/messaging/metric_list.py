@@ -117,7 +117,7 @@ OF_THE_INSTALLATION: Mapping[str, Described] = {
         "Executions ended, of actions and workflows, whoever ended them", "action", "status"
     ),
     "execution_seconds": _histogram(
-        "From creation to end, of what a client, an event or a schedule started", "action"
+        "From creation to end, waits included, of what a client, an event or a schedule started", "action"
     ),
     "outbox_messages": _gauge(
         "Messages staged and not known to be published (PostgreSQL as transport: or handled)"

@@ -51,7 +51,8 @@ class Lately:
     p50: Annotated[
         float | None,
         Field(
-            description="Seconds from the creation of executions to their end, without the tasks of workflows."
+            description="Seconds from the creation of executions to their end, with the time for which they waited for a "
+            "slot, an answer, an event or a timer. Tasks of workflows are left out."
         ),
     ]
     p95: float | None

@@ -11,7 +11,9 @@ from typing import Any
 import orjson
 from jinja2.filters import do_round
 
+from penstock.errors import InvalidInput
 from penstock.language.expressions.budget import Refused, fits
+from penstock.run.json_integers import parsed
 
 _REQUIRED: Any = object()
 _BOOLS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -67,9 +69,11 @@ def from_json(value: Any) -> Any:
         raise Refused(f"`fromjson` takes text, not a {type(value).__name__}")
     fits(len(value))
     try:
-        return orjson.loads(value)
+        return parsed(value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value, "the text")
     except orjson.JSONDecodeError as error:
         raise Refused(f"the text is not JSON: {error.msg} at character {error.pos + 1}") from None
+    except InvalidInput as error:
+        raise Refused(error.message) from None
 
 
 def to_datetime(value: Any) -> datetime:

@@ -161,6 +161,7 @@ def test_a_misspelled_function_is_recognised() -> None:
         ("{{ 1 in 'abc' }}", "only text can be `in` a text"),
         ("{{ ['a', 'b'] | sum }}", "`sum` adds numbers only"),
         ("{{ 5 | fromjson }}", "`fromjson` takes text"),
+        ("{{ '[18446744073709551616]' | fromjson }}", "the text is not JSON: Integer exceeds 64-bit range"),
         ("{{ range | tojson }}", "it cannot be written as JSON"),
         ("{{ [1] | map('nope') }}", "No filter named 'nope'"),
         ("{{ 1 | round(99) }}", "`round` takes between -15 and 15 digits"),

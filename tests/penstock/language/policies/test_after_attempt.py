@@ -142,7 +142,7 @@ def test_an_action_may_say_when_and_a_long_reason_is_cut() -> None:
     assert ending_of(failed(retry_after=0.0), TWICE, 0).delay == 0.0
     assert ending_of(failed(retry_after=99.0), TWICE, 0).delay == 99.0
     wordy = Outcome("failed", error=TaskError("E", "x" * 1000))
-    assert ending_of(wordy, TWICE, 1).reason == "E: " + "x" * 197
+    assert ending_of(wordy, TWICE, 1).reason == "E: " + "x" * 196 + "…"
 
 
 @pytest.mark.parametrize("why", [None, "it was cut off"])
