@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from penstock.client.rule_replays import ReplayPage
     from penstock.client.rules import Rules
     from penstock.client.schedules import Schedules
-    from penstock.client.sent_signals import SentSignal
     from penstock.client.workers import Workers
     from penstock.language.terms.budgets import Amount
     from penstock.language.terms.routing import RoutingRule
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.operate.overview import Overview
     from penstock.operate.routes import RouteUse
     from penstock.operate.why import Why
+    from penstock.run.sent_signal import SentSignal
     from penstock.settings import Settings
     from penstock.store.events.enforcement_list import ListedEnforcement
     from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
