@@ -294,7 +294,7 @@ class Client(StartAndWatch):
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end, and return the number of those asked. Ended ones are left unchanged.
 
-        Asking again cancels the `on_exit` of a workflow, and ends a durable function that cleans up.
+        Asking again cancels the `on_exit` of a workflow. It ends a durable function that cleans up, and its children that do.
         """
         from penstock.messaging import broadcast
         from penstock.store.executions import executions
