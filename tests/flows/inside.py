@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
+from uuid import UUID
 
 from penstock import (
     AskInquiry,
@@ -19,7 +20,7 @@ from penstock import (
     command_action,
     current,
 )
-from penstock.errors import Conflict, InvalidInput, NotFound, OutsideRun
+from penstock.errors import Conflict, InvalidInput, NotFound, OutsideRun, PenstockError
 
 paid = Trigger(
     "inside.paid", schema={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -192,6 +193,47 @@ async def publishes_at_the_end() -> str:
 
 async def publishes_in_step() -> str:
     return str(await current().publish("inside.paid", {"n": 1}, key="step"))
+
+
+@action(pack="inside")
+async def receives(ctx: DurableContext) -> Any:
+    return await ctx.signal("paid")
+
+
+@action(pack="inside")
+async def signals(run: str, value: Any, transactional: bool = False, fails: bool = False) -> Any:
+    if transactional:
+        await current().signal(UUID(run), "paid", value, transactional=True)
+        if fails:
+            raise ValueError("it fails after it signalled")
+        return "kept"
+    sent = await current().signal(UUID(run), "paid", value)
+    return [sent.is_awaited, sent.awaits]
+
+
+def _signal(run: str, value: Any) -> bool:
+    sent = current().sync.signal(UUID(run), "paid", value)
+    assert sent is not None
+    return sent.is_awaited
+
+
+@action(pack="inside", executor="thread")
+def signals_in_thread(run: str, value: Any) -> bool:
+    return _signal(run, value)
+
+
+@action(pack="inside", executor="process")
+def signals_in_process(run: str, value: Any) -> bool:
+    return _signal(run, value)
+
+
+@action(pack="inside")
+async def signals_wrongly(run: str, name: str = "paid") -> str:
+    try:
+        await current().signal(UUID(run), name)
+    except PenstockError as error:
+        return type(error).__name__
+    return "none"
 
 
 @action(pack="inside")

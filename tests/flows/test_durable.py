@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock import AskInquiry, DurableContext, Later, NonRetryable, Trigger, action
+from penstock import AskInquiry, DurableContext, Later, NonRetryable, Trigger, action, workflow
 from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
 from penstock.language.definitions.action import Action
@@ -426,6 +426,53 @@ async def test_function_that_is_cancelled_twice_ends_at_once(house: Installation
     with pytest.raises(ExecutionFailed) as failed:
         await house.client.result(id, timeout=20)
     assert failed.value.status == "cancelled"
+    await house.quiet()
+    await house.sound()
+
+
+@action(pack="dur")
+async def cleans_for_long(ctx: DurableContext) -> None:
+    try:
+        await ctx.sleep("1h")
+    finally:
+        await ctx.step("clean", note, "child cleans")
+        await ctx.step("hangs", asyncio.Event().wait)
+
+
+@action(pack="dur")
+async def around(ctx: DurableContext, cleans: bool) -> None:
+    try:
+        await ctx.run(cleans_for_long)
+    finally:
+        if cleans:
+            await ctx.step("clean", note, "outer cleans")
+            await ctx.step("hangs", asyncio.Event().wait)
+
+
+@workflow(pack="dur")
+def around_both():  # type: ignore[no-untyped-def]
+    around(cleans=True)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("ref", "params"),
+    [("around", {"cleans": True}), ("around", {"cleans": False}), ("around_both", {})],
+    ids=["cleans", "has ended", "in a workflow"],
+)
+async def test_second_cancel_by_hand_ends_the_cleanup_of_a_child(
+    house: Installation, ref: str, params: dict[str, Any]
+) -> None:
+    await house.start(cleans_for_long, around, around_both, suspend_after=1.0, grace=300)
+    id = await house.client.start(f"dur.{ref}", params)
+    await house.until("select 1 from step where kind = 'sleep'")
+    await house.until("select 1 from suspended having count(*) = 2")
+    assert await house.client.cancel(id) == 1
+    while not CALLS["child cleans"] or (params != {"cleans": False} and not CALLS["outer cleans"]):
+        await asyncio.sleep(0.01)
+    assert await house.client.cancel(id) == 1
+    await house.until("select 1 where not exists (select from execution where finished_at is null)")
+    statuses = await house.rows("select distinct status from execution")
+    assert [row["status"] for row in statuses] == ["cancelled"]
     await house.quiet()
     await house.sound()
 

@@ -145,6 +145,68 @@ async def test_durable_function_publishes_in_steps(house: Installation) -> None:
     assert await numbers(house, EVENTS) == [1]
 
 
+AWAITING = "select 1 from suspended s where s.execution_id = '{}' and s.signals::text like '%paid%'"
+
+
+async def test_actions_signal_from_all_executors(house: Installation) -> None:
+    await house.start(*inside.ALL)
+    for ref, answer in (
+        ("signals", [True, ["paid"]]),
+        ("signals_in_thread", True),
+        ("signals_in_process", True),
+    ):
+        receiver = await house.client.start("inside.receives", tenant="acme")
+        await house.until(AWAITING.format(receiver))
+        sender = await house.client.start(
+            f"inside.{ref}", {"run": str(receiver), "value": ref}, tenant="acme"
+        )
+        assert await house.client.result(sender, timeout=30) == answer
+        assert await house.client.result(receiver, timeout=20) == ref
+    await house.quiet()
+    await house.sound()
+
+
+async def test_refused_signals_raise_the_errors_of_the_client(house: Installation) -> None:
+    await house.start(*inside.ALL)
+    receiver = await house.client.start("inside.receives", tenant="acme")
+    double = await house.client.start("inside.double", {"n": 1})
+    errors = [
+        await house.client.run("inside.signals_wrongly", {"run": str(run), "name": name}, timeout=20)
+        for run, name in ((receiver, "paid"), (double, "paid"), (double, "a/b"))
+    ]
+    assert errors == ["NotFound", "Conflict", "DefinitionError"]
+
+
+async def test_transactional_signal_comes_with_the_completion(house: Installation) -> None:
+    await house.start(*inside.ALL)
+    receiver = await house.client.start("inside.receives")
+    message = {"run": str(receiver), "transactional": True}
+    with pytest.raises(ExecutionFailed, match="after it signalled"):
+        await house.client.run("inside.signals", {**message, "value": 1, "fails": True}, timeout=20)
+    assert await house.client.run("inside.signals", {**message, "value": 2}, timeout=20) == "kept"
+    assert await house.client.result(receiver, timeout=20) == 2
+    with pytest.raises(ExecutionFailed, match=r"Conflict: .* has ended"):
+        await house.client.run("inside.signals", {**message, "value": 3}, timeout=20)
+    await house.quiet()
+    await house.sound()
+
+
+@pytest.mark.parametrize("moment", ["committing", "committed"])
+@pytest.mark.parametrize(("function", "transactional"), [("finish", True), ("committed_once", False)])
+async def test_lost_answer_of_a_commit_signals_once(
+    house: Installation, function: str, moment: str, transactional: bool
+) -> None:
+    await house.start(*inside.ALL)
+    receiver = await house.client.start("inside.receives")
+    await house.until(AWAITING.format(receiver))
+    with lost_after(function, moment) as sites:
+        message = {"run": str(receiver), "value": 1, "transactional": transactional}
+        await house.client.run("inside.signals", message, timeout=20)
+    assert sites
+    assert await house.client.result(receiver, timeout=20) == 1
+    assert len(await house.rows("select 1 from step where name = 'signal/paid'")) == 1
+
+
 @pytest.mark.parametrize("moment", ["committing", "committed"])
 @pytest.mark.parametrize("function", ["finish", "EffectWriter._write"])
 async def test_lost_answer_of_a_commit_doubles_nothing(

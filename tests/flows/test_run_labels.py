@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from penstock import Rule, Secret, Trigger, action, current
+from penstock import Rule, Secret, Trigger, action, current, workflow
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.language.terms.run_labels import MAX_LABELS, MAX_VALUE
 from penstock.operate import titles
@@ -29,6 +29,16 @@ def transport() -> str:
     searchable=["customer"],
 )
 async def dun(customer: str, password: Annotated[str, Secret] = "hidden") -> None: ...
+
+
+@action(pack="found", run_labels={"team": "billing"})
+async def pays() -> None: ...
+
+
+@workflow(pack="found")
+def bills(customer: str):  # type: ignore[no-untyped-def]
+    dun(customer=customer)
+    pays()
 
 
 @action(pack="found")
@@ -97,6 +107,26 @@ async def test_rerun_labels_follow_its_parameters(house: Installation) -> None:
     for labels in ({"customer": "other"}, {"": "wrong"}, {f"l{n}": "x" for n in range(MAX_LABELS)}):
         with pytest.raises(InvalidInput):
             await house.client.rerun(new, labels=labels, by="test")
+
+
+async def test_rerun_of_a_task_has_the_labels_of_its_workflow(house: Installation) -> None:
+    await house.start(dun, pays, bills)
+    labels = {"customer": "of the workflow", "team": "of the workflow", "source": "start"}
+    run = await house.client.start("found.bills", {"customer": "acme"}, labels=labels)
+    await house.client.result(run, timeout=20)
+    tasks = await house.rows("select id from execution where parent is not null order by task")
+    expected = [{**labels, "customer": "acme"}, {**labels, "team": "billing"}]
+    for _ in range(2):
+        for task, task_labels in zip(tasks, expected, strict=True):
+            described_task = await described(house.session, task["id"])
+            assert described_task is not None
+            assert described_task["labels"] == task_labels
+            new = await house.client.rerun(task["id"], labels={"again": "yes"}, by="test")
+            described_run = await described(house.session, new)
+            assert described_run is not None
+            assert described_run["labels"] == {**task_labels, "again": "yes"}
+            await house.client.result(new, timeout=20)
+        await archive.archive_finished(house.session, 0, 100, 0)
 
 
 async def test_start_within_an_action_labels_its_execution(house: Installation) -> None:

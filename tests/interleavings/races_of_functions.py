@@ -151,6 +151,33 @@ async def two_signals(scene: Scene) -> Sequence[Work]:
     return [scene.calls(tells, id, "1"), scene.calls(tells, id, "2")]
 
 
+async def a_second_cancel_and_the_end_of_a_child(scene: Scene) -> Sequence[Work]:
+    """Both clean up. The end of the child locks the child, and then its function."""
+    id = await begun(scene)
+    [child] = await running(scene, "shop.saga")
+    await scene.session.fetch(
+        "update execution set parent = $1, task = 'charge', item = 1 where id = $2 returning 1", id, child
+    )
+    asked = "update execution set ends_as = 'cancelled' where id = any($1::uuid[]) returning 1"
+    await scene.session.fetch(asked, [id, child])
+
+    async def ends(session: Session) -> None:
+        await scene.finishes([child])(session)
+        await scene.handles(queues.EXECUTION_COMPLETED, [child])(session)
+        await session.fetch("delete from outbox where queue = $1", queues.EXECUTION_COMPLETED)
+
+    return [scene.cancels([id], by_hand=True), ends]
+
+
+async def both_have_ended(scene: Scene, order: Order) -> None:
+    """The worker was told to end the function at once. Its child has ended, by itself or with it."""
+    assert (
+        await count(scene, "select count(*) from execution where status = 'cancelled' and parent is null")
+        == 1
+    )
+    assert await count(scene, "select count(*) from execution where finished_at is not null") == 2
+
+
 async def it_went_on(scene: Scene, order: Order) -> None:
     assert await count(scene, "select count(*) from suspended") == 0
     assert await count(scene, "select count(*) from history where old = 'waiting' and new = 'requested'") >= 1
@@ -181,5 +208,11 @@ CASES = (
     Case("a suspension and a signal", a_suspension_and_a_signal, it_went_on, DEFINITIONS),
     Case("a suspension and a cancel", a_suspension_and_a_cancel, it_was_told, DEFINITIONS),
     Case("a cancel and a timer", a_cancel_and_a_timer, it_was_told, DEFINITIONS),
+    Case(
+        "a second cancel and the end of a child",
+        a_second_cancel_and_the_end_of_a_child,
+        both_have_ended,
+        DEFINITIONS,
+    ),
     Case("two signals", two_signals, it_went_on, DEFINITIONS),
 )

@@ -142,12 +142,12 @@ class Scene(Desk):
 
         return work
 
-    def cancels(self, ids: Sequence[UUID]) -> Work:
+    def cancels(self, ids: Sequence[UUID], *, by_hand: bool = False) -> Work:
         async def work(session: Session) -> None:
             async for attempt in soon():
                 with attempt:
                     async with session.transaction() as tx:
-                        await executions.cancel(tx, ids, "asked")
+                        await executions.cancel(tx, ids, "asked", by_hand=by_hand)
 
         return work
 

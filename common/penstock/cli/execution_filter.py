@@ -45,6 +45,9 @@ Parent = Annotated[
     ),
 ]
 Label = Annotated[list[str] | None, typer.Option(help="Only with this label: key=value. May be repeated.")]
+WaitsForAnswer = Annotated[
+    bool, typer.Option("--waits-for-answer", help="Only those in which a question to a human is open.")
+]
 Key = Annotated[Text, typer.Option(help="Only the one with this idempotency key (of --tenant, or public).")]
 
 
@@ -60,6 +63,7 @@ def executions(
     parent: Parent = None,
     key: Key = None,
     label: Label = None,
+    waits_for_answer: WaitsForAnswer = False,
 ) -> ExecutionFilter:
     """Return the filter that the options describe. Raises InvalidInput."""
     for value in status or ():
@@ -76,6 +80,7 @@ def executions(
         parent=parent,
         key=key,
         labels=label_option(label),
+        waits_for_answer=waits_for_answer,
     )
 
 

@@ -31,7 +31,7 @@ from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
 from penstock.run.failure_causes import headline
-from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.outbox.queues import WORK
 
 
@@ -56,7 +56,7 @@ def executions(
     ]  # waits of a function are no tries
     tried = any(number is not None and number > 1 for number in tries)
     titled = any(row.title for row in rows)
-    failing = any(row.failure or row.rerun for row in rows)
+    notes = [_note(row) for row in rows]
     columns = [
         "id",
         "status",
@@ -78,9 +78,11 @@ def executions(
         )
         for r, number in zip(rows, tries, strict=True)
     ]
-    if failing:
-        notes = [f"{r.failure or ''} (rerun as {r.rerun})".strip() if r.rerun else r.failure for r in rows]
-        table_with_notes("failure", columns, cells, notes)
+    if any(notes):
+        fails = any(row.failure or row.rerun for row in rows)
+        waits = any(row.waits_for for row in rows)
+        column = "failure or wait" if fails and waits else "failure" if fails else "wait"
+        table_with_notes(column, columns, cells, notes)
     else:
         table(
             columns,
@@ -93,6 +95,13 @@ def executions(
         )
     if len(rows) == limit:
         err.print(f"[dim]There may be more: penstock executions --before {rows[-1].id}[/dim]")
+
+
+def _note(row: ListedExecution) -> str | None:
+    """Return what failed in an execution, or what it waits for; None for neither."""
+    if row.rerun is not None:
+        return f"{row.failure or ''} (rerun as {row.rerun})".strip()
+    return row.failure or (None if row.waits_for is None else row.waits_for.text)
 
 
 def _took(created: datetime, finished: datetime | None) -> timedelta | None:

@@ -45,6 +45,13 @@ class Blocking(Generic[C]):
     _thread: LoopThread
 
 
+class Part(Blocking[C]):
+    """A part of the client, which waits in the client's thread."""
+
+    def __init__(self, client: C, thread: LoopThread) -> None:
+        self._client, self._thread = client, thread
+
+
 class BlockingClient(Blocking[C], ABC):
     """A blocking client, for a `with` block or an explicit `close`."""
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from penstock.client.rule_replays import ReplayPage
     from penstock.client.rules import Rules
     from penstock.client.schedules import Schedules
-    from penstock.client.sent_signals import SentSignal
     from penstock.client.workers import Workers
     from penstock.language.terms.budgets import Amount
     from penstock.language.terms.routing import RoutingRule
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.operate.overview import Overview
     from penstock.operate.routes import RouteUse
     from penstock.operate.why import Why
+    from penstock.run.sent_signal import SentSignal
     from penstock.settings import Settings
     from penstock.store.events.enforcement_list import ListedEnforcement
     from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
@@ -295,7 +295,7 @@ class Client(StartAndWatch):
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Ask for executions to end, and return the number of those asked. Ended ones are left unchanged.
 
-        Asking again cancels the `on_exit` of a workflow, and ends a durable function that cleans up.
+        Asking again cancels the `on_exit` of a workflow. It ends a durable function that cleans up, and its children that do.
         """
         from penstock.messaging import broadcast
         from penstock.store.executions import executions

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.client.sent_signals import SentSignal, sent_signal
+from penstock.client.sent_signals import sent_signal
 from penstock.engine.durable.journal import signal_key
 from penstock.engine.durable.names import step_name
 from penstock.engine.durable.records import SIGNAL, Key
@@ -16,8 +16,10 @@ from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.schemas import Schema, check_value
 from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.options import did_you_mean
+from penstock.run.sent_signal import SentSignal
 from penstock.store.definitions import catalog
 from penstock.store.durable import steps
+from penstock.store.durable.steps import NewSignal
 from penstock.store.executions import executions, inquiries
 from penstock.store.session.database import Transaction
 
@@ -49,12 +51,26 @@ async def check_answer(tx: Transaction, id: UUID, name: str, ordinal: int | None
 async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> SentSignal:
     """Send a signal to a durable function. Return whether the function waits for it. Raises DefinitionError, InvalidInput,
     and Conflict if the execution has ended or is not a durable function."""
-    key = signal_key(step_name(name), 1)
-    encoded = check_value(value, tx.settings.payload_cap, what="the signal's value").decode()
-    awaits = await steps.awaited_signals(tx, id)  # before the signal, which may wake the function
-    if not await steps.signal(tx, id, key.name, encoded):
-        raise await _cannot_receive(tx, id)
-    return sent_signal(name, awaits)
+    return await send_signal(tx, checked_signal(id, name, value, tx.settings.payload_cap))
+
+
+def checked_signal(id: UUID, name: str, value: Any, cap: int) -> NewSignal:
+    """Return a signal to a durable function, ready to be sent. Its value has at most `cap` bytes of JSON. Raises
+    DefinitionError, InvalidInput."""
+    if not isinstance(id, UUID):
+        raise InvalidInput(f"{id!r:.60} is not the id of an execution", hint="Give a UUID: UUID(text).")
+    return NewSignal(id, step_name(name), check_value(value, cap, what="the signal's value").decode())
+
+
+async def send_signal(tx: Transaction, new: NewSignal) -> SentSignal:
+    """Send a checked signal. Return whether the function waits for it. Raises Conflict if the execution has ended or is not
+    a durable function."""
+    awaits = await steps.awaited_signals(
+        tx, new.execution_id
+    )  # before the signal, which may wake the function
+    if not await steps.signal(tx, new.execution_id, signal_key(new.name, 1).name, new.value):
+        raise await _cannot_receive(tx, new.execution_id)
+    return sent_signal(new.name, awaits)
 
 
 async def _cannot_receive(tx: Transaction, id: UUID) -> Conflict:

@@ -34,7 +34,6 @@ from penstock.client.http_subjects import (
 )
 from penstock.client.http_words import error_of, filter_of, segment, word_of
 from penstock.client.rule_replays import ReplayPage
-from penstock.client.sent_signals import SentSignal
 from penstock.client.start_and_wait import Start, Startable, StartAndWait, named_start
 from penstock.errors import ConnectionFailed, InvalidInput, NotAllowed, NotFound, PenstockError
 from penstock.language.moves import COMPLETED
@@ -44,6 +43,7 @@ from penstock.operate.overview import Overview
 from penstock.operate.routes import RouteUse
 from penstock.operate.why.answer import Why
 from penstock.run.failure_causes import execution_failed
+from penstock.run.sent_signal import SentSignal
 from penstock.store.events.enforcement_list import ListedEnforcement
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.executions.executions import Move

@@ -44,7 +44,7 @@ def filter_of(filters: ExecutionFilter) -> dict[str, Any]:
     fields["label"] = [f"{key}={value}" for key, value in (fields.pop("labels") or {}).items()] or None
     fields.pop("tenants")
     fields.pop("ended")
-    return {**fields, "children": fields["children"] or None}
+    return {**fields, **{name: fields[name] or None for name in ("children", "waits_for_answer")}}
 
 
 def segment(name: str) -> str:

@@ -56,7 +56,7 @@ class Limits:
             raise await _missing(self._session, ref)
         return rows
 
-    async def set(self, ref: str, **options: Any) -> LimitInForce:
+    async def set(self, /, ref: str, **options: Any) -> LimitInForce:
         """Change a limit, or create one, with the options of `Limit`. Omitted options stay, and None removes an
         option.
 

@@ -7,6 +7,7 @@ with SyncClient.connect() as client:
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from penstock.client.blocking import BlockingClient, LoopThread, waiting
@@ -14,6 +15,14 @@ from penstock.client.client import Client
 from penstock.client.start_and_wait import BlockingStartAndWait
 
 if TYPE_CHECKING:
+    from penstock.client.sync_subjects import (
+        SyncBreakers,
+        SyncHolds,
+        SyncLimits,
+        SyncRules,
+        SyncSchedules,
+        SyncWorkers,
+    )
     from penstock.settings import Settings
 
 
@@ -38,6 +47,48 @@ class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
         closes it."""
         return cls(settings)
 
+    @cached_property
+    def breakers(self) -> SyncBreakers:
+        """Return the operations on breakers."""
+        from penstock.client.sync_subjects import SyncBreakers
+
+        return SyncBreakers(self._client.breakers, self._thread)
+
+    @cached_property
+    def holds(self) -> SyncHolds:
+        """Return the operations on holds."""
+        from penstock.client.sync_subjects import SyncHolds
+
+        return SyncHolds(self._client.holds, self._thread)
+
+    @cached_property
+    def limits(self) -> SyncLimits:
+        """Return the operations on limits."""
+        from penstock.client.sync_subjects import SyncLimits
+
+        return SyncLimits(self._client.limits, self._thread)
+
+    @cached_property
+    def rules(self) -> SyncRules:
+        """Return the operations on rules."""
+        from penstock.client.sync_subjects import SyncRules
+
+        return SyncRules(self._client.rules, self._thread)
+
+    @cached_property
+    def schedules(self) -> SyncSchedules:
+        """Return the operations on schedules."""
+        from penstock.client.sync_subjects import SyncSchedules
+
+        return SyncSchedules(self._client.schedules, self._thread)
+
+    @cached_property
+    def workers(self) -> SyncWorkers:
+        """Return the operations on workers."""
+        from penstock.client.sync_subjects import SyncWorkers
+
+        return SyncWorkers(self._client.workers, self._thread)
+
     start = waiting(Client.start)
     start_many = waiting(Client.start_many)
     publish = waiting(Client.publish)
@@ -49,6 +100,7 @@ class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
     cancel = waiting(Client.cancel)
     set_priority = waiting(Client.set_priority)
     raise_budget = waiting(Client.raise_budget)
+    complete = waiting(Client.complete)
     command = waiting(Client.command)
     signal = waiting(Client.signal)
     rerun = waiting(Client.rerun)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import httpx
 
-from penstock.client.blocking import Blocking, BlockingClient, C, LoopThread, waiting
+from penstock.client.blocking import BlockingClient, LoopThread, Part, waiting
 from penstock.client.http_client import HttpClient
 from penstock.client.http_subjects import (
     HttpBreakers,
@@ -19,13 +19,6 @@ from penstock.client.http_subjects import (
     HttpWorkers,
 )
 from penstock.client.start_and_wait import BlockingStartAndWait
-
-
-class Part(Blocking[C]):
-    """A part of the client, which waits in the client's thread."""
-
-    def __init__(self, client: C, thread: LoopThread) -> None:
-        self._client, self._thread = client, thread
 
 
 class SyncHttpLimits(Part[HttpLimits]):

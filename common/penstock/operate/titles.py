@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import orjson
 
 from penstock.errors import ExpressionError
 from penstock.language.expressions import compile_template
-from penstock.language.moves import WAITING
+from penstock.language.moves import RUNNING, WAITING
 from penstock.language.terms.redaction import MASK
 from penstock.language.terms.waits import INQUIRY
+from penstock.operate import wait_clauses
 from penstock.operate.masking import Masking
 from penstock.run.cut_texts import cut_end
 from penstock.run.failure_causes import headline
-from penstock.store.executions import execution_list, inquiries, listed_errors, title_templates
-from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
+from penstock.store.executions import execution_list, inquiries, listed_errors, listed_waits, title_templates
+from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution, ListedWait
+from penstock.store.executions.listed_waits import InnerWait
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.sealed_marks import KEY
 
@@ -74,7 +76,35 @@ async def listed(
         row.title = titles.get(row.id)
         row.continued = row.id in continued
     await add_failures(session, rows)
+    await _add_waits(session, rows)
     return rows
+
+
+async def _add_waits(session: Session, rows: Sequence[ListedExecution]) -> None:
+    """Set what those listed executions wait for in which nothing runs. Without an execution that runs or waits no statement is
+    sent."""
+    ids = [row.id for row in rows if row.status in (RUNNING, WAITING)]
+    waits = {wait.root: wait for wait in await listed_waits.of_listed(session, ids)} if ids else {}
+    for row in rows:
+        if wait := waits.get(row.id):
+            row.waits_for = _listed_wait(wait)
+
+
+def _listed_wait(wait: InnerWait) -> ListedWait:
+    because: Literal["inquiry", "event", "outside", "timer"]
+    if wait.prompt is not None:
+        because, text = "inquiry", wait_clauses.for_answer(_in_one_line(wait.prompt), wait.assignee)
+    elif wait.signals:
+        because, text = "event", wait_clauses.for_signals(wait.signals)
+    elif wait.trigger is not None:
+        because, text = "event", wait_clauses.for_event(wait.trigger, wait.filter)
+    elif wait.is_outside:
+        because, text = "outside", wait_clauses.for_outside(wait.outside_name)
+    else:
+        because = "timer"
+        text = "is about to continue" if wait.due_at is None else wait_clauses.until_instant(wait.due_at)
+    others = f" (and {wait.inside - 1} more)" if wait.inside > 1 else ""
+    return ListedWait(because, cut_end(text, MAX_TITLE) + others, wait.execution_id, wait.due_at)
 
 
 async def _of_inquiries(session: Session, rows: Sequence[ListedExecution]) -> Mapping[UUID, str | None]:

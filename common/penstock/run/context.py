@@ -18,9 +18,10 @@ from penstock.errors import InvalidInput, OutsideRun
 from penstock.run.action_call import ActionCall
 from penstock.run.costs import cost_amount
 from penstock.run.durations import HINT, Span, WrongDuration, seconds
-from penstock.run.outgoing import AwaitResult, Callback, Outgoing, Publish, Start
+from penstock.run.outgoing import AwaitResult, Callback, Outgoing, Publish, Request, Signal, Start
 from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run
+from penstock.run.sent_signal import SentSignal
 
 CURRENT: ContextVar[Run | None] = ContextVar("penstock_run", default=None)
 """The current run, which task executors set and `current()` reads. It is the run itself, so that entering a run
@@ -130,7 +131,7 @@ class RunContext:
 
     @property
     def sync(self) -> SyncRunContext:
-        """Return `publish`, `start` and `run` as blocking methods, for a plain function in a thread or a process."""
+        """Return `publish`, `start`, `signal` and `run` as blocking methods, for a plain function in a thread or a process."""
         return SyncRunContext(self._run)
 
     @overload
@@ -284,6 +285,29 @@ class RunContext:
         id: UUID = await outgoing.send(_start(target, params, key, priority, labels=labels))
         return await outgoing.send(AwaitResult(id, _timeout(timeout)))
 
+    @overload
+    async def signal(
+        self, id: UUID, name: str, value: Any = None, *, transactional: Literal[False] = False
+    ) -> SentSignal: ...
+    @overload
+    async def signal(
+        self, id: UUID, name: str, value: Any = None, *, transactional: Literal[True]
+    ) -> None: ...
+    async def signal(
+        self, id: UUID, name: str, value: Any = None, *, transactional: bool = False
+    ) -> SentSignal | None:
+        """Send a durable function of this execution's tenant a signal. There `ctx.signal(name)` returns its value. The answer
+        says whether the function waits for this signal now. A retried attempt sends the signal again.
+
+        `transactional`: send it with the completion of this execution, as `publish` does. Then return None.
+
+        Raises NotFound for an execution of another tenant. Raises Conflict if the execution has ended, or is not a durable
+        function; a transactional signal then fails the attempt. Raises DefinitionError for a wrong name, InvalidInput
+        for a value that is not JSON, and ClaimLost and OutsideRun as `publish` does.
+        """
+        answer: SentSignal | None = await _outgoing(self._run).send(Signal(id, name, value, transactional))
+        return answer
+
     async def callback(self) -> str:
         """Return a signed address by which something outside completes this attempt, once. Pass it on, and then
         `return later(...)`. An outcome that comes before that is kept.
@@ -327,7 +351,7 @@ class RunContext:
 
 
 class SyncRunContext:
-    """The blocking twins of a run's `publish`, `start` and `run`, with the same parameters, results and errors.
+    """The blocking twins of a run's `publish`, `start`, `signal` and `run`, with the same parameters, results and errors.
 
     They are for plain functions (`def`), which run in threads or processes. In an `async def` action on the worker's
     event loop they raise OutsideRun, since they would stop it.
@@ -343,7 +367,7 @@ class SyncRunContext:
         address: str = self._send(Callback())
         return address
 
-    def _send(self, request: Publish | Start | AwaitResult | Callback) -> Any:
+    def _send(self, request: Request) -> Any:
         return _outgoing(self._run).send_blocking(request, lambda: self._run.cancelled)
 
     def publish(
@@ -351,6 +375,13 @@ class SyncRunContext:
     ) -> UUID | None:
         """Publish an event, as `RunContext.publish` does."""
         answer: UUID | None = self._send(Publish(trigger, payload, key, transactional))
+        return answer
+
+    def signal(
+        self, id: UUID, name: str, value: Any = None, *, transactional: bool = False
+    ) -> SentSignal | None:
+        """Send a durable function a signal, as `RunContext.signal` does."""
+        answer: SentSignal | None = self._send(Signal(id, name, value, transactional))
         return answer
 
     def start(
@@ -451,7 +482,7 @@ def _timeout(duration: Span | None) -> float | None:
 def _outgoing(run: Run) -> Outgoing:
     if run.outgoing is None:
         raise OutsideRun(
-            "this code does not run in a worker, so it cannot publish events or start executions",
+            "this code does not run in a worker, so it cannot publish events, start executions or send signals",
             hint="On the machines of a cluster, and in a program, call the API with PENSTOCK_API_ADDRESS and PENSTOCK_TOKEN.",
         )
     return run.outgoing

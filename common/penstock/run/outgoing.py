@@ -1,4 +1,4 @@
-"""The requests of an action's code to its worker: publish an event, start an execution, await its result.
+"""The requests of an action's code to its worker: publish an event, start an execution, send a signal, await a result.
 
 The worker carries them out on its own connections, so that an action opens none. A request is also JSON, since code in
 a child process sends it through a pipe.
@@ -17,6 +17,7 @@ from uuid import UUID
 
 from penstock import errors
 from penstock.errors import ExecutionFailed, InvalidInput, OutsideRun, PenstockError
+from penstock.run.sent_signal import SentSignal
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,20 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Signal:
+    """A request to send a signal to a durable function. `transactional` as in Publish."""
+
+    execution_id: UUID
+    name: str
+    value: Any = None
+    transactional: bool = False
+
+
+Effect: TypeAlias = Publish | Start | Signal
+"""A request that is stored, at once or with the end of its attempt."""
+
+
+@dataclass(frozen=True, slots=True)
 class AwaitResult:
     """A request for the result of an execution that this attempt started. `timeout` is in seconds."""
 
@@ -65,9 +80,9 @@ class Callback:
     """A request for the address by which something outside completes this attempt."""
 
 
-Request: TypeAlias = Publish | Start | AwaitResult | Callback
-KINDS: Mapping[str, type[Publish] | type[Start] | type[AwaitResult] | type[Callback]] = {
-    kind.__name__: kind for kind in (Publish, Start, AwaitResult, Callback)
+Request: TypeAlias = Effect | AwaitResult | Callback
+KINDS: Mapping[str, type[Request]] = {
+    kind.__name__: kind for kind in (Publish, Start, Signal, AwaitResult, Callback)
 }
 
 
@@ -75,7 +90,7 @@ class Outgoing(Protocol):
     """The way from an action's code to its worker. Both methods raise the errors of the request."""
 
     async def send(self, request: Request) -> Any:
-        """Carry out a request, and return its answer: the id of an event or an execution (None if it is
+        """Carry out a request, and return its answer: the id of an event or an execution, a SentSignal (each None if it is
         transactional), a result, or an address."""
 
     def send_blocking(self, request: Request, is_cancelled: Callable[[], bool]) -> Any:
@@ -99,8 +114,8 @@ class LoopOutgoing:
             return await self._carry_out(request)
         if self._is_in_thread_of_loop():
             raise OutsideRun(
-                "the body of a durable function is replayed, and neither publishes nor starts by itself",
-                hint="Publish and start in a step, `await ctx.step('publish', publish_it)`, or run a child with `ctx.run`.",
+                "the body of a durable function is replayed, and neither publishes, nor starts, nor signals by itself",
+                hint="Publish, start and signal in a step, `await ctx.step('publish', publish_it)`. Run a child with `ctx.run`.",
             )
         # A coroutine function of the thread executor has an event loop of its own.
         return await asyncio.wrap_future(
@@ -148,6 +163,8 @@ def request_of(document: Mapping[str, Any]) -> Request:
 
 def answer_document(answer: Any) -> dict[str, Any]:
     """Return the answer of a request as a document for JSON."""
+    if isinstance(answer, SentSignal):
+        return {"signal": asdict(answer)}
     return {"id": str(answer)} if isinstance(answer, UUID) else {"result": answer}
 
 
@@ -163,6 +180,8 @@ def error_document(error: Exception) -> dict[str, Any]:
 
 def answer_of(document: Mapping[str, Any]) -> Any:
     """Return the answer in a document. Raises the error in it."""
+    if "signal" in document:
+        return SentSignal(**document["signal"])
     if "error" not in document:
         return UUID(document["id"]) if "id" in document else document.get("result")
     name, message = document["error"], document["message"]

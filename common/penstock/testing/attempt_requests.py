@@ -1,5 +1,5 @@
-"""The requests of an attempt in a simulation (`current().publish`, `start`, `run`, `callback`): checked, and carried out at
-once or with the end of the attempt."""
+"""The requests of an attempt in a simulation (`current().publish`, `start`, `signal`, `run`, `callback`): checked, and carried
+out at once or with the end of the attempt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.language.definitions.action import Action
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.durations import seconds
 from penstock.run.failure_causes import execution_failed
-from penstock.run.outgoing import AwaitResult, Callback, Publish, Request, Start
+from penstock.run.outgoing import AwaitResult, Callback, Effect, Publish, Request, Signal, Start
 from penstock.testing.request_checks import MAX_REQUESTS, check_request, no_transaction
 from penstock.testing.simulated_effects import Effects
 from penstock.testing.world import Execution
@@ -30,7 +30,7 @@ class AttemptRequests:
         self._execution = execution
         self._attempt = attempt
         self._action = action
-        self._kept: list[Publish | Start] = []
+        self._kept: list[Effect] = []
         self._is_over = False
 
     def close(self) -> None:
@@ -50,21 +50,21 @@ class AttemptRequests:
         if self._is_over or execution.ended:
             raise ClaimLost(
                 f"attempt {self._attempt} of {execution.id} is over",
-                hint="Before the action returns, wait for its threads and tasks that publish events or start executions.",
+                hint="Before the action returns, wait for its threads and tasks that publish, start or signal.",
             )
         match request:
             case AwaitResult(id, timeout):
                 return self._result(id, timeout)
             case Callback():
                 return self._effects.callback_address(execution, self._attempt)
-            case Publish() | Start() if request.transactional:
+            case Publish() | Start() | Signal() if request.transactional:
                 self._keep(request)
                 return None
-            case Publish() | Start():
+            case Publish() | Start() | Signal():
                 check_request(request)
                 return self._effects.carry_out(execution, request)
 
-    def _keep(self, request: Publish | Start) -> None:
+    def _keep(self, request: Effect) -> None:
         """Keep a request for the end of the attempt. It is checked now, so that the code gets the error."""
         if self._action is not None and self._action.durable:
             raise no_transaction()
@@ -82,7 +82,7 @@ class AttemptRequests:
         Conflict."""
         requests, self._kept = self._kept, []
         for request in requests:
-            self._effects.check_key(request)
+            self._effects.check_end(request)
         for request in requests:
             self._effects.carry_out(self._execution, request)
 

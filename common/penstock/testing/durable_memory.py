@@ -15,6 +15,7 @@ from uuid import UUID
 import orjson
 
 from penstock.bounds import PAYLOAD_CAP
+from penstock.engine.durable.journal import signal_key
 from penstock.engine.durable.records import (
     ASK,
     CANCELLED,
@@ -217,6 +218,11 @@ class Memory:
                 if isinstance(value, kind) and value.ref == ref:
                     return value
         return None
+
+    def signal(self, name: str, value: Any, due: datetime) -> None:
+        """Add a signal, which is sent at `due`."""
+        ordinal = 1 + sum(key.name == signal_key(name, 1).name for _, key, _ in self.signals)
+        self.signals.append((due, signal_key(name, ordinal), value))
 
     def fail(self, error: TaskError) -> None:
         """Record that the attempt failed and is retried."""

@@ -1,4 +1,4 @@
-"""The events and executions that the steps of a durable function request in a test with `crash_everywhere`."""
+"""The events, executions and signals that the steps of a durable function request in a test with `crash_everywhere`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from penstock.bounds import PAYLOAD_CAP
+from penstock.client.sent_signals import sent_signal
 from penstock.errors import Conflict, NotFound
 from penstock.language.definitions.trigger import Trigger
 from penstock.language.moves import COMPLETED, FAILED
@@ -16,8 +17,9 @@ from penstock.language.schemas import Schema, check_value
 from penstock.language.terms.ids import new_id
 from penstock.run.failure_causes import execution_failed
 from penstock.run.outcomes import TaskError
-from penstock.run.outgoing import AwaitResult, Callback, Publish, Request, Start
+from penstock.run.outgoing import AwaitResult, Callback, Publish, Request, Signal, Start
 from penstock.run.raised_by_code import ends_from_outside
+from penstock.run.sent_signal import SentSignal
 from penstock.run.stored_json import stored_value
 from penstock.testing.durable_memory import Memory
 from penstock.testing.request_checks import check_request, no_transaction
@@ -42,10 +44,13 @@ class StartedExecution:
 class DurableRequests:
     """The requests of all attempts of a run. No crash affects what was stored, and a key is stored once."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, id: UUID, memory: Memory) -> None:
+        """`id` is the id of the run."""
+        self._id = id
         self._memory = memory
         self.published: list[PublishedEvent] = []
         self.started: list[StartedExecution] = []
+        self.signalled: list[Signal] = []
 
     async def carry_out(self, attempt: int | None, request: Request) -> Any:
         """Carry out a request of an attempt, or of a child (None), and return its answer.
@@ -58,14 +63,24 @@ class DurableRequests:
                 return self._result(id)
             case Callback():
                 return f"{CALLBACK}{attempt or 'child'}"
-            case Publish() | Start() if request.transactional:
+            case Publish() | Start() | Signal() if request.transactional:
                 raise no_transaction()
             case Publish():
                 check_request(request)
                 return self._publish(request)
+            case Signal():
+                check_request(request)
+                return self._signal(request)
             case Start():
                 check_request(request)
                 return await self._start(request)
+
+    def _signal(self, request: Signal) -> SentSignal:
+        """Store a signal. The run itself receives its own signals; no other execution of the test is a durable function."""
+        self.signalled.append(request)
+        if request.execution_id == self._id:
+            self._memory.signal(request.name, request.value, self._memory.now)
+        return sent_signal(request.name, None)
 
     def _publish(self, request: Publish) -> UUID:
         trigger = self._memory.definition(Trigger, request.trigger)

@@ -11,8 +11,8 @@ from uuid import UUID
 import orjson
 
 from penstock.engine.durable.drive import Attempt
-from penstock.engine.durable.journal import signal_key, state_key
-from penstock.engine.durable.records import SIGNAL, Record
+from penstock.engine.durable.journal import state_key
+from penstock.engine.durable.records import Record
 from penstock.errors import ClaimLost, ExecutionFailed, InvalidInput
 from penstock.language.definitions.action import Action
 from penstock.language.schemas.storable_json import check_value
@@ -55,7 +55,7 @@ class DurableRun:
     def __post_init__(self) -> None:
         self._memory = Memory(BEGIN, self._commit)
         self._memory.run_of = lambda ref, parameters: self._new_run(new_id(), ref, None, parameters)
-        self._requests = DurableRequests(self._memory)
+        self._requests = DurableRequests(ID, self._memory)
 
     @property
     def published(self) -> list[PublishedEvent]:
@@ -66,6 +66,12 @@ class DurableRun:
     def started(self) -> list[StartedExecution]:
         """Return the executions that steps started (`current().start` and `run`), in order. A crash undoes none."""
         return list(self._requests.started)
+
+    @property
+    def signalled(self) -> list[tuple[UUID, str, Any]]:
+        """Return the signals that steps sent (`current().signal`), in order: the receiver's id, the name and the value. The run
+        receives a signal to itself."""
+        return [(request.execution_id, request.name, request.value) for request in self._requests.signalled]
 
     def answer(self, value: Any, *, name: str = "ask", after: Span = 0) -> None:
         """Declare the answer to `ctx.ask(..., name=name)`, which comes once `after` has passed since the question.
@@ -79,9 +85,7 @@ class DurableRun:
 
     def signal(self, name: str, value: Any = None, *, after: Span = 0) -> None:
         """Declare a signal, which is sent once `after` has passed since the run began."""
-        ordinal = 1 + sum(key.name == f"{SIGNAL}/{name}" for _, key, _ in self._memory.signals)
-        due = BEGIN + timedelta(seconds=seconds(after))
-        self._memory.signals.append((due, signal_key(name, ordinal), value))
+        self._memory.signal(name, value, BEGIN + timedelta(seconds=seconds(after)))
 
     def child(self, action: Action[..., Any] | str, function: Callable[..., Any]) -> None:
         """Declare the function that `ctx.run` and `ctx.map` call in place of this action. Actions of the function's

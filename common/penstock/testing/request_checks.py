@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.bounds import PAYLOAD_CAP
+from penstock.client.durable_commands import checked_signal
 from penstock.client.starts import Request as StartRequest
 from penstock.client.starts import check_start_options, debounce_options
 from penstock.errors import InvalidInput
 from penstock.language.terms.outside_names import check_name
 from penstock.language.terms.system_triggers import HINT_PUBLISH, is_system
-from penstock.run.outgoing import Publish, Start
+from penstock.run.outgoing import Effect, Publish, Signal, Start
 
 MAX_REQUESTS = 1000
 """The maximum number of transactional requests of one attempt, as on a worker."""
 
 
-def check_request(request: Publish | Start) -> None:
-    """Check the options of a request as a worker does. Raises InvalidInput."""
+def check_request(request: Effect) -> None:
+    """Check the options of a request as a worker does. Raises InvalidInput, DefinitionError."""
+    if isinstance(request, Signal):
+        checked_signal(request.execution_id, request.name, request.value, PAYLOAD_CAP)
+        return
     if request.key is not None:
         check_name(request.key, "the key")
     if isinstance(request, Publish):
@@ -54,5 +59,5 @@ def no_transaction() -> InvalidInput:
     """Return the error of a transactional request in a durable function."""
     return InvalidInput(
         "a durable function has no transaction at its end: it ends many times, and is replayed",
-        hint="Publish and start in a step, with a key.",
+        hint="Publish and start in a step with a key, and signal in a step.",
     )

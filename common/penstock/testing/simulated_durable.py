@@ -13,10 +13,10 @@ from uuid import UUID
 
 import orjson
 
+from penstock.client.sent_signals import sent_signal
 from penstock.engine.durable.drive import Attempt
-from penstock.engine.durable.journal import signal_key
 from penstock.engine.durable.records import MAP, RUN, SIGNAL, STARTED, Child, ChildStart, Key
-from penstock.errors import NotFound
+from penstock.errors import Conflict, NotFound
 from penstock.language.moves import CANCELLED, COMPLETED, FAILED, REQUESTED, WAITING
 from penstock.language.policies.after_attempt import ending_of
 from penstock.language.terms.ids import new_id
@@ -28,6 +28,7 @@ from penstock.run.capture import echoed
 from penstock.run.outcomes import Outcome
 from penstock.run.outgoing import LoopOutgoing, Request
 from penstock.run.run import Run
+from penstock.run.sent_signal import SentSignal
 from penstock.run.stored_json import stored_value
 from penstock.testing.durable_memory import Memory
 from penstock.testing.fakes import Fake
@@ -79,6 +80,7 @@ class DurableExecution(ActionExecution):
         """The executions of each child: one, or those of the items of a map."""
         self._queued: dict[Key, list[Execution]] = {}
         self._stopped: tuple[str, str] | None = None
+        self._awaited: dict[str, Any] = {}
 
     def _call(self, fake: Fake | None, step: Step) -> Outcome:
         if fake is not None and fake.function is not None:
@@ -131,7 +133,7 @@ class DurableExecution(ActionExecution):
             super()._report(outcome)
 
     def _suspend(self, awaited: dict[str, Any]) -> None:
-        self.status = WAITING
+        self.status, self._awaited = WAITING, awaited
         if awaited.get("until") is not None:
             self.later(self._until(datetime.fromisoformat(awaited["until"])), self._wake)
         ended_ids = {str(child.id) for child in self.memory.children.values() if child.ended}
@@ -165,11 +167,23 @@ class DurableExecution(ActionExecution):
         else:
             self.cancel(reason)
 
-    def signal(self, name: str, value: Any) -> None:
-        """Send a signal to the function."""
-        ordinal = 1 + sum(key.name == f"{SIGNAL}/{name}" for _, key, _ in self.memory.signals)
-        self.memory.signals.append((self.memory.now, signal_key(name, ordinal), value))
+    def check_signal(self) -> None:
+        """Raise Conflict if the function has ended."""
+        if self.ended:
+            raise Conflict(
+                f"{self.call.ref} has ended: it is {self.status}",
+                hint="Send the signal before the function ends.",
+            )
+
+    def signal(self, name: str, value: Any) -> SentSignal:
+        """Send a signal to the function. Raises Conflict if it has ended."""
+        self.check_signal()
+        awaits = None
+        if self.status == WAITING:
+            awaits = [name.removeprefix(f"{SIGNAL}/") for name, _ in self._awaited.get("signals", ())]
+        self.memory.signal(name, value, self.memory.now)
         self._wake()
+        return sent_signal(name, awaits)
 
     # -- children ----------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ from penstock.language.rules.trial import SimulatedEvent
 from penstock.language.schemas import Schema
 from penstock.language.terms.bursts import MAX_EVENTS, Debounce
 from penstock.language.terms.durations import seconds
-from penstock.run.outgoing import Publish, Start
+from penstock.run.outgoing import Effect, Publish, Signal, Start
+from penstock.run.sent_signal import SentSignal
 from penstock.run.stored_json import stored_value
 from penstock.testing.clock import Timer
 from penstock.testing.request_checks import start_request
@@ -51,20 +52,28 @@ class Effects:
         self._bursts: dict[tuple[str, str | None], _Burst] = {}
         self._callbacks: dict[str, tuple[Execution, int]] = {}
 
-    def check(self, request: Publish | Start) -> None:
+    def check(self, request: Effect) -> None:
         """Check the target and the payload or the parameters of a request. Raises NotFound, InvalidInput."""
-        if isinstance(request, Publish):
+        if isinstance(request, Signal):
+            self.execution(request.execution_id)
+        elif isinstance(request, Publish):
             self._payload(request)
         else:
             self._parameters(request.ref, request.params)
 
-    def check_key(self, request: Publish | Start) -> None:
-        """Raise Conflict if the key of a request belongs to a request with other content."""
-        self._existing(request)
+    def check_end(self, request: Effect) -> None:
+        """Raise Conflict if a request cannot be carried out with the end of its attempt: its key belongs to a request with
+        other content, or its signal has no receiver."""
+        if isinstance(request, Signal):
+            self.execution(request.execution_id).check_signal()
+        else:
+            self._existing(request)
 
-    def carry_out(self, execution: Execution, request: Publish | Start) -> UUID:
-        """Carry out a request of `execution`, and return the id of the event or the execution. Raises NotFound, InvalidInput,
-        Conflict."""
+    def carry_out(self, execution: Execution, request: Effect) -> UUID | SentSignal:
+        """Carry out a request of `execution`, and return the id of the event or the execution, or the answer to the signal.
+        Raises NotFound, InvalidInput, Conflict."""
+        if isinstance(request, Signal):
+            return self.execution(request.execution_id).signal(request.name, request.value)
         id, root = self._existing(request), execution.root
         if isinstance(request, Publish):
             event = self._publish(request) if id is None else self._published[id]

@@ -10,7 +10,6 @@ from penstock.language.moves import COMPLETED
 from penstock.language.terms.options import did_you_mean
 from penstock.run.failure_causes import headline
 from penstock.run.stored_json import as_stored
-from penstock.testing.simulated_durable import DurableExecution
 from penstock.testing.simulated_workflow import WorkflowExecution
 from penstock.testing.steps import Step
 from penstock.testing.world import Execution, PublishedEvent
@@ -134,11 +133,6 @@ class SimulatedRun:
 
     def signal(self, name: str, value: Any = None) -> None:
         """Send a signal to a durable function. Raises Conflict for anything else."""
-        if not isinstance(self._execution, DurableExecution):
-            raise Conflict(
-                f"{self.ref} is not a durable function",
-                hint="Name an execution of a durable function: only those wait for signals.",
-            )
         self._execution.signal(name, value)
         self._world.settle()
 

@@ -13,11 +13,12 @@ from uuid import UUID
 
 from penstock.bounds import PAYLOAD_CAP
 from penstock.client.inquiries import may_answer
-from penstock.errors import NotAllowed
+from penstock.errors import Conflict, NotAllowed
 from penstock.language.definitions.action import Action
 from penstock.language.moves import CANCELLED, FINAL, REQUESTED, TIMEOUT
 from penstock.language.schemas import Schema
 from penstock.run.outgoing import Outgoing, Request
+from penstock.run.sent_signal import SentSignal
 from penstock.run.stored_json import as_stored, stored_value
 from penstock.testing.clock import Clock, Timer
 from penstock.testing.fakes import Fakes
@@ -115,6 +116,18 @@ class Execution(ABC):
         """End the execution from outside, as cancelled or timeout."""
         self._end_step(status, None, {"type": status, "message": reason})
         self.end(status, None, {"type": status, "message": reason})
+
+    def check_signal(self) -> None:
+        """Raise Conflict unless this execution takes signals: only durable functions that have not ended do."""
+        raise Conflict(
+            f"{self.call.ref} is not a durable function that runs or waits",
+            hint="Name an execution of a durable function: only those wait for signals.",
+        )
+
+    def signal(self, name: str, value: Any) -> SentSignal:
+        """Send a signal. Raises Conflict as `check_signal` does."""
+        self.check_signal()
+        raise AssertionError(f"{self.call.ref} takes signals, and has no way to receive them")
 
     def limit(self, name: str, seconds: float | None) -> None:
         """End the execution as timeout after so many seconds. None means no timeout."""

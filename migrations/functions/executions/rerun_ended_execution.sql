@@ -1,7 +1,8 @@
 -- Start a new execution `p_new` with the version, parameters and options of the ended execution `p_old`, which may be
 -- archived. `p_params` replaces the parameters, if it is not null. Of the labels of the old start or rule, those named as a
 -- searchable parameter are left out, since they may contradict the parameters. `p_labels` are added to the others, or
--- replace them. `known` is false if that execution has not ended or is no longer kept.
+-- replace them. The new execution of a task is no task, and keeps the labels of the workflow. As for a task, those of the action
+-- count before them. `known` is false if that execution has not ended or is no longer kept.
 create or replace function rerun_ended_execution(
     p_new uuid, p_old uuid, p_origin text, p_task text, p_value text, p_by text, p_reason text,
     p_params text, p_labels text, out messages message[], out known boolean
@@ -11,16 +12,17 @@ as $$
 declare
     v_old record;
     v_labels jsonb;
+    v_inherited jsonb := '{}';
     v_options jsonb;
 begin
     perform check_ids(array[p_new]);
     messages := '{}';
     select x.* into v_old from (
-        select e.namespace_id, e.definition_id, e.priority, p.params::text as params, p.options::text as options
+        select e.namespace_id, e.definition_id, e.parent, e.priority, p.params::text as params, p.options::text as options
         from execution e join payload p on p.execution_id = e.id
         where e.id = p_old and e.finished_at is not null
         union all
-        select n.id, a.definition_id, a.priority, a.params::text, a.options::text
+        select n.id, a.definition_id, a.parent, a.priority, a.params::text, a.options::text
         from archive a join namespace n on n.name = a.namespace and n.action = a.action
         where a.id = p_old
     ) x limit 1;
@@ -28,7 +30,14 @@ begin
     if not known then
         return;
     end if;
-    select coalesce(v_old.options::jsonb -> 'labels', '{}')
+    if v_old.parent is not null then
+        select coalesce(jsonb_object_agg(l.key, l.value), '{}') into v_inherited from (
+            select key, value from label where execution_id = v_old.parent
+            union
+            select key, value from archived_label where id = v_old.parent
+        ) l;
+    end if;
+    select (v_inherited - array(select jsonb_object_keys(f.body -> 'run_labels')) || coalesce(v_old.options::jsonb -> 'labels', '{}'))
             - array(select jsonb_array_elements_text(f.body -> 'searchable')) || coalesce(p_labels::jsonb, '{}')
         into v_labels from definition f where f.id = v_old.definition_id;
     v_options := coalesce(v_old.options::jsonb, '{}') - 'labels';

@@ -24,6 +24,17 @@ export type StartArguments<P> = Record<string, never> extends P
     ? [parameters?: P, options?: StartOptions]
     : [parameters: P, options?: StartOptions];
 
+/** The answer to a signal. */
+export interface SentSignal {
+  name: string;
+  /** True if the suspended function waits for a signal of this name. */
+  is_awaited: boolean;
+  /** The names of the signals that the suspended function waits for. */
+  awaits: string[];
+  /** Sentences for people if the function does not wait for the signal. */
+  notice: string | null;
+}
+
 /** An execution that ended, and not as `completed`. */
 export class ExecutionFailed extends Error {
   override name = "ExecutionFailed";
@@ -68,6 +79,11 @@ export class Client<A extends ActionTypes = AnyActions> {
     const body = { trigger, payload, ...more };
     const answer = await this.calls.call<{ id: string }>("events", body, { headers: { "idempotency-key": key } });
     return answer.id;
+  }
+
+  /** Sends a signal to a durable function. `is_awaited` of the answer tells whether the function waits for it now. */
+  async signal(execution: string, name: string, value: unknown = null): Promise<SentSignal> {
+    return this.calls.call<SentSignal>(`executions/${execution}/signal`, { name, value });
   }
 
   /** Waits for the end of an execution, and returns its result. Throws ExecutionFailed. */

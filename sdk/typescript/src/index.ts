@@ -4,6 +4,7 @@ export {
   type ActionTypes,
   type AnyActions,
   type Ref,
+  type SentSignal,
   type StartArguments,
   type StartOptions,
 } from "./client.js";

@@ -24,6 +24,9 @@ class ChosenExecutions(Given):
     event: Id | None = Field(default=None, description="Only executions that this event started.")
     parent: Id | None = Field(default=None, description="Only tasks of this workflow's run.")
     children: bool = Field(default=False, description="Include the tasks of workflows.")
+    waits_for_answer: bool = Field(
+        default=False, description="Only executions in which a question to a human is open."
+    )
 
 
 class Bulk(Given):

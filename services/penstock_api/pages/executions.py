@@ -28,13 +28,26 @@ from penstock_api.requests.label_words import label_words, labels_of
 router: APIRouter = PageRouter("executions")
 
 PAGE = 50
-NAMES = ("status", "action", "tenant", "since", "until", "event", "parent", "children", "label", "key")
+NAMES = (
+    "status",
+    "action",
+    "tenant",
+    "since",
+    "until",
+    "event",
+    "parent",
+    "children",
+    "label",
+    "key",
+    "waits_for_answer",
+)
 """The filters of a list, with the same names in the address of the page as in the API."""
 OPEN = ",".join(status for status in STATUSES if status not in FINAL)
 VIEWS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("All", {}),
     ("Open", {"status": OPEN}),
     ("Waiting", {"status": "waiting"}),
+    ("Waits for an answer", {"waits_for_answer": "true"}),
     ("Failed", {"status": "failed,timeout,abandoned"}),
     ("With tasks", {"children": "true"}),
 )
@@ -122,6 +135,7 @@ def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
         event=_id(filters, "event"),
         parent=_id(filters, "parent"),
         children=filters.get("children") == "true",
+        waits_for_answer=filters.get("waits_for_answer") == "true",
         labels=labels_of(label_words(filters.get("label", ""))),
         key=filters.get("key"),
     )

@@ -101,6 +101,9 @@ async def list_executions(
     key: Annotated[
         str | None, Query(description="Only the execution with this idempotency key in `tenant` (or public).")
     ] = None,
+    waits_for_answer: Annotated[
+        bool, Query(description="Only executions in which a question to a human is open.")
+    ] = False,
     before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
     limit: Limit = 50,
 ) -> Page[ListedExecution]:
@@ -118,6 +121,7 @@ async def list_executions(
         event=event,
         parent=parent,
         children=children,
+        waits_for_answer=waits_for_answer,
         labels=labels_of(label or ()),
         key=key,
         tenant=next(iter(tenants)) if key is not None and tenants is not None and len(tenants) == 1 else None,

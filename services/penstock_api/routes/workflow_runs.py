@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any, Literal
 from uuid import UUID
 
-from penstock.client.sent_signals import SentSignal
 from penstock.errors import InvalidInput
+from penstock.run.sent_signal import SentSignal
 from penstock_api.auth.access import OPERATE, Asked, ExecutionId
 from penstock_api.backend import Backend, Here
 from penstock_api.models import executions as models

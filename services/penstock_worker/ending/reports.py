@@ -26,7 +26,13 @@ from penstock.store.session.database import Session, retried
 from penstock_worker.claiming.claims import OpenClaims
 from penstock_worker.claiming.parked_queues import ParkedQueues
 from penstock_worker.ending.next_work import NextWork, Taking, finish_and_go_on
-from penstock_worker.outgoing.writer import RENEWALS, EffectWriter, store_with_ends, with_new_ids
+from penstock_worker.outgoing.writer import (
+    RENEWALS,
+    EffectWriter,
+    lock_for_signals,
+    store_with_ends,
+    with_new_ids,
+)
 from penstock_worker.records.slots import Slots
 
 log = structlog.get_logger()
@@ -247,6 +253,7 @@ async def finish(
         if costs:
             await attempts.settle_costs(tx, worker, ends)
         if effects:
+            await lock_for_signals(tx, effects)
             moved = await attempts.finish(tx, worker, ends, claims)
             await store_with_ends(
                 tx, effects, moved, {e.execution_id for e in ends if e.ending.status == WAITING}

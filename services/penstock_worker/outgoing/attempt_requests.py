@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.attempts.secret_masking import passed_on
 from penstock.errors import ClaimLost, InvalidInput
 from penstock.language.definitions.action import Action
 from penstock.language.terms.redaction import cleaned
-from penstock.run.outgoing import AwaitResult, Callback, LoopOutgoing, Publish, Request, Start
+from penstock.run.outgoing import AwaitResult, Callback, Effect, LoopOutgoing, Publish, Request, Signal
 from penstock.store.executions.result_watch import ResultWatch
 from penstock_worker.outgoing.writer import EffectWriter
 
@@ -36,12 +35,12 @@ class AttemptRequests:
         """Refuse further requests: the attempt is over. A thread of the action may go on."""
         self._is_over = True
 
-    async def carry_out(self, request: Request) -> UUID | Any | None:
+    async def carry_out(self, request: Request) -> Any:
         """Carry out a request of the attempt, and return its answer."""
         if self._is_over:
             raise ClaimLost(
                 f"attempt {self._owned.event.attempt} of {self._owned.event.execution_id} is over",
-                hint="Before the action returns, wait for its threads and tasks that publish events or start executions.",
+                hint="Before the action returns, wait for its threads and tasks that publish, start or signal.",
             )
         if isinstance(request, AwaitResult):
             return await self._watch.result(request.execution_id, timeout=request.timeout)
@@ -54,13 +53,13 @@ class AttemptRequests:
             await self._writer.checked(self._owned.event, self._concealed(request))
         )
 
-    async def _keep(self, request: Publish | Start) -> None:
+    async def _keep(self, request: Effect) -> None:
         """Keep a request for the end of the attempt. It is checked now, so that the code gets the error."""
         action = self._owned.version.action
         if isinstance(action, Action) and action.durable:
             raise InvalidInput(
                 "a durable function has no transaction at its end: it ends many times, and is replayed",
-                hint="Publish and start in a step, with a key.",
+                hint="Publish and start in a step with a key, and signal in a step.",
             )
         if len(self._owned.effects) >= MOST_EFFECTS:
             raise InvalidInput(
@@ -70,11 +69,13 @@ class AttemptRequests:
         effect = await self._writer.checked(self._owned.event, self._concealed(request))
         self._owned.effects.append(effect)
 
-    def _concealed(self, request: Publish | Start) -> Publish | Start:
-        """Return a request without secrets of the store: a start refers to them, and an event has them masked."""
+    def _concealed(self, request: Effect) -> Effect:
+        """Return a request without secrets of the store: a start refers to them, and an event or a signal has them masked."""
         owned = self._owned
         if not owned.of_store:
             return request
         if isinstance(request, Publish):
             return replace(request, payload=cleaned(request.payload, owned.of_store))
+        if isinstance(request, Signal):
+            return replace(request, value=cleaned(request.value, owned.of_store))
         return replace(request, params=passed_on(request.params, owned.store_names, owned.of_store))

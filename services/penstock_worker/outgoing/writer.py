@@ -7,22 +7,25 @@ from dataclasses import replace
 from uuid import UUID
 
 from penstock.attempts.new_effect import NewEffect
-from penstock.client import answers
+from penstock.client import answers, durable_commands
 from penstock.client.publishing import Publishing
 from penstock.client.starts import Request as StartRequest
 from penstock.client.starts import Starts
-from penstock.errors import ClaimLost, ConfigurationError, Conflict, InvalidInput, WrongClock
+from penstock.errors import ClaimLost, ConfigurationError, Conflict, InvalidInput, NotFound, WrongClock
 from penstock.language.terms.event_sources import ACTION
 from penstock.language.terms.ids import new_id
 from penstock.messaging.outbox import Publisher
 from penstock.operate.outside import callback_path
-from penstock.run.outgoing import Publish, Start
+from penstock.run.outgoing import Effect, Publish, Signal, Start
+from penstock.run.sent_signal import SentSignal
 from penstock.run.task_executors import TaskReadyEvent
+from penstock.store.durable.steps import NewSignal
 from penstock.store.events import events
 from penstock.store.events.events import NewEvent, StoredEvents
 from penstock.store.executions import effects, executions
 from penstock.store.executions.effects import Kind
 from penstock.store.executions.executions import Submission
+from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction, retried
 from penstock.store.session.group_commit import GroupCommit
 
@@ -37,13 +40,16 @@ class EffectWriter:
         self._writing = writing
         self._worker = worker
         self._publisher = publisher
+        self._looking = looking
         self._starts = Starts(looking)
         self._publishing = Publishing(looking, publisher)
         self._group: GroupCommit[NewEffect, UUID] = GroupCommit(self._write, max_items=200)
 
-    async def checked(self, event: TaskReadyEvent, request: Publish | Start) -> NewEffect:
-        """Return a request of an attempt, ready to be written. Raises NotFound, InvalidInput."""
+    async def checked(self, event: TaskReadyEvent, request: Effect) -> NewEffect:
+        """Return a request of an attempt, ready to be written. Raises NotFound, InvalidInput, DefinitionError."""
         tenant = event.namespace.partition("::")[0]
+        if isinstance(request, Signal):
+            return NewEffect(event, request, await self._checked_signal(tenant, request))
         if isinstance(request, Publish):
             if not isinstance(request.trigger, str):
                 raise InvalidInput("the trigger is not text", hint="Give its ref, such as shop.order_placed.")
@@ -72,14 +78,40 @@ class EffectWriter:
         [row] = await self._starts.prepare(start, [request.params])
         return NewEffect(event, request, row)
 
-    async def write(self, effect: NewEffect) -> UUID:
-        """Store a request's event or execution, and return its id. Raises ClaimLost, Conflict, NotFound, InvalidInput."""
+    async def _checked_signal(self, tenant: str, request: Signal) -> NewSignal:
+        cap = self._writing.settings.payload_cap
+        new = durable_commands.checked_signal(request.execution_id, request.name, request.value, cap)
+        if await executions.tenant(self._looking, new.execution_id) != tenant:
+            raise NotFound(
+                f"no execution {new.execution_id}",
+                hint="It may belong to another tenant, or be older than the archive.",
+            )
+        return new
+
+    async def write(self, effect: NewEffect) -> UUID | SentSignal:
+        """Store a request, and return the id of its event or execution, or the answer to its signal. Raises ClaimLost,
+        Conflict, NotFound, InvalidInput."""
+        if isinstance(effect.row, NewSignal):
+            return await self._signal(effect.event, effect.row)
         for _ in range(RENEWALS):
             try:
                 return await self._group.submit(effect)
             except answers.Stale:
                 [effect] = await self.renewed([effect])
         raise Conflict("a definition is being redefined again and again", hint="Try again in a moment.")
+
+    async def _signal(self, event: TaskReadyEvent, new: NewSignal) -> SentSignal:
+        """Send a signal, once even if the answer to the commit is lost. Raises ClaimLost, Conflict."""
+
+        async def write(tx: Transaction) -> SentSignal:
+            await effects.lock_in_order(tx, [event.execution_id, new.execution_id])
+            if not await effects.lock_owned(tx, self._worker, [(event.execution_id, event.attempt)]):
+                raise _lost(event)
+            return await durable_commands.send_signal(tx, new)
+
+        tx, sent = await committed_once(self._writing, write)
+        self._publisher.publish(tx.staged)
+        return sent
 
     async def callback(self, event: TaskReadyEvent) -> str:
         """Return the address by which something outside completes an attempt. Raises ConfigurationError, ClaimLost."""
@@ -101,7 +133,7 @@ class EffectWriter:
         self._starts.forget()
         return [
             effect
-            if isinstance(effect.request, Publish)
+            if not isinstance(effect.request, Start)
             else await self.checked(effect.event, effect.request)
             for effect in group
         ]
@@ -133,9 +165,9 @@ class EffectWriter:
 
 
 async def store(tx: Transaction, group: Sequence[NewEffect], *, retries: bool) -> list[UUID | Exception]:
-    """Store the events and executions of requests, and record them as effects. Return for each its id, or the Conflict
-    with which it was refused. `retries`: an earlier try may have been committed. Raises Stale, and stores nothing, if
-    the definition of a start is no longer current."""
+    """Store the events and executions of requests, and record them as effects. None of the requests is a signal. Return for
+    each its id, or the Conflict with which it was refused. `retries`: an earlier try may have been committed. Raises Stale,
+    and stores nothing, if the definition of a start is no longer current."""
     submissions = [e.row for e in group if isinstance(e.row, Submission)]
     new_events = [e.row for e in group if isinstance(e.row, NewEvent)]
     by_row: dict[UUID, UUID | Exception] = {}
@@ -149,7 +181,7 @@ async def store(tx: Transaction, group: Sequence[NewEffect], *, retries: bool) -
             unwritten = [event for event in new_events if event.id not in stored_ids]
         stored = await events.store(tx, unwritten, matched=False) if unwritten else StoredEvents([], {}, {})
         by_row |= zip((e.id for e in new_events), answers.of_events(stored, new_events), strict=True)
-    answered = [by_row[effect.row.id] for effect in group]
+    answered = [by_row[e.row.id] for e in group if not isinstance(e.row, NewSignal)]
     caused: list[tuple[UUID, UUID, Kind]] = [
         (effect.event.execution_id, answer, effect.kind)
         for effect, answer in zip(group, answered, strict=True)
@@ -160,21 +192,37 @@ async def store(tx: Transaction, group: Sequence[NewEffect], *, retries: bool) -
     return answered
 
 
+async def lock_for_signals(tx: Transaction, group: Sequence[NewEffect]) -> None:
+    """Lock the executions of attempts that end with signals, and the receivers of these signals, in the order of their ids."""
+    signals = [
+        (effect.event.execution_id, effect.row) for effect in group if isinstance(effect.row, NewSignal)
+    ]
+    if signals:
+        await effects.lock_in_order(tx, [id for end, new in signals for id in (end, new.execution_id)])
+
+
 async def store_with_ends(
     tx: Transaction, group: Sequence[NewEffect], moved: set[UUID], waiting: set[UUID]
 ) -> None:
-    """Store the transactional requests of attempts in the transaction that ends them. `moved` are the executions that
-    it moved. Those in `waiting` were to wait, and keep their requests only if they do: one that was cancelled meanwhile
-    stores nothing. Raises Conflict, Stale."""
+    """Store the transactional requests of attempts in the transaction that ends them, and send their signals. `moved` are
+    the executions that it moved. Those in `waiting` were to wait, and keep their requests only if they do: one that was
+    cancelled meanwhile stores nothing. Raises Conflict, Stale."""
     refused = waiting - await effects.filter_waiting(tx, sorted(waiting)) if waiting else set()
     effective = [e for e in group if e.event.execution_id in moved and e.event.execution_id not in refused]
-    for answer in await store(tx, effective, retries=False) if effective else ():
+    stored = [e for e in effective if not isinstance(e.row, NewSignal)]
+    for answer in await store(tx, stored, retries=False) if stored else ():
         answers.unwrap(answer)
+    for effect in effective:
+        if isinstance(effect.row, NewSignal):
+            await durable_commands.send_signal(tx, effect.row)
 
 
 def with_new_ids(group: Sequence[NewEffect]) -> list[NewEffect]:
     """Return requests with new ids, which follow the database's clock since its rejection."""
-    return [replace(effect, row=replace(effect.row, id=new_id())) for effect in group]
+    return [
+        effect if isinstance(effect.row, NewSignal) else replace(effect, row=replace(effect.row, id=new_id()))
+        for effect in group
+    ]
 
 
 def _lost(event: TaskReadyEvent) -> ClaimLost:

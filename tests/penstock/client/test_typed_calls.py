@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from penstock import ActionRef, Client, SyncClient, action, workflow
-from penstock.errors import NotFound, OutsideRun
+from penstock.errors import Conflict, NotFound, OutsideRun
 from penstock.language.terms.action_ref import ActionCall, connected
 from tests.flows.installation import Installation
 
@@ -102,3 +102,18 @@ async def test_the_client_that_blocks_has_the_same(database: str) -> None:
                 return str(client.result(id, timeout=20))
 
         assert await asyncio.to_thread(script) == "8: 1"
+
+
+async def test_blocking_client_has_parts_and_complete(database: str) -> None:
+    async with Installation(database, None) as house:
+        await house.apply(charge)
+        settings = house.settings()
+
+        def script() -> list[str]:
+            with SyncClient.connect(settings) as client:
+                client.limits.set("shop.door", max=3, scope="shop.charge")
+                with pytest.raises(Conflict, match="does not wait"):
+                    client.complete(client.start(charge, {"order": 8}), by="ada")
+                return [limit.ref for limit in client.limits.all()]
+
+        assert await asyncio.to_thread(script) == ["shop.door"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 from penstock import DurableContext, Rule, Trigger, action, current, later
 
@@ -90,6 +91,29 @@ async def settle(ctx: DurableContext, invoice: int) -> Any:
 @action(pack="invoices")
 async def starts_in_body(ctx: DurableContext) -> Any:
     return await current().start(receipt, {"invoice": 1})
+
+
+@action(pack="invoices")
+async def awaits_payment(ctx: DurableContext) -> Any:
+    return await ctx.signal("paid", timeout="30d")
+
+
+@action(pack="invoices")
+async def tell_paid(run: str, transactional: bool = False, fails: bool = False) -> Any:
+    sent = await current().signal(UUID(run), "paid", "card", transactional=transactional)  # type: ignore[call-overload]
+    if fails:
+        raise OSError("down")
+    return None if sent is None else sent.is_awaited
+
+
+async def _tell(run: UUID) -> None:
+    await current().signal(run, "paid", "card")
+
+
+@action(pack="invoices")
+async def tells_itself(ctx: DurableContext) -> Any:
+    await ctx.step("tell", _tell, current().execution_id)
+    return await ctx.signal("paid")
 
 
 @action(pack="invoices")

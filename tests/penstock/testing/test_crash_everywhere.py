@@ -21,6 +21,12 @@ async def test_step_publishes_and_starts_once_with_a_key(run: DurableRun) -> Non
     assert "sent 7" in run.log
 
 
+@crash_everywhere
+async def test_run_receives_the_signal_of_its_step(run: DurableRun) -> None:
+    assert await run(invoices.tells_itself) == "card"
+    assert {(name, value) for _, name, value in run.signalled} == {("paid", "card")}
+
+
 async def publish_without_key() -> None:
     await current().publish("invoices.paid", {"invoice": 1})
 

@@ -151,6 +151,32 @@ def test_step_of_a_durable_function_publishes_and_starts(simulation: Simulation)
     assert invoices.CALLS == ["send"]
 
 
+def test_signal_of_an_action_wakes_the_function(simulation: Simulation) -> None:
+    waiting = simulation.start(invoices.awaits_payment)
+    assert simulation.run(invoices.tell_paid, run=str(waiting.id)).result is True
+    assert waiting.result == "card"
+    error = simulation.run(invoices.tell_paid, run=str(waiting.id)).error
+    assert error
+    assert error["type"] == "Conflict"
+
+
+def test_transactional_signal_comes_with_the_completion(simulation: Simulation) -> None:
+    waiting = simulation.start(invoices.awaits_payment)
+    message = {"run": str(waiting.id), "transactional": True}
+    assert simulation.run(invoices.tell_paid, message, fails=True).status == "failed"
+    assert waiting.status == "waiting"
+    assert simulation.run(invoices.tell_paid, message).status == "completed"
+    assert waiting.result == "card"
+
+
+def test_signal_to_an_action_is_refused(simulation: Simulation) -> None:
+    receipt = simulation.run(invoices.receipt, invoice=1)
+    for transactional in (False, True):
+        told = simulation.run(invoices.tell_paid, run=str(receipt.id), transactional=transactional)
+        assert told.error
+        assert told.error["type"] == "Conflict"
+
+
 def test_body_of_a_durable_function_is_told_to_use_a_step(simulation: Simulation) -> None:
     error = simulation.run(invoices.starts_in_body).error
     assert error

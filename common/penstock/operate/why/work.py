@@ -11,6 +11,7 @@ import orjson
 
 from penstock.engine.durable.records import SLEEP, STARTED, STEP, Key
 from penstock.language.terms.waits import WAIT_FOR_EVENT
+from penstock.operate import wait_clauses
 from penstock.operate.why import workflow
 from penstock.operate.why.answer import DEEPEST, URGENCY, WAITED, Child, Reason, Why, span, why_of
 from penstock.settings import Settings
@@ -62,14 +63,13 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
         return _outside(row, wait)
     if inquiry is None:
         return why_of(row, "inquiry", "has just received its answer, and is about to continue")
-    assignee = f" from {inquiry.assignee}" if inquiry.assignee else ""
     age = f"The question was asked {span(inquiry.asked)} ago."
     if inquiry.remaining is not None:  # what happens then is not said: it may be a default, or the end
         age += f" The answer is due in {span(inquiry.remaining)}."
     return why_of(
         row,
         "inquiry",
-        f"waits for an answer{assignee}: {inquiry.prompt}",
+        wait_clauses.for_answer(inquiry.prompt, inquiry.assignee),
         age,
         f"Answer with: penstock answer {row.id} ANSWER --by NAME",
         prompt=inquiry.prompt,
@@ -80,7 +80,7 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
 
 def _outside(row: Execution, wait: OutsideWait) -> Why:
     """Explain what outside an execution waits for."""
-    clause = f"waits for an outside system to complete {wait.name or 'it'}"
+    clause = wait_clauses.for_outside(wait.name)
     details = [_waited(wait.waited, wait.remaining)]
     if wait.progress is not None:
         text = f": {wait.progress_text}" if wait.progress_text else ""
@@ -93,7 +93,6 @@ def _outside(row: Execution, wait: OutsideWait) -> Why:
 
 async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
     """Explain what a durable function waits for."""
-    waits = [f"the signal {name}" for name in wait.signals]
     way: list[UUID] = []
     if wait.children:
         ids = [id for *_, id in wait.children]
@@ -103,10 +102,10 @@ async def _suspended(session: Session, row: Execution, wait: Suspended) -> Why:
     until = ""
     if wait.remaining is not None and (wait.signals or wait.children):
         until = f" up to {span(wait.remaining)} more"
-    own = f"waits{until} for {' or '.join(waits)}"
+    own = wait_clauses.for_signals(wait.signals, until)
     if children:
-        own = f"{own} or" if waits else f"waits{until} for"
-    elif not waits and wait.remaining is not None:
+        own = f"{own} or" if wait.signals else f"waits{until} for"
+    elif not wait.signals and wait.remaining is not None:
         own = await _timed_step(session, row, span(wait.remaining))
     details = [f"{WAITED}{span(wait.seconds)}, and occupies no worker meanwhile."]
     details += [f"It also waits for step {child.name} ({child.id})." for child in children[1:]]
@@ -152,8 +151,7 @@ async def _for_event(session: Session, row: Execution) -> Why:
     wait = await waiting_for.event(session, row.id)
     if wait is None:
         return why_of(row, "event", "has just received its event, and is about to continue")
-    which = f" that matches `{wait.filter}`" if wait.filter else ""
-    clause = f"waits for an event of {wait.trigger}{which}"
+    clause = wait_clauses.for_event(wait.trigger, wait.filter)
     details = [_waited(wait.seconds, wait.remaining)]
     details += [f"The last event that it checked: {row.reason}"] if row.reason else []
     return why_of(row, "event", clause, *details, **asdict(wait))

@@ -233,6 +233,15 @@ async def wake(tx: Transaction, ids: Sequence[UUID], reason: str) -> None:
     await tx.stage(WAKE, sorted(ids), reason)
 
 
+@dataclass(frozen=True, slots=True)
+class NewSignal:
+    """A checked signal to the durable function `execution_id`. `value` is JSON."""
+
+    execution_id: UUID
+    name: str
+    value: str
+
+
 SIGNAL = "select messages, known from signal_function($1, $2, $3)"
 
 

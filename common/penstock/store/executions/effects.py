@@ -32,6 +32,15 @@ async def lock_owned(tx: Transaction, worker: UUID, attempts: Sequence[tuple[UUI
     return {UUID(int=row["id"].int) for row in rows}
 
 
+IN_ORDER = "select from execution where id = any($1::uuid[]) order by id for no key update"
+
+
+async def lock_in_order(tx: Transaction, ids: Sequence[UUID]) -> None:
+    """Lock these executions in the order of their ids. An attempt that signals an execution locks both. Two attempts that
+    signal each other's execution would otherwise wait for each other."""
+    await tx.fetch(IN_ORDER, ids)
+
+
 WAITING = "select id from execution where id = any($1::uuid[]) and status = 'waiting'"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import orjson
@@ -30,7 +30,8 @@ class ExecutionFilter:
     `event` is the event that started it, `parent` the workflow of tasks, and `key` the idempotency key in `tenant`
     (or public). `labels` are labels that an execution has, among others; the list reads the index of the first of them.
     `tenants` restricts the result to these tenants, whatever the other fields are. `ended`: only ended executions, or
-    only open ones. `children`: include tasks of workflows."""
+    only open ones. `children`: include tasks of workflows. `waits_for_answer`: only executions in which a question to a human
+    is open."""
 
     status: Collection[str] | None = None
     action: str | None = None
@@ -45,10 +46,37 @@ class ExecutionFilter:
     labels: Mapping[str, str] | None = None
     ended: bool | None = None
     children: bool = False
+    waits_for_answer: bool = False
 
 
 FAILURE = "One sentence that names the cause of the failure: the first task, item or step that failed, at any depth."
 """The description of the field `failure`."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedWait:
+    """The wait of an execution in which nothing runs: for an answer, an event, an outside system, or an instant."""
+
+    because: Literal["inquiry", "event", "outside", "timer"]
+    text: Annotated[
+        str,
+        Field(
+            description="The wait in words, such as `waits for the signal paid`, as the answer to why has it."
+        ),
+    ]
+    execution_id: Annotated[
+        UUID, Field(description="The execution that waits: this one, or the first of those inside.")
+    ]
+    due_at: Annotated[
+        datetime | None,
+        Field(description="The instant at which the wait is over, or times out, if it has one."),
+    ]
+
+
+WAITS_FOR = (
+    "What the open execution waits for while nothing in it runs. Null if something runs or is about to start."
+)
+"""The description of the field `waits_for`."""
 
 
 @dataclass(slots=True)
@@ -76,6 +104,7 @@ class ListedExecution:
             description="True for a durable function that has waited: `attempt` counts its continuations, too."
         ),
     ] = False
+    waits_for: Annotated[ListedWait | None, Field(description=WAITS_FOR)] = None
 
 
 ALIKE = """
@@ -87,16 +116,25 @@ ALIKE = """
     and ($10::text is null or x.id = any(array(
         select i.execution_id from idempotency i where i.tenant = coalesce($11, 'public') and i.key = $10)))
 """
+# The executions with an open inquiry, and the workflows and functions around them.
+ASKING = """
+    with recursive asking as (
+        select e.id, e.parent from inquiry i join execution e on e.id = i.execution_id where i.status = 'created'
+        union
+        select e.id, e.parent from asking a join execution e on e.id = a.parent
+    )
+    select id from asking
+"""
 OPEN = f"""
     {ALIKE} and ($11::text is null or n.name ^@ ($11 || '::')) and ($12::text is null or n.action = $12)
     and ($13::jsonb is null or exists (select from payload p where p.execution_id = x.id and p.params @> $13))
     and ($14::boolean is null or (x.finished_at is not null) = $14)
-    and ($15::text[] is null or split_part(n.name, '::', 1) = any($15))
+    and ($15::text[] is null or split_part(n.name, '::', 1) = any($15)) and (not $16::boolean or x.id = any(array({ASKING})))
 """
 ARCHIVED = f"""
     {ALIKE} and ($11::text is null or x.namespace ^@ ($11 || '::')) and ($12::text is null or x.action = $12)
     and ($13::jsonb is null or x.params @> $13) and coalesce($14, true)
-    and ($15::text[] is null or split_part(x.namespace, '::', 1) = any($15))
+    and ($15::text[] is null or split_part(x.namespace, '::', 1) = any($15)) and not $16::boolean
 """
 OPEN_COLUMNS = "x.id, x.status, n.action, n.name as namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item"
 ARCHIVED_COLUMNS = OPEN_COLUMNS.replace("n.action, n.name as namespace", "x.action, x.namespace")
@@ -114,9 +152,9 @@ BADLY = f"""from (
 TENANTS = "unnest(coalesce($15::text[], array(select distinct split_part(name, '::', 1) from namespace))) as t (tenant)"
 CHILD = "unnest(case when $9 then '{false,true}'::boolean[] else '{false}' end) as c (child)"
 IDS = """($2::uuid is null or l.{id} < $2) and ($5::uuid is null or l.{id} >= $5) and ($6::uuid is null or l.{id} < $6)"""
-MORE_LABELS = """not exists (select from unnest($18::text[], $19::text[]) as m (key, value)
+MORE_LABELS = """not exists (select from unnest($19::text[], $20::text[]) as m (key, value)
     where not exists (select from {same} and o.key = m.key and o.value = m.value))"""
-LABEL = "l.tenant = t.tenant and l.key = $16 and l.value = $17 and l.child = c.child"
+LABEL = "l.tenant = t.tenant and l.key = $17 and l.value = $18 and l.child = c.child"
 # The order and the offset keep the planner from joining before it sorts: each label of the page leads to one row. For a label
 # that most executions have, it would otherwise read all of them.
 LABELLED = f"""
@@ -257,6 +295,7 @@ def _arguments(filters: ExecutionFilter, cursor: UUID | None) -> tuple[Any, ...]
         orjson.dumps(filters.params).decode() if filters.params else None,
         filters.ended,
         _tenants(filters),
+        filters.waits_for_answer,
         *_label_arguments(filters.labels),
     )
 

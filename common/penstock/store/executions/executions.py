@@ -130,16 +130,51 @@ CANCEL = "select messages, canceling, stopping, moved from cancel_executions($1:
 CANCEL_BY_HAND = "select messages, canceling, stopping, moved from cancel_by_hand($1::uuid[], $2)"
 
 
+# The children of a function that cleans up, or has ended so, are ended with it. A child that cleans up itself goes first.
+INSIDE = """
+with recursive inside as (
+    select e.id, e.id as root, 0 as depth from execution e join definition d on d.id = e.definition_id
+    where e.id = any ($1::uuid[]) and e.ends_as is not null and d.body ? 'durable'
+    union all
+    select c.id, i.root, i.depth + 1 from inside i
+    join execution e on e.id = i.id join definition d on d.id = e.definition_id join execution c on c.parent = i.id
+    where e.ends_as is not null and d.body ? 'durable' and c.finished_at is null
+)
+select id, root, depth from inside where depth > 0
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """An open execution at a depth inside the durable function `root`, which cleans up."""
+
+    id: UUID
+    root: UUID
+    depth: int
+
+
 async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str, *, by_hand: bool = False) -> int:
     """Cancel executions: those without a worker end at once, the others when their worker is notified. Return the
     number of executions that were ended or notified; the others had ended before.
 
-    Only a request `by_hand` cancels what cleans up already: the exit task of a workflow, or a durable function.
+    Only a request `by_hand` cancels what cleans up already: the exit task of a workflow, or a durable function and the open
+    children of that function. An ended function whose children still clean up counts as notified, too.
     """
-    [row] = await tx.stage(CANCEL_BY_HAND if by_hand else CANCEL, sorted(ids), reason)
-    told = len(row["moved"] + row["canceling"] + row["stopping"])  # ended at once, run by a worker, workflows
-    tx.tell(asked=len(ids), told=told)
-    return told
+    told: set[UUID] = set()
+    children = [Inside(**row) for row in await tx.fetch(INSIDE, list(ids))] if by_hand and ids else []
+    # Children first: the end of a child locks its row, and then that of its function.
+    for depth in sorted({child.depth for child in children}, reverse=True):
+        level = {child.id: child.root for child in children if child.depth == depth}
+        told.update(level[id] for id in await _cancel(tx, list(level), reason, CANCEL_BY_HAND))
+    told.update(await _cancel(tx, ids, reason, CANCEL_BY_HAND if by_hand else CANCEL))
+    tx.tell(asked=len(ids), told=len(told))
+    return len(told)
+
+
+async def _cancel(tx: Transaction, ids: Sequence[UUID], reason: str, statement: str) -> list[UUID]:
+    [row] = await tx.stage(statement, sorted(ids), reason)
+    told = row["moved"] + row["canceling"] + row["stopping"]  # ended at once, run by a worker, workflows
+    return [UUID(int=id.int) for id in told]
 
 
 SET_PRIORITY = "select messages, changed from set_priority($1, $2)"

@@ -1,0 +1,31 @@
+"""The clauses about waits, which the answer to why and the lists of executions share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+
+def for_answer(prompt: str, assignee: str | None) -> str:
+    """Return the clause about an open inquiry."""
+    return f"waits for an answer{f' from {assignee}' if assignee else ''}: {prompt}"
+
+
+def for_event(trigger: str, filter: str | None) -> str:
+    """Return the clause about a wait for an event."""
+    return f"waits for an event of {trigger}{f' that matches `{filter}`' if filter else ''}"
+
+
+def for_outside(name: str | None) -> str:
+    """Return the clause about a wait for a system that completes the execution."""
+    return f"waits for an outside system to complete {name or 'it'}"
+
+
+def for_signals(names: Sequence[str], until: str = "") -> str:
+    """Return the clause about the signals that a durable function waits for. `until` is the longest time."""
+    return f"waits{until} for {' or '.join(f'the signal {name}' for name in names)}"
+
+
+def until_instant(at: datetime) -> str:
+    """Return the clause about a wait for an instant."""
+    return f"waits until {at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,89 @@
+"""The waits inside listed executions: what an execution waits for while nothing in it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from penstock.store.session.database import Session, Transaction
+from penstock.store.session.rows import rows_as
+
+MAX_CHILDREN = 500
+"""The number of children of one execution that are read, ended ones included. Of an execution with more nothing is known."""
+MAX_INSIDE = 10_000
+"""The number of open executions that are compared for one list. Of a list with more nothing is known."""
+DEEPEST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class InnerWait:
+    """An execution that waits inside `root`, or `root` itself. It waits for an answer (`prompt`, `assignee`), a signal, an
+    event (`trigger`, `filter`), an outside system, or until `due_at`. `inside` is the number of such executions."""
+
+    root: UUID
+    execution_id: UUID
+    inside: int
+    prompt: str | None
+    assignee: str | None
+    signals: list[str]
+    trigger: str | None
+    filter: str | None
+    is_outside: bool
+    outside_name: str | None
+    due_at: datetime | None
+
+
+# The children of a suspended function are those that it waits for. The children of a workflow are read through their index,
+# which has the ended ones, too: so their number is bounded before the open ones are selected.
+WAITS = """
+with recursive tree as (
+    select e.id as root, e.id, null::uuid as parent, e.status, e.not_before, e.ready_at, 0 as depth, 0::bigint as number
+    from execution e where e.id = any ($1::uuid[])
+    union all
+    select t.root, c.id, t.id, c.status, c.not_before, c.ready_at, t.depth + 1, c.number
+    from tree t cross join lateral (
+        select b.*, count(*) over () as number from (
+            (select x.* from execution x where t.status = 'running' and x.parent = t.id limit $2)
+            union all
+            (select x.* from suspended s join execution x on x.id = any (s.children)
+             where t.status = 'waiting' and s.execution_id = t.id limit $2)
+        ) b
+    ) c
+    where c.finished_at is null and t.depth < $4
+), inside as (
+    select * from tree limit $3
+), leaf as (
+    select i.*, i.status = 'waiting' or i.status = 'requested' and i.not_before > clock_timestamp() as waits
+    from inside i where not exists (select from inside c where c.parent = i.id)
+), quiet as (
+    select l.root, count(*)::integer as inside from leaf l group by l.root
+    having bool_and(l.waits) and (select count(*) from inside) < $3
+        and not exists (select from inside i where i.root = l.root and i.number >= $2)
+)
+select q.root, l.id as execution_id, q.inside, i.prompt, i.assignee,
+    coalesce(array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g), '{}') as signals,
+    w.trigger, case when w.trigger is not null then (select p.params ->> 'filter' from payload p where p.execution_id = l.id) end
+        as filter,
+    o.execution_id is not null as is_outside, o.name as outside_name,
+    case when l.status = 'requested' then l.not_before else coalesce(i.due_at, s.until, o.due_at,
+        (select min(t.due_at) from timer t
+         where w.trigger is not null and t.execution_id = l.id and t.kind = 'total')) end as due_at
+from quiet q join lateral (
+    select * from leaf l where l.root = q.root
+    order by not exists (select from inquiry i where i.execution_id = l.id and i.status = 'created'), l.ready_at, l.id limit 1
+) l on true
+left join inquiry i on i.execution_id = l.id and i.status = 'created'
+left join suspended s on s.execution_id = l.id
+left join event_wait w on w.execution_id = l.id
+left join outside_wait o on o.execution_id = l.id and o.settled_at is null
+where l.status = 'requested' or i.execution_id is not null or w.execution_id is not null or o.execution_id is not null
+    or s.execution_id is not null and s.children = '{}'
+"""
+
+
+async def of_listed(session: Session | Transaction, ids: Sequence[UUID]) -> list[InnerWait]:
+    """Return one wait for each of these executions in which nothing runs and nothing is about to start. An open inquiry comes
+    first, then the oldest wait."""
+    return rows_as(InnerWait, await session.fetch(WAITS, list(ids), MAX_CHILDREN, MAX_INSIDE, DEEPEST))
