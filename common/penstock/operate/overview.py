@@ -51,19 +51,24 @@ class Lately:
     p50: Annotated[
         float | None,
         Field(
-            description="Seconds from the creation of executions to their end, without the tasks of workflows."
+            description="The seconds from creation to end within which half of the executions ended, without the tasks of "
+            "workflows. Of the newest 15 seconds of the last 15 minutes in which one ended; null: none did."
         ),
     ]
-    p95: float | None
+    p95: Annotated[
+        float | None, Field(description="The same seconds for 95 % of the executions; null: none ended.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
     """The state of the whole installation."""
 
-    lately: Lately
-    standing: Sequence[Standing]
-    processes: Sequence[Process]
+    lately: Annotated[Lately, Field(description="The executions that ended in the last minute.")]
+    standing: Annotated[
+        Sequence[Standing], Field(description="The executions that have not ended, one entry for each cause.")
+    ]
+    processes: Annotated[Sequence[Process], Field(description="The executors and workers.")]
     failures: Annotated[
         Sequence[ListedExecution], Field(description="The newest failed executions, newest first.")
     ]

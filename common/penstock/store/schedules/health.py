@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from penstock.store.processes import presence
 from penstock.store.schedules import figures
@@ -26,9 +29,16 @@ STALE = 60.0
 class Trouble:
     """A trouble: its kind, the schedule unless it concerns all, a sentence, and what to do."""
 
-    kind: str
-    schedule: str | None
-    says: str
+    kind: Annotated[
+        str,
+        Field(
+            description="no executor, broken (it cannot be planned), late, erroring (the latest execution "
+            "failed), orphaned (no worker began the execution), stalled (it does not end) or "
+            "missed."
+        ),
+    ]
+    schedule: Annotated[str | None, Field(description="The schedule; null: it concerns all.")]
+    says: Annotated[str, Field(description="The trouble, as a sentence.")]
     hint: str
 
 

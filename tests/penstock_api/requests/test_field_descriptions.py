@@ -1,0 +1,48 @@
+"""The descriptions of the fields of the API: each field has one, and each common one is used."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from penstock.settings import Settings
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
+from penstock_api.requests.description import document_of, models_of
+from penstock_api.requests.field_descriptions import DESCRIPTIONS
+
+
+@pytest.fixture(scope="module")
+def app() -> FastAPI:
+    return make_app(cast(Backend, SimpleNamespace(settings=Settings())))
+
+
+@pytest.fixture(scope="module")
+def document(app: FastAPI) -> dict[str, Any]:
+    return document_of(app)
+
+
+def test_each_field_has_a_description(document: dict[str, Any]) -> None:
+    fields = [(model, field) for model, fields in models_of(document).items() for field in fields]
+    assert [f"{model}.{field.name}" for model, field in fields if not field.says] == []
+    assert len(fields) > 900
+
+
+def test_each_nullable_field_explains_null(document: dict[str, Any]) -> None:
+    nullable = [
+        f"{model}.{field.name}: {field.says}"
+        for model, fields in models_of(document).items()
+        for field in fields
+        if field.type.endswith(" or null") and "null" not in field.says
+    ]
+    assert nullable == []
+
+
+def test_each_common_description_is_used_by_two_fields(app: FastAPI) -> None:
+    own = get_openapi(title=app.title, version=app.version, routes=app.routes)
+    undescribed = [field.name for fields in models_of(own).values() for field in fields if not field.says]
+    assert [name for name in DESCRIPTIONS if undescribed.count(name) < 2] == []
