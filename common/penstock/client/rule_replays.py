@@ -34,7 +34,7 @@ ReplayOutcome = Literal["started", "would start", "existing", "failed", "no matc
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedEvent:
     """The outcome of a rule for a stored event."""
 
     event_id: UUID
@@ -66,7 +66,7 @@ class Replayed:
 class ReplayPage:
     """The outcomes of a call, and the place of the next call."""
 
-    items: Annotated[list[Replayed], Field(description="The outcomes, oldest event first.")]
+    items: Annotated[list[ReplayedEvent], Field(description="The outcomes, oldest event first.")]
     next: Annotated[
         UUID | None, Field(description="The value of `cursor` for the next page; null on the last page.")
     ]
@@ -146,19 +146,19 @@ def _replayed(
     match: NewEnforcement | None,
     masking: Masking,
     action: str,
-) -> Replayed:
+) -> ReplayedEvent:
     """Return the outcome for an event: what is stored (`past`), or else the match of this replay."""
     names = (event.id, event.created_at, event.tenant)
     if past is not None and past.error is not None:
-        return Replayed(*names, "failed", error=past.error)
+        return ReplayedEvent(*names, "failed", error=past.error)
     if past is not None:
         is_new = match is not None and past.execution_id == match.id
-        return Replayed(*names, "started" if is_new else "existing", past.execution_id)
+        return ReplayedEvent(*names, "started" if is_new else "existing", past.execution_id)
     if match is None:
-        return Replayed(*names, "left" if is_unmatched else "no match")
+        return ReplayedEvent(*names, "left" if is_unmatched else "no match")
     if match.error is not None:
-        return Replayed(*names, "failed", error=match.error)
-    return Replayed(
+        return ReplayedEvent(*names, "failed", error=match.error)
+    return ReplayedEvent(
         *names, "would start", params=masking.parameters(action, orjson.loads(match.params or "null"))
     )
 

@@ -15,7 +15,7 @@ from penstock.operate.activity import LATELY, SECONDS, Activity
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.processes.processes import Process
 from penstock.store.session.database import Session
-from penstock.store.upkeep.overview import Standing
+from penstock.store.upkeep.overview import OpenExecutions
 
 NEWEST = 12
 """The number of failures that are listed."""
@@ -37,7 +37,7 @@ CAUSES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Lately:
+class RecentActivity:
     """The activity of the last minute."""
 
     rate: Annotated[float, Field(description="The number of ended executions per second.")]
@@ -64,9 +64,10 @@ class Lately:
 class Overview:
     """The state of the whole installation."""
 
-    lately: Annotated[Lately, Field(description="The executions that ended in the last minute.")]
+    lately: Annotated[RecentActivity, Field(description="The executions that ended in the last minute.")]
     standing: Annotated[
-        Sequence[Standing], Field(description="The executions that have not ended, one entry for each cause.")
+        Sequence[OpenExecutions],
+        Field(description="The executions that have not ended, one entry for each cause."),
     ]
     processes: Annotated[Sequence[Process], Field(description="The executors and workers.")]
     failures: Annotated[
@@ -74,12 +75,12 @@ class Overview:
     ]
 
 
-def lately(activity: Activity) -> Lately:
+def lately(activity: Activity) -> RecentActivity:
     """Return the figures of the last minute."""
     slices = activity.slices[-LATELY:]
     count = sum(entry.ends for entry in slices)
     seconds = SECONDS * (LATELY - 1) + max(1.0, activity.seconds)
-    return Lately(
+    return RecentActivity(
         count / seconds,
         count,
         sum(entry.failed for entry in slices),

@@ -100,7 +100,7 @@ class RuleState(Answer):
     enabled: bool = Field(description="True: the rule matches events. False: it matches none.")
 
 
-class Retired(Answer):
+class RetiredDefinition(Answer):
     ref: str
     kinds: list[str] = Field(description="The kinds of definitions with this name.")
     retired: bool = Field(

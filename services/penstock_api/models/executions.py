@@ -297,7 +297,7 @@ class Log(Answer):
     ended: bool = Field(description="True if the execution has ended, and these were its last lines.")
 
 
-class Why(Answer):
+class Explanation(Answer):
     id: UUID = Field(description="The id of the execution.")
     status: str
     because: str = Field(description="One word for programs: `limit`, `worker`, `timer` ...")
@@ -315,7 +315,7 @@ class Why(Answer):
 Reason = Annotated[Text | None, Field(description="The reason, stored with the run. null: none.")]
 
 
-class Because(Given):
+class CommandReason(Given):
     reason: Reason = None
 
 
@@ -346,7 +346,7 @@ class Rescheduled(Answer):
     at: datetime = Field(description="The instant at which it starts.")
 
 
-class ToldToEnd(Answer):
+class CancelAnswer(Answer):
     told: int = Field(description="The number of executions that were asked to end.")
 
 

@@ -26,7 +26,7 @@ class NewHold(Given):
     )
 
 
-class Release(Given):
+class ReleaseHold(Given):
     kind: Kind = Field(
         description="The kind of the hold: of an action or workflow, a pack, a route or a tenant."
     )

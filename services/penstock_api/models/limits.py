@@ -69,7 +69,7 @@ class SetLimit(Given):
     unit: str | None = Field(default=None, description="The unit of the cost, such as tokens. null: no unit.")
 
 
-class Removed(Answer):
+class RemovedLimit(Answer):
     ref: str = Field(description="The name of the limit.")
     in_force: LimitInForce | None = Field(
         description="The declared limit, which is in force again; null if there is none."

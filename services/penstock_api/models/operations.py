@@ -16,7 +16,7 @@ class Workers(Answer):
     names: list[str] = Field(description="The names of the workers that were changed.")
 
 
-class Reply(Given):
+class InquiryAnswer(Given):
     response: Any = Field(description="The answer, any JSON that the schema of the question accepts.")
     asked: Instant | None = Field(
         default=None,
@@ -25,7 +25,7 @@ class Reply(Given):
     )
 
 
-class Replayed(Answer):
+class ReplayedLetter(Answer):
     id: UUID = Field(description="The id of the dead letter.")
     became: str = Field(description="The outcome, as a text such as `event` and its id.")
 
@@ -80,7 +80,7 @@ class Rotation(Given):
     )
 
 
-class Secret(Answer):
+class TokenWithSecret(Answer):
     token: Token = Field(description="The token, without its secret.")
     secret: str = Field(description="The secret. Store it now, since it cannot be read later.")
     warnings: list[str] = Field(

@@ -12,7 +12,7 @@ from penstock_api.models.model import Changed, Duration, Given, Instant, Tenant
 Refs = Annotated[list[str], Field(min_length=1, max_length=1000)]
 
 
-class Missed(Given):
+class MissedFires(Given):
     """The policy for missed fires."""
 
     policy: Literal["execute", "skip", "delay"] | None = Field(
@@ -94,7 +94,7 @@ class ChangeSchedule(Given):
         "it starts beside it. `skip`: it is skipped. `queue`: it waits. `replace`: it cancels that "
         "execution, and starts when it has ended. null: as if omitted.",
     )
-    missed: Missed | None = Field(
+    missed: MissedFires | None = Field(
         default=None,
         description="The policy for fires that come later than the grace, such as after an outage. null: as if "
         "omitted.",

@@ -13,7 +13,7 @@ from penstock_api.models.model import Answer, Given, Tenant
 Role = Literal["viewer", "operator", "developer", "administrator"]
 
 
-class Roles(Given):
+class UserRoles(Given):
     roles: list[Role] = Field(
         min_length=1,
         max_length=10,
@@ -27,7 +27,7 @@ class Roles(Given):
     )
 
 
-class NewUser(Roles):
+class NewUser(UserRoles):
     name: str = Field(max_length=100, description="The user name, which no other user has.")
     password: SecretStr = Field(min_length=12, max_length=256, description="At least 12 characters.")
 
@@ -43,7 +43,7 @@ class OwnPassword(Given):
     password: SecretStr = Field(min_length=12, max_length=256, description="The new password.")
 
 
-class Ended(Answer):
+class EndedSessions(Answer):
     ended: int = Field(description="The number of sessions that were ended.")
 
 
@@ -84,7 +84,7 @@ class LoggedIn(Answer):
     )
 
 
-class Who(Answer):
+class Caller(Answer):
     """The caller and its rights."""
 
     name: str = Field(

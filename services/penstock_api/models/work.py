@@ -278,7 +278,7 @@ class BeatAnswer(Answer):
     drain: bool = Field(description="True: the worker must take no more work.")
 
 
-class Line(Sent):
+class NewLogLine(Sent):
     execution: ExecutionId
     attempt: AttemptNumber
     seq: int = Field(
@@ -295,11 +295,11 @@ class Line(Sent):
     )
 
 
-class Lines(Sent):
-    lines: list[Line] = Field(min_length=1, max_length=MOST_IN_BATCH, description="The lines to store.")
+class NewLogLines(Sent):
+    lines: list[NewLogLine] = Field(min_length=1, max_length=MOST_IN_BATCH, description="The lines to store.")
 
 
-class Report(Sent):
+class ProgressReport(Sent):
     execution: ExecutionId
     attempt: AttemptNumber
     seq: int = Field(
@@ -315,11 +315,13 @@ class Report(Sent):
     )
 
 
-class Reports(Sent):
-    reports: list[Report] = Field(min_length=1, max_length=MOST_IN_BATCH, description="The reports to store.")
+class ProgressReports(Sent):
+    reports: list[ProgressReport] = Field(
+        min_length=1, max_length=MOST_IN_BATCH, description="The reports to store."
+    )
 
 
-class Lost(Answer):
+class LostAttempts(Answer):
     lost_attempts: list[UUID] = Field(
         serialization_alias="lost",
         description="Executions of which the attempt is no longer this worker's: nothing of it was stored.",

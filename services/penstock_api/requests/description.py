@@ -3,6 +3,7 @@ of packs and workflows, for editors."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import orjson
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, HTMLResponse, Response
@@ -27,6 +29,8 @@ PAGE_AT = "/docs"
 STYLE_AT = "/docs/description.css"
 SCHEMAS_AT = "/schemas/{name}"
 KIND_BY_FILE = {file_name(kind): kind for kind in KINDS}
+RAW_PAGE_NAME = re.compile(rb'(?<=["/])Page_(\w+)_(?=")')
+"""The name that pydantic makes for a page of a list, in JSON: `Page_ListedEvent_`."""
 _HERE = Path(__file__).parents[1]
 
 
@@ -69,7 +73,8 @@ def document_of(app: FastAPI) -> Document:
             if status[0] in "45":
                 [content] = response["content"].values()
                 response["content"] = {KIND: content}
-    return document
+    named: Document = orjson.loads(RAW_PAGE_NAME.sub(rb"PageOf\1", orjson.dumps(document)))
+    return named
 
 
 @dataclass(frozen=True, slots=True)

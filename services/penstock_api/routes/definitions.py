@@ -34,15 +34,17 @@ async def action(ref: str, session: Db) -> models.Definition:
 
 
 @router.post("/definitions/{ref}/retire", dependencies=[DEFINE_ALL])
-async def retire(ref: str, session: Db) -> models.Retired:
+async def retire(ref: str, session: Db) -> models.RetiredDefinition:
     """Start nothing new of an action or a workflow, or accept no more events of a trigger. Running work goes on."""
-    return models.Retired(ref=ref, kinds=await retiring.retire(session, ref), retired=True)
+    return models.RetiredDefinition(ref=ref, kinds=await retiring.retire(session, ref), retired=True)
 
 
 @router.post("/definitions/{ref}/restore", dependencies=[DEFINE_ALL])
-async def restore(ref: str, session: Db) -> models.Retired:
+async def restore(ref: str, session: Db) -> models.RetiredDefinition:
     """Undo the retirement of a definition."""
-    return models.Retired(ref=ref, kinds=await retiring.retire(session, ref, undo=True), retired=False)
+    return models.RetiredDefinition(
+        ref=ref, kinds=await retiring.retire(session, ref, undo=True), retired=False
+    )
 
 
 @router.get("/triggers", dependencies=[READ])

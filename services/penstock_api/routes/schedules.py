@@ -9,7 +9,7 @@ from fastapi import Query
 from penstock.language.schedules.spec import Preview
 from penstock.operate import definitions
 from penstock.store.schedules.backfill import BackfillFire
-from penstock.store.schedules.health import Trouble
+from penstock.store.schedules.health import ScheduleTrouble
 from penstock.store.schedules.reading import Fire, FireStats, ScheduleSummary
 from penstock_api.auth.access import DEFINE_ALL, OPERATE_ALL, READ_ALL
 from penstock_api.backend import Db, OnSchedules
@@ -35,7 +35,7 @@ async def create(body: models.CreateSchedule, schedules: OnSchedules) -> models.
 
 
 @router.get("/schedule-health", dependencies=[READ_ALL])
-async def health(schedules: OnSchedules) -> list[Trouble]:
+async def health(schedules: OnSchedules) -> list[ScheduleTrouble]:
     """List the troubles of schedules, by name. The list is empty if there is none."""
     return await schedules.health()
 

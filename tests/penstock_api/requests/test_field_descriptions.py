@@ -46,3 +46,9 @@ def test_each_common_description_is_used_by_two_fields(app: FastAPI) -> None:
     own = get_openapi(title=app.title, version=app.version, routes=app.routes)
     undescribed = [field.name for fields in models_of(own).values() for field in fields if not field.says]
     assert [name for name in DESCRIPTIONS if undescribed.count(name) < 2] == []
+
+
+def test_no_model_has_a_raw_name(document: dict[str, Any]) -> None:
+    names = document["components"]["schemas"]
+    raw = [name for name in names if "__" in name or name.endswith(("-Input", "-Output", "_"))]
+    assert raw == []

@@ -69,7 +69,7 @@ async def routes(session: Session, stale: float) -> list[RouteWork]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class WaitingLine:
     """A lane of executions that wait for a key of a limit, or for workers."""
 
     gate: Annotated[
@@ -140,6 +140,6 @@ order by coalesce(waiting, 0) desc, coalesce(held, 0) desc, gate, c.id, 3, n.id 
 """
 
 
-async def lines(session: Session, limit: int) -> list[Line]:
+async def lines(session: Session, limit: int) -> list[WaitingLine]:
     """Return at most `limit` keys that are held or waited for, the longest lines first."""
-    return rows_as(Line, await session.fetch(LINES, limit))
+    return rows_as(WaitingLine, await session.fetch(LINES, limit))

@@ -52,7 +52,7 @@ async def slices(session: Session, first: int, last: int, seconds: int) -> list[
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OpenExecutions:
     """The open executions that wait for the same thing."""
 
     cause: Annotated[
@@ -104,6 +104,6 @@ from waiter w join lane l on l.id = w.lane join execution e on e.id = w.executio
 """
 
 
-async def standing(session: Session) -> list[Standing]:
+async def standing(session: Session) -> list[OpenExecutions]:
     """Count the open executions by the cause of their wait."""
-    return rows_as(Standing, await session.fetch(STANDING))
+    return rows_as(OpenExecutions, await session.fetch(STANDING))
