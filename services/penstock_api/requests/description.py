@@ -18,6 +18,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from penstock.errors import NotFound
 from penstock.language.packs.shipped_schemas import KINDS, file_name, shipped
+from penstock_api.pages.templating import with_code
 from penstock_api.requests.field_descriptions import describe_fields
 from penstock_api.requests.problems import KIND
 from penstock_api.requests.public_path import base
@@ -99,9 +100,9 @@ class Operation:
 
 def page_of(document: Document) -> str:
     """Return the description as HTML, which runs no scripts and loads nothing from other hosts."""
-    template = jinja2.Environment(autoescape=True).from_string(
-        (_HERE / "templates/description.html").read_text()
-    )
+    environment = jinja2.Environment(autoescape=True)
+    environment.filters["code"] = with_code
+    template = environment.from_string((_HERE / "templates/description.html").read_text())
     return template.render(
         base=base(),
         info=document["info"],
@@ -109,6 +110,7 @@ def page_of(document: Document) -> str:
         document_at=DOCUMENT_AT,
         subjects=subjects_of(document),
         models=models_of(document),
+        sentences=sentences_of(document),
     )
 
 
@@ -126,6 +128,14 @@ def models_of(document: Document) -> dict[str, list[Field]]:
         name: list(_fields(schema))
         for name, schema in document["components"]["schemas"].items()
         if "properties" in schema and not name.startswith(("HTTPValidation", "ValidationError"))
+    }
+
+
+def sentences_of(document: Document) -> dict[str, str]:
+    """Return the description of each model, by its name; empty for a model without one."""
+    return {
+        name: " ".join(schema.get("description", "").split())
+        for name, schema in document["components"]["schemas"].items()
     }
 
 

@@ -12,7 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from penstock.settings import Settings
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
-from penstock_api.requests.description import document_of, models_of
+from penstock_api.requests.description import document_of, models_of, page_of
 from penstock_api.requests.field_descriptions import DESCRIPTIONS
 
 
@@ -46,6 +46,14 @@ def test_each_common_description_is_used_by_two_fields(app: FastAPI) -> None:
     own = get_openapi(title=app.title, version=app.version, routes=app.routes)
     undescribed = [field.name for fields in models_of(own).values() for field in fields if not field.says]
     assert [name for name in DESCRIPTIONS if undescribed.count(name) < 2] == []
+
+
+def test_page_shows_code_links_and_the_sentence_of_a_model(document: dict[str, Any]) -> None:
+    page = page_of(document)
+    assert '<a href="#MissedFires">MissedFires</a> or null' in page
+    assert "<code>scheduled</code>: it waits for a free worker." in page
+    assert "<p>A limit that is in force.</p>" in page
+    assert "`" not in page
 
 
 def test_no_model_has_a_raw_name(document: dict[str, Any]) -> None:

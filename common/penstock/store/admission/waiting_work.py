@@ -70,7 +70,7 @@ async def routes(session: Session, stale: float) -> list[RouteWork]:
 
 @dataclass(frozen=True, slots=True)
 class WaitingLine:
-    """A lane of executions that wait for a key of a limit, or for workers."""
+    """The executions that wait for the same key of a limit, or for workers, and the taken slots of that key."""
 
     gate: Annotated[
         str,
