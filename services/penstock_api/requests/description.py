@@ -19,7 +19,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from penstock.errors import NotFound
 from penstock.language.packs.shipped_schemas import KINDS, file_name, shipped
 from penstock_api.pages.templating import with_code
-from penstock_api.requests.field_descriptions import describe_fields
+from penstock_api.requests.field_descriptions import describe_fields, describe_parameters
 from penstock_api.requests.problems import KIND
 from penstock_api.requests.public_path import base
 
@@ -69,6 +69,7 @@ def document_of(app: FastAPI) -> Document:
     if base():
         document["servers"] = [{"url": base()}]
     describe_fields(document["components"]["schemas"])
+    describe_parameters(document["paths"])
     for _, operation in _operations(document):
         for status, response in operation["responses"].items():
             if status[0] in "45":

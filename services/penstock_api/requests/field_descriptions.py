@@ -1,4 +1,4 @@
-"""The descriptions of fields that mean the same in every body and answer of the API, by the name of the field."""
+"""The descriptions of fields and parameters that mean the same everywhere in the API, by their names."""
 
 from __future__ import annotations
 
@@ -71,6 +71,23 @@ DESCRIPTIONS: Mapping[str, str] = {
     "workers": "The number of live workers that serve the route.",
 }
 """A field whose meaning differs between two models has no entry here, but a description of its own in each model."""
+
+PARAMETER_DESCRIPTIONS: Mapping[str, str] = {
+    "id": "The id, as the list shows it.",
+    "limit": "The maximum number to return.",
+    "name": "The name, as the list shows it.",
+    "pattern": "The pattern of the rule, as the list shows it.",
+    "ref": DESCRIPTIONS["ref"],
+}
+"""The descriptions of parameters that mean the same in every operation."""
+
+
+def describe_parameters(paths: Mapping[str, dict[str, Any]]) -> None:
+    """Describe the parameters of these operations that have no description of their own."""
+    for operation in (operation for operations in paths.values() for operation in operations.values()):
+        for parameter in operation.get("parameters", ()):
+            if parameter["name"] in PARAMETER_DESCRIPTIONS:
+                parameter.setdefault("description", PARAMETER_DESCRIPTIONS[parameter["name"]])
 
 
 def describe_fields(schemas: Mapping[str, dict[str, Any]]) -> None:

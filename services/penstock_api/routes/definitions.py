@@ -126,7 +126,9 @@ async def replay(ref: str, body: models.ReplayRule, backend: Here, caller: Asked
 
 @router.get("/rule-errors", dependencies=[READ_ALL])
 async def errors(
-    session: Db, rule: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
+    session: Db,
+    rule: Annotated[str | None, Query(description="Only failures of this rule.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> list[RuleError]:
     """List the events on which rules failed, newest first, with the reason."""
     return await rule_errors.newest(session, rule=rule, limit=limit)

@@ -164,7 +164,14 @@ async def _ending(backend: Here, id: UUID) -> models.Ending:
 async def graph(
     id: ExecutionId,
     session: Db,
-    notation: Annotated[str, Query(alias="as", pattern="^(mermaid|dot)$")] = "mermaid",
+    notation: Annotated[
+        str,
+        Query(
+            alias="as",
+            pattern="^(mermaid|dot)$",
+            description="The notation: `mermaid`, or `dot` of Graphviz.",
+        ),
+    ] = "mermaid",
 ) -> str:
     """Draw the state of a workflow's tasks in Mermaid or Graphviz."""
     return await drawing(session, id, notation)

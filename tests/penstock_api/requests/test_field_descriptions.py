@@ -1,4 +1,4 @@
-"""The descriptions of the fields of the API: each field has one, and each common one is used."""
+"""The descriptions of the fields and parameters of the API: each has one, and each common one is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from penstock.settings import Settings
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
-from penstock_api.requests.description import document_of, models_of, page_of
+from penstock_api.requests.description import document_of, models_of, page_of, subjects_of
 from penstock_api.requests.field_descriptions import DESCRIPTIONS
 
 
@@ -30,6 +30,18 @@ def test_each_field_has_a_description(document: dict[str, Any]) -> None:
     fields = [(model, field) for model, fields in models_of(document).items() for field in fields]
     assert [f"{model}.{field.name}" for model, field in fields if not field.says] == []
     assert len(fields) > 900
+
+
+def test_each_parameter_has_a_description(document: dict[str, Any]) -> None:
+    operations = [operation for subject in subjects_of(document).values() for operation in subject]
+    undescribed = [
+        f"{operation.method} {operation.path} {parameter.name}"
+        for operation in operations
+        for parameter in operation.parameters
+        if not parameter.says
+    ]
+    assert undescribed == []
+    assert len(operations) > 100
 
 
 def test_each_nullable_field_explains_null(document: dict[str, Any]) -> None:
