@@ -10,11 +10,13 @@ DESCRIPTIONS: Mapping[str, str] = {
     "after": "The names of the tasks that come directly before it.",
     "attempt": "The number of the attempt; 1 is the first.",
     "by": (
-        "The author: `user:NAME`, `token:NAME`, `command:NAME` for the command line, or another name that "
-        "a program gave."
+        "The author: `user:NAME` or `token:NAME` over HTTP, the user of the operating system for the command line (in the "
+        "audit `command:NAME`), or another name that a program gave."
     ),
     "created_at": "The instant at which it was created.",
-    "created_by": "The author: `user:NAME`, `token:NAME`, or `command:NAME` for the command line.",
+    "created_by": (
+        "The author: `user:NAME` or `token:NAME` over HTTP, or the user of the operating system for the command line."
+    ),
     "current_password": "The present password of the caller.",
     "digest": (
         "The digest of the content, in hexadecimal. Two versions with the same content have the same digest."

@@ -66,8 +66,7 @@ class BreakerState:
     by_whom: Annotated[
         str | None,
         Field(
-            description="The author that opened it by hand: `user:NAME` or `token:NAME`; null: it opened by itself, or "
-            "is closed."
+            description="The author that opened it by hand, such as `user:NAME`; null: it opened by itself, or is closed."
         ),
     ]
     reason: Annotated[

@@ -54,7 +54,9 @@ class Inquiry:
             description="The answer that counts if none comes until `due_at`; null: the execution ends as `timeout`."
         ),
     ] = None
-    run: Annotated[AskingRun | None, Field(description="The run that asks; null if it is deleted.")] = None
+    run: Annotated[
+        AskingRun | None, Field(description="The run that asks; null if it is archived or deleted.")
+    ] = None
 
 
 @dataclass(slots=True)

@@ -154,7 +154,7 @@ class Fire:
     made_at: Annotated[datetime, Field(description="The instant at which the fire was recorded.")]
     made_by: Annotated[
         str | None,
-        Field(description="The process that recorded it, such as `executor NAME`; null: not known."),
+        Field(description="The process that recorded it, such as `executor:NAME`; null: not known."),
     ]
     recoveries: Annotated[
         int,
