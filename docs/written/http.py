@@ -12,7 +12,14 @@ from docs.written.fields import cell
 from penstock.settings import Settings
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
-from penstock_api.requests.description import Field, Operation, document_of, models_of, subjects_of
+from penstock_api.requests.description import (
+    Field,
+    Operation,
+    document_of,
+    models_of,
+    sentences_of,
+    subjects_of,
+)
 
 Linked = Callable[[str], str]
 """Names of models as links to their headings."""
@@ -28,13 +35,13 @@ FIELDS = "| field | is | |\n|---|---|---|\n"
 def page() -> str:
     backend = cast(Backend, SimpleNamespace(settings=Settings()))  # nobody asks this app for anything
     document = document_of(make_app(backend))
-    models = models_of(document)
+    models, sentences = models_of(document), sentences_of(document)
     linked = partial(re.sub, rf"\b({'|'.join(models)})\b", lambda found: f"[{found[0]}](#{found[0].lower()})")
     parts = [HEAD]
     for subject, operations in subjects_of(document).items():
         parts += [f"\n## {subject.capitalize()}\n", *(_operation(one, linked) for one in operations)]
     parts.append("\n## Bodies and answers\n")
-    parts += [_model(name, fields, linked) for name, fields in models.items()]
+    parts += [_model(name, sentences[name], fields, linked) for name, fields in models.items()]
     return "".join(parts)
 
 
@@ -53,9 +60,9 @@ def _parameter(one: Field) -> str:
     return f"| {_name(one)} | {one.where} | {one.type.removesuffix(' or null')} | {cell(one.says)} |\n"
 
 
-def _model(name: str, fields: list[Field], linked: Linked) -> str:
+def _model(name: str, sentence: str, fields: list[Field], linked: Linked) -> str:
     rows = "".join(f"| {_name(one)} | {linked(cell(one.type))} | {cell(one.says)} |\n" for one in fields)
-    return f"\n### {name}\n\n{FIELDS}{rows}"
+    return f"\n### {name}\n\n" + (f"{sentence}\n\n" if sentence else "") + f"{FIELDS}{rows}"
 
 
 def _name(field: Field) -> str:

@@ -13,7 +13,7 @@ from penstock.cli import execution_filter as of
 from penstock.cli import name_completion
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.server import by_either
-from penstock.client.rule_replays import Replayed
+from penstock.client.rule_replays import ReplayedEvent
 
 if TYPE_CHECKING:
     from penstock.cli.server import AnyClient
@@ -51,9 +51,9 @@ def replay(
     first, last = of.instant("--since", since), of.instant("--until", until) or datetime.now(UTC)
     assert first is not None
 
-    async def work(client: AnyClient) -> tuple[Counter[str], list[Replayed]]:
+    async def work(client: AnyClient) -> tuple[Counter[str], list[ReplayedEvent]]:
         counts: Counter[str] = Counter()
-        listed: list[Replayed] = []
+        listed: list[ReplayedEvent] = []
         cursor = None
         while True:
             page = await client.replay_rule(
@@ -75,7 +75,7 @@ def replay(
         raise typer.Exit(1)
 
 
-def _print(counts: Counter[str], listed: list[Replayed]) -> None:
+def _print(counts: Counter[str], listed: list[ReplayedEvent]) -> None:
     table(
         ["event", "tenant", "", "execution", "parameters or error"],
         [

@@ -21,7 +21,7 @@ from penstock.operate.why import Why
 from penstock.operate.why.answer import span
 from penstock.operate.why.line import group_of
 from penstock.store.admission import waiting_work as store
-from penstock.store.admission.waiting_work import Line, RouteWork
+from penstock.store.admission.waiting_work import RouteWork, WaitingLine
 from penstock.store.session.database import Session
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def queues(
 ) -> None:
     """Print the waiting work: by route for workers, and by key for limits."""
 
-    async def work(session: Session) -> tuple[list[RouteWork], list[Line]]:
+    async def work(session: Session) -> tuple[list[RouteWork], list[WaitingLine]]:
         settings = await find_installation()
         return await store.routes(session, settings.stale_threshold), await store.lines(session, limit)
 
@@ -142,11 +142,11 @@ def _age(seconds: float | None) -> str:
     return "" if seconds is None else span(seconds)
 
 
-def _pace(line: Line) -> str:
+def _pace(line: WaitingLine) -> str:
     return f"{line.per_minute:.0f}" if line.per_minute else ""
 
 
-def _whose(line: Line) -> Any:
+def _whose(line: WaitingLine) -> Any:
     if line.limit is None:
         return f"no live worker runs {line.namespace}" if line.namespace else "limits have changed"
     return ", ".join(f"{name}={value}" for name, value in (group_of(line.group_value, line.by) or {}).items())

@@ -26,8 +26,7 @@ BATCH = 200
 
 @dataclass(frozen=True, slots=True)
 class RerunRule:
-    """The outcome of evaluating a failed rule for its event again. `started`: it started an execution. `failed`: it
-    failed again. `no match`: the event no longer matches. `left`: it was not evaluated, for a reason."""
+    """The outcome of evaluating a failed rule for its event again."""
 
     event_id: UUID
     rule: str
@@ -39,8 +38,12 @@ class RerunRule:
         ),
         WithJsonSchema({"type": "string"}),
     ]
-    execution_id: UUID | None
-    error: str | None
+    execution_id: Annotated[
+        UUID | None, Field(description="The id of the execution that was started; null: none was.")
+    ]
+    error: Annotated[
+        str | None, Field(description="The reason why it failed again, or was left; null: it was neither.")
+    ]
 
 
 async def newest(session: Session, *, rule: str | None = None, limit: int = 50) -> list[RuleError]:

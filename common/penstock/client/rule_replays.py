@@ -34,13 +34,11 @@ ReplayOutcome = Literal["started", "would start", "existing", "failed", "no matc
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """The outcome of a rule for a stored event. `started`: it started an execution. `would start`: it would, without `dry_run`,
-    with the masked `params`. `existing`: it had started one before. `failed`: it failed, now or before. `no match`: its
-    condition does not hold. `left`: no executor has matched the event yet."""
+class ReplayedEvent:
+    """The outcome of a rule for a stored event."""
 
     event_id: UUID
-    created_at: datetime
+    created_at: Annotated[datetime, Field(description="The instant at which the event was stored.")]
     tenant: str
     outcome: Annotated[
         ReplayOutcome,
@@ -50,18 +48,25 @@ class Replayed:
         ),
         WithJsonSchema({"type": "string"}),
     ]
-    execution_id: UUID | None = None
+    execution_id: Annotated[
+        UUID | None,
+        Field(
+            description="The id of the execution that the rule started, now or before; null: there is none."
+        ),
+    ] = None
     params: Annotated[
         Any, Field(description="With `dry_run`, the parameters of the execution. Secrets are `***`.")
     ] = None
-    error: str | None = None
+    error: Annotated[str | None, Field(description="The reason why the rule failed; null: it did not.")] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayPage:
-    """The outcomes of a call, oldest event first. `next` is the `cursor` of the next call; None: there are no more events."""
+    """The outcomes of a call, and the place of the next call."""
 
-    items: list[Replayed]
+    items: Annotated[list[ReplayedEvent], Field(description="The outcomes, oldest event first.")]
     next: Annotated[
         UUID | None, Field(description="The value of `cursor` for the next page; null on the last page.")
     ]
@@ -141,19 +146,19 @@ def _replayed(
     match: NewEnforcement | None,
     masking: Masking,
     action: str,
-) -> Replayed:
+) -> ReplayedEvent:
     """Return the outcome for an event: what is stored (`past`), or else the match of this replay."""
     names = (event.id, event.created_at, event.tenant)
     if past is not None and past.error is not None:
-        return Replayed(*names, "failed", error=past.error)
+        return ReplayedEvent(*names, "failed", error=past.error)
     if past is not None:
         is_new = match is not None and past.execution_id == match.id
-        return Replayed(*names, "started" if is_new else "existing", past.execution_id)
+        return ReplayedEvent(*names, "started" if is_new else "existing", past.execution_id)
     if match is None:
-        return Replayed(*names, "left" if is_unmatched else "no match")
+        return ReplayedEvent(*names, "left" if is_unmatched else "no match")
     if match.error is not None:
-        return Replayed(*names, "failed", error=match.error)
-    return Replayed(
+        return ReplayedEvent(*names, "failed", error=match.error)
+    return ReplayedEvent(
         *names, "would start", params=masking.parameters(action, orjson.loads(match.params or "null"))
     )
 

@@ -148,7 +148,7 @@ class Schedules:
         await self.get(ref)
         return await reading.stats(self._session, ref, seconds)
 
-    async def health(self) -> list[health.Trouble]:
+    async def health(self) -> list[health.ScheduleTrouble]:
         """Return the troubles of schedules, by name; an empty list if there is none."""
         return await health.troubles(self._session)
 

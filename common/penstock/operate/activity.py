@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 
 from penstock.store.admission import waiting_work
-from penstock.store.admission.waiting_work import Line, RouteWork
+from penstock.store.admission.waiting_work import RouteWork, WaitingLine
 from penstock.store.processes import processes
 from penstock.store.processes.processes import Process
 from penstock.store.session import clock
 from penstock.store.session.database import Session
 from penstock.store.upkeep import overview
-from penstock.store.upkeep.overview import Slice, Standing
+from penstock.store.upkeep.overview import OpenExecutions, Slice
 
 Sessions = Callable[[], AbstractAsyncContextManager[Session]]
 """A callable that opens a session. It is called only if figures have to be read."""
@@ -49,8 +49,8 @@ class Activity:
     slices: Sequence[Slice]
     counted: int
     seconds: float
-    standing: Sequence[Standing]
-    lines: Sequence[Line]
+    standing: Sequence[OpenExecutions]
+    lines: Sequence[WaitingLine]
     routes: Sequence[RouteWork]
     processes: Sequence[Process]
 

@@ -16,8 +16,8 @@ from penstock.store.upkeep.invariants import INVARIANTS, Invariant, violations
 class CheckedInvariant:
     """An invariant, its sentence, and the ids that violate it."""
 
-    name: str
-    says: str
+    name: Annotated[str, Field(description="The short name of the invariant, such as `I3b`.")]
+    says: Annotated[str, Field(description="The sentence that always has to be true.")]
     violations: Annotated[
         Sequence[str], Field(description="At most 20 ids that violate it; none if all is well.")
     ]

@@ -24,7 +24,7 @@ class Step:
     label: Annotated[
         str, Field(description="The label for `skip`, `set-result` and `rerun`: `charge`, `1/charge:2`.")
     ]
-    name: str
+    name: Annotated[str, Field(description="The name of the step, as in the code.")]
     ordinal: Annotated[int, Field(description="The ordinal among the steps of this name; 1 for the first.")]
     branch: Annotated[
         list[int],
@@ -37,13 +37,22 @@ class Step:
             "before the step was asked for."
         ),
     ]
-    status: str
-    tries: int
-    took: Annotated[float, Field(description="Seconds for which its function ran.")]
-    at: datetime
-    result: Any
-    error: Any
-    execution: Annotated[UUID | None, Field(description="The id of its child execution, if it has one.")]
+    status: Annotated[
+        str,
+        Field(
+            description="`started`: it has begun. `completed` or `failed`: it has its result or error. "
+            "`cancelled`: its branch was cancelled. `superseded`: a later attempt of the function "
+            "did not make this step. A step with a child execution has the status of that."
+        ),
+    ]
+    tries: Annotated[int, Field(description="The number of times that it was tried.")]
+    took: Annotated[
+        float, Field(description="The seconds for which its function ran, in all tries together.")
+    ]
+    at: Annotated[datetime, Field(description="The instant at which its status was recorded.")]
+    result: Annotated[Any, Field(description="The result, any JSON; null: there is none.")]
+    error: Annotated[Any, Field(description="The error, with `type` and `message`; null: there is none.")]
+    execution: Annotated[UUID | None, Field(description="The id of its child execution; null: it has none.")]
 
 
 async def steps_of(session: Session, id: UUID) -> list[Step]:

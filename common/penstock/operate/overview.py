@@ -15,7 +15,7 @@ from penstock.operate.activity import LATELY, SECONDS, Activity
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.processes.processes import Process
 from penstock.store.session.database import Session
-from penstock.store.upkeep.overview import Standing
+from penstock.store.upkeep.overview import OpenExecutions
 
 NEWEST = 12
 """The number of failures that are listed."""
@@ -37,7 +37,7 @@ CAUSES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Lately:
+class RecentActivity:
     """The activity of the last minute."""
 
     rate: Annotated[float, Field(description="The number of ended executions per second.")]
@@ -51,31 +51,36 @@ class Lately:
     p50: Annotated[
         float | None,
         Field(
-            description="Seconds from the creation of executions to their end, with the time for which they waited for a "
-            "slot, an answer, an event or a timer. Tasks of workflows are left out."
+            description="The seconds from creation to end, waits included, within which half of the executions ended, without "
+            "the tasks of workflows. Of the newest 15 seconds of the last 15 minutes in which one ended; null: none did."
         ),
     ]
-    p95: float | None
+    p95: Annotated[
+        float | None, Field(description="The same seconds for 95 % of the executions; null: none ended.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class Overview:
     """The state of the whole installation."""
 
-    lately: Lately
-    standing: Sequence[Standing]
-    processes: Sequence[Process]
+    lately: Annotated[RecentActivity, Field(description="The executions that ended in the last minute.")]
+    standing: Annotated[
+        Sequence[OpenExecutions],
+        Field(description="The executions that have not ended, one entry for each cause."),
+    ]
+    processes: Annotated[Sequence[Process], Field(description="The executors and workers.")]
     failures: Annotated[
         Sequence[ListedExecution], Field(description="The newest failed executions, newest first.")
     ]
 
 
-def lately(activity: Activity) -> Lately:
+def lately(activity: Activity) -> RecentActivity:
     """Return the figures of the last minute."""
     slices = activity.slices[-LATELY:]
     count = sum(entry.ends for entry in slices)
     seconds = SECONDS * (LATELY - 1) + max(1.0, activity.seconds)
-    return Lately(
+    return RecentActivity(
         count / seconds,
         count,
         sum(entry.failed for entry in slices),

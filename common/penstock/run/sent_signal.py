@@ -13,7 +13,7 @@ class SentSignal:
     """A signal that is stored. If the function does not wait for it now, `notice` says so, and names the signals that the
     function waits for."""
 
-    name: str
+    name: Annotated[str, Field(description="The name of the signal.")]
     is_awaited: Annotated[
         bool, Field(description="True if the suspended function waits for a signal of this name.")
     ]
@@ -21,5 +21,8 @@ class SentSignal:
         list[str], Field(description="The names of the signals that the suspended function waits for.")
     ]
     notice: Annotated[
-        str | None, Field(description="Sentences for people if the function does not wait for the signal.")
+        str | None,
+        Field(
+            description="Sentences for people if the function does not wait for the signal. null: it waits for it."
+        ),
     ]

@@ -12,18 +12,24 @@ from penstock_api.models.model import Given, Instant, Text
 class OpenBreaker(Given):
     ref: Text = Field(description="The action with the breaker.")
     parameters: dict[str, Any] | None = Field(
-        default=None, description="The values of the parameters that it is grouped by."
+        default=None,
+        description="The values of the parameters that it is grouped by. null: it is not grouped.",
     )
     reason: Text | None = None
     until: Instant | None = Field(
         default=None,
-        description="The instant at which one execution is let through as a probe. Null: it stays open until it is closed.",
+        description="The instant at which one execution is let through as a probe. null: it stays open until it is "
+        "closed.",
     )
 
 
 class CloseBreaker(Given):
     ref: Text = Field(description="The action with the breaker.")
     parameters: dict[str, Any] | None = Field(
-        default=None, description="The values of the parameters that it is grouped by."
+        default=None,
+        description="The values of the parameters that it is grouped by. null: it is not grouped.",
     )
-    at_once: bool = Field(default=False, description="Whether all that waits is released at once.")
+    at_once: bool = Field(
+        default=False,
+        description="True: all waiting executions are released at once. False: a few, and then more and more.",
+    )

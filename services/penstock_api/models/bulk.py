@@ -14,29 +14,51 @@ from penstock_api.models.model import Answer, Given, Id, Instant, Tenant, Text
 class ChosenExecutions(Given):
     """A filter of executions: those that match every field that is set."""
 
-    status: list[str] | None = Field(default=None, max_length=50)
-    action: Text | None = None
-    tenant: Tenant | None = None
-    since: Instant | None = Field(
-        default=None, description="Only executions created at this instant or later."
+    status: list[str] | None = Field(
+        default=None,
+        max_length=50,
+        description="Only executions with one of these statuses, such as `failed`. null: with any status.",
     )
-    until: Instant | None = Field(default=None, description="Only executions created before this instant.")
-    event: Id | None = Field(default=None, description="Only executions that this event started.")
-    parent: Id | None = Field(default=None, description="Only tasks of this workflow's run.")
-    children: bool = Field(default=False, description="Include the tasks of workflows.")
+    action: Text | None = Field(
+        default=None, description="Only executions of this action or workflow. null: of all."
+    )
+    tenant: Tenant | None = Field(
+        default=None,
+        description="Only executions of this tenant. null: of all tenants that the caller may use.",
+    )
+    since: Instant | None = Field(
+        default=None, description="Only executions created at this instant or later. null: no bound."
+    )
+    until: Instant | None = Field(
+        default=None, description="Only executions created before this instant. null: no bound."
+    )
+    event: Id | None = Field(
+        default=None, description="Only executions that this event started. null: no restriction."
+    )
+    parent: Id | None = Field(
+        default=None, description="Only tasks of this workflow's run. null: no restriction."
+    )
+    children: bool = Field(default=False, description="True: include the tasks of workflows.")
     waits_for_answer: bool = Field(
-        default=False, description="Only executions in which a question to a human is open."
+        default=False, description="True: only executions in which a question to a human is open."
     )
 
 
 class Bulk(Given):
     """The executions of a bulk command, and its reason."""
 
-    chosen: ChosenExecutions = Field(default_factory=ChosenExecutions)
+    chosen: ChosenExecutions = Field(
+        default_factory=ChosenExecutions,
+        description="The filter. Omitted: it selects nothing, and `all` must be true.",
+    )
     all: bool = Field(default=False, description="True to select all, if no other field selects.")
-    dry_run: bool = Field(default=False, description="Only count.")
-    before: Id | None = Field(default=None, description="The `next` of the previous answer.")
-    reason: Text | None = Field(default=None, description="The reason, stored with each execution.")
+    dry_run: bool = Field(default=False, description="True: only count, and change nothing.")
+    before: Id | None = Field(
+        default=None, description="The `next` of the previous answer. null: from the beginning."
+    )
+    reason: Text | None = Field(
+        default=None, description="The reason, stored with each execution. null: none."
+    )
 
     @model_validator(mode="after")
     def _says_which(self) -> Self:
@@ -52,10 +74,12 @@ class BulkRerun(Bulk):
 class BulkLetters(Given):
     """The dead letters of a bulk command."""
 
-    queue: Text | None = None
-    reason: Text | None = Field(default=None, description="Only letters with this text in their reason.")
+    queue: Text | None = Field(default=None, description="Only letters of this queue. null: of all queues.")
+    reason: Text | None = Field(
+        default=None, description="Only letters with this text in their reason. null: with any reason."
+    )
     all: bool = Field(default=False, description="True to select all, if no other field selects.")
-    dry_run: bool = Field(default=False, description="Only count.")
+    dry_run: bool = Field(default=False, description="True: only count, and change nothing.")
 
     @model_validator(mode="after")
     def _says_which(self) -> Self:
@@ -67,17 +91,19 @@ class BulkLetters(Given):
 class Refused(Answer):
     """The objects that were left unchanged for one reason."""
 
-    count: int
-    says: str
+    count: int = Field(description="The number of objects that were left unchanged for this reason.")
+    says: str = Field(description="The reason.")
     hint: str | None
-    example: UUID
+    example: UUID = Field(description="The id of one of them.")
 
 
 class BulkDone(Answer):
     count: int = Field(
         description="The number of changed objects; for a dry run, the number of selected ones."
     )
-    refused: list[Refused] = Field(default_factory=list)
+    refused: list[Refused] = Field(
+        default_factory=list, description="The objects that were left unchanged, one entry for each reason."
+    )
     next: UUID | None = Field(
         default=None,
         description="The `before` of the next request, if objects are left; null if all are done.",

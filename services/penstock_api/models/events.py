@@ -17,8 +17,14 @@ class Publish(Given):
     """An event to publish."""
 
     trigger: str = Field(description="The trigger, such as `shop.order_placed`.", max_length=300)
-    payload: Any = Field(default_factory=dict)
-    tenant: Tenant = "public"
+    payload: Any = Field(
+        default_factory=dict,
+        description="The content of the event, which must match the schema of the trigger.",
+    )
+    tenant: Tenant = Field(
+        default="public",
+        description="The tenant of the event: only rules of this tenant, and rules for all tenants, see it.",
+    )
     max_depth: MaxDepth = None
     max_descendants: MaxDescendants = None
 
@@ -30,7 +36,7 @@ class Published(Answer):
 class Event(Answer):
     """An event, with the outcomes of its trigger's rules; secrets are `***`."""
 
-    id: UUID
+    id: UUID = Field(description="The id of the event.")
     trigger: str
     tenant: str
     payload: Any
@@ -46,4 +52,4 @@ class Event(Answer):
     continued: list[Continued] = Field(
         description="The executions that waited for this event, and continued with it."
     )
-    rules: list[Verdict]
+    rules: list[Verdict] = Field(description="The outcome of each rule of its trigger.")

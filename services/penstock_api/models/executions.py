@@ -44,29 +44,36 @@ class Start(Given):
     """A start of an action or a workflow."""
 
     action: str = Field(description="An action or workflow, such as `shop.charge`.", max_length=300)
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: dict[str, Any] = Field(
+        default_factory=dict, description="The parameters, which must match the schema of the action."
+    )
     secrets: dict[str, str] = Field(
         default_factory=dict,
         max_length=100,
         description="Parameters with a stored secret as their value, each with the name of the secret. Needs the scope define.",
     )
-    tenant: Tenant = "public"
+    tenant: Tenant = Field(default="public", description="The tenant of the execution.")
     priority: int = Field(default=0, ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)
     delay: Duration | None = Field(
-        default=None, description='The time until the start: seconds, or a text such as "5m".'
+        default=None, description='The time until the start: seconds, or a text such as "5m". null: no delay.'
     )
-    at: Instant | None = Field(default=None, description="The instant of the start.")
+    at: Instant | None = Field(
+        default=None, description="The instant of the start. null: now, or after `delay`."
+    )
     expires_at: Instant | None = Field(
-        default=None, description="An execution that has not started by this instant ends as `timeout`."
+        default=None,
+        description="An execution that has not started by this instant ends as `timeout`. null: never.",
     )
     budget: dict[str, Annotated[float, Field(gt=0, le=MAX_AMOUNT)]] | None = Field(
         default=None,
         min_length=1,
         max_length=MAX_UNITS,
-        description="An amount for each unit, shared by all of its tree.",
+        description="An amount for each unit, shared by all of its tree. null: no budget.",
     )
     when_spent: WhenSpent = Field(
-        default="refuse", description="What to do with an execution that needs more than its budget has left."
+        default="refuse",
+        description="The reaction to a spent budget. `refuse`: an execution that needs more than is left is "
+        "cancelled. `wait`: it waits until the budget is raised.",
     )
     max_depth: MaxDepth = None
     max_descendants: MaxDescendants = None
@@ -77,15 +84,19 @@ class Start(Given):
     )
     debounce: Duration | None = Field(
         default=None,
-        description="Starts with one key become one execution, which begins when no further start came for this time: "
-        'seconds, or a text such as "5s".',
+        description="Starts with one key become one execution, which begins when no further start came for this "
+        'time: seconds, or a text such as "5s". null: each start is an execution.',
     )
     debounce_key: str | None = Field(
         default=None,
         max_length=1000,
-        description="Starts with the same key, action and tenant are of one burst.",
+        description="Starts with the same key, action and tenant are of one burst. null: all starts of the action "
+        "and tenant are.",
     )
-    at_most: Duration | None = Field(default=None, description="The longest time of a burst.")
+    at_most: Duration | None = Field(
+        default=None,
+        description='The longest time of a burst: seconds, or a text such as "5m". null: no bound.',
+    )
     keep: StartKeep = Field(default="last", description="The start of a burst that gives the parameters.")
 
 
@@ -97,43 +108,62 @@ class Progress(Answer):
     """The progress of a run, as the run reported it."""
 
     done: float = Field(description="The progress, from 0 to 1.")
-    text: str
-    at: datetime
+    text: str = Field(description="The reported text. Empty: there is none.")
+    at: datetime = Field(description="The instant of the report.")
     attempt: int
 
 
 class Task(Answer):
     """A task of a workflow's run, with the tasks of the workflow that it runs, if it runs one."""
 
-    name: str
-    does: str
+    name: str = Field(description="The name of the task.")
+    does: str = Field(description="The action or workflow that it runs, or the kind of its wait.")
     after: list[str]
-    status: str
-    begun: datetime | None
-    ended: datetime | None
-    items: int | None
-    waited: float | None = Field(default=None, description="Seconds in which none of its executions ran.")
-    ran: float | None = Field(
-        default=None, description="Seconds in which at least one of its executions ran."
+    status: str = Field(
+        description="`not started`: tasks before it have not ended. `due`: it is about to start. `paused`: "
+        "it starts when the workflow is resumed. Otherwise a status of an execution, such as "
+        "`running` or `failed`."
     )
-    executions: dict[str, int] = Field(description="The number of its executions by status.")
-    execution: UUID | None = Field(description="The id of its only or its first execution.")
+    begun: datetime | None = Field(
+        description="The instant at which its first execution was created; null: it has none."
+    )
+    ended: datetime | None = Field(
+        description="The instant at which its last execution ended; null: it has not ended."
+    )
+    items: int | None = Field(
+        description="The number of items, if it runs once for each item of a list; else null."
+    )
+    waited: float | None = Field(
+        default=None,
+        description="The seconds since it began in which none of its executions ran; null: not known.",
+    )
+    ran: float | None = Field(
+        default=None, description="The seconds in which at least one of its executions ran; null: not known."
+    )
+    executions: dict[str, int] = Field(
+        description='The number of its executions by status, such as `{"completed": 3}`.'
+    )
+    execution: UUID | None = Field(
+        description="The id of its only or its first execution; null: it has none."
+    )
     kept: bool = Field(description="True if its result was kept from the run before.")
     critical: bool = Field(description="True for a task on the critical path.")
-    tasks: list[Task]
+    tasks: list[Task] = Field(description="The tasks of the workflow that it runs. Empty: it runs none.")
 
 
 class Trace(Answer):
     id: str = Field(description="The id of the trace, in the notation of W3C.")
-    url: str | None = Field(description="The address that shows the trace, by PENSTOCK_TRACE_URL.")
+    url: str | None = Field(
+        description="The address that shows the trace, as PENSTOCK_TRACE_URL says; null: that is not set."
+    )
 
 
 class Ending(Answer):
     """The outcome of an execution; secrets are `***`."""
 
-    id: UUID
+    id: UUID = Field(description="The id of the execution.")
     status: str
-    finished: bool
+    finished: bool = Field(description="True if it has ended, so that the status is final.")
     result: Any
     error: Any
     failure: str | None = Field(default=None, description=FAILURE)
@@ -143,64 +173,115 @@ class RaiseBudget(Given):
     """A higher amount of a budget."""
 
     unit: str = Field(pattern=f"^{UNIT}$", description="The unit, such as tokens.")
-    amount: float = Field(gt=0, le=MAX_AMOUNT)
+    amount: float = Field(
+        gt=0, le=MAX_AMOUNT, description="The new amount of the whole budget, higher than the present one."
+    )
 
 
 class Budget(Answer):
     """A budget of the execution's tree."""
 
     owner: UUID = Field(description="The execution for which it was made.")
-    unit: str
-    amount: float
-    when_spent: str
-    used: float
-    reserved: float
-    remaining: float
-    shares: list[BudgetShare]
+    unit: str = Field(description="The unit, such as tokens.")
+    amount: float = Field(description="The whole budget, in its unit.")
+    when_spent: str = Field(
+        description="The reaction to a spent budget. `refuse`: an execution that needs more than is left "
+        "is cancelled. `wait`: it waits until the budget is raised."
+    )
+    used: float = Field(description="The amount that ended attempts took.")
+    reserved: float = Field(description="The amount that attempts hold which have not ended.")
+    remaining: float = Field(
+        description="The amount that is left: `amount` less `used` and `reserved`. Below 0 if attempts "
+        "took more than they had reserved."
+    )
+    shares: list[BudgetShare] = Field(description="The part of each action.")
 
 
 class Execution(Answer):
     """Everything about an execution; secrets are `***`."""
 
-    id: UUID
+    id: UUID = Field(description="The id of the execution.")
     status: str
     namespace: str
     action: str
-    kind: str | None
-    queue: str | None
-    attempt: int
-    failures: int
-    recoveries: int
+    kind: str | None = Field(
+        description="action, workflow, or wait (a task that waits for an event or an answer); null if it "
+        "is archived."
+    )
+    queue: str | None = Field(
+        description="The work queue: `work.` and the name of the route; null for a wait, or if it is archived."
+    )
+    attempt: int = Field(
+        description="The number of times that a worker began it, whatever the outcome; 0 if none has."
+    )
+    failures: int = Field(
+        description="The number of its attempts that failed or timed out. A retry policy counts these."
+    )
+    recoveries: int = Field(
+        description="The number of its attempts that were lost with their worker. `max_recoveries` of the "
+        "action bounds these."
+    )
     priority: int
     parent: UUID | None
     task: str | None
     item: Item
     created_at: datetime
-    ready_at: datetime | None
-    since: datetime | None
-    not_before: datetime | None
-    finished_at: datetime | None
-    reason: str | None
-    waited: float | None = Field(default=None, description="Seconds for which it waited.")
-    ran: float | None = Field(
-        default=None, description="Seconds for which it ran; for a workflow, in which any of its tasks ran."
+    ready_at: datetime | None = Field(
+        description="The instant at which it, or its retry, became ready: its place in line. null if it is "
+        "archived."
     )
-    title: str | None = Field(default=None, description="The title, if its action has one.")
-    labels: dict[str, str] = Field(default_factory=dict, description="The labels, with the inherited ones.")
-    params: Any
-    options: Any
-    origin: Any
-    trace: Trace | None = Field(default=None, description="The trace, if the execution is traced.")
+    since: datetime | None = Field(
+        description="The beginning of its present wait for a limit or a worker, if that is later than "
+        "`ready_at`; else null."
+    )
+    not_before: datetime | None = Field(
+        description="The instant before which it does not start (a delay, a retry); null: there is none."
+    )
+    finished_at: datetime | None
+    reason: str | None = Field(description="The reason for its present status; null: not known.")
+    waited: float | None = Field(
+        default=None, description="The seconds for which it waited; null: its history is not kept any more."
+    )
+    ran: float | None = Field(
+        default=None,
+        description="The seconds for which it ran; for a workflow, in which at least one of its tasks ran. null: its "
+        "history is not kept any more.",
+    )
+    title: str | None = Field(
+        default=None, description="The title, if its action has one. null: it has none."
+    )
+    labels: dict[str, str] = Field(
+        default_factory=dict,
+        description="The labels: texts by name, with those inherited from the workflow or rule.",
+    )
+    params: Any = Field(description="The parameters; secrets are `***`.")
+    options: Any = Field(description="The options of its start, such as its budget; null: there are none.")
+    origin: Any = Field(
+        description="The starter: `by` names the caller, and `started_by` the execution that started it. "
+        "null: not known."
+    )
+    trace: Trace | None = Field(
+        default=None, description="The trace of the execution; null: it is not traced."
+    )
     result: Any
     error: Any
     failure: str | None = Field(default=None, description=FAILURE)
-    attempts: list[PastAttempt]
+    attempts: list[PastAttempt] = Field(description="Its attempts, oldest first.")
     budgets: list[Budget] = Field(default_factory=list, description="The budgets of its tree.")
-    progress: Progress | None = Field(description="The last reported progress.")
-    told: list[SentCommand]
-    effects: list[Effect] = Field(default_factory=list, description="At most 200, oldest first.")
+    progress: Progress | None = Field(description="The last reported progress; null: none was reported.")
+    told: list[SentCommand] = Field(
+        description="The commands that were sent to it, such as `pause`, oldest first."
+    )
+    effects: list[Effect] = Field(
+        default_factory=list,
+        description="The events that it published and the executions that it started: at most 200, oldest first.",
+    )
     tasks: list[Task] = Field(default_factory=list, description="The tasks of a workflow.")
-    critical_path: list[str] = Field(default_factory=list)
+    critical_path: list[str] = Field(
+        default_factory=list,
+        description="The names of the tasks that determined how long the workflow took, in order. Empty: "
+        "it is not a workflow.",
+    )
     durable: bool = Field(description="True for a durable function.")
     steps: list[Step] = Field(default_factory=list, description="The steps of a durable function.")
     state: dict[str, Any] = Field(
@@ -209,15 +290,15 @@ class Execution(Answer):
 
 
 class Log(Answer):
-    lines: list[LogLine]
+    lines: list[LogLine] = Field(description="The lines, oldest first.")
     next: str | None = Field(
         description="The value of `after` for the next lines; null if nothing was printed yet."
     )
     ended: bool = Field(description="True if the execution has ended, and these were its last lines.")
 
 
-class Why(Answer):
-    id: UUID
+class Explanation(Answer):
+    id: UUID = Field(description="The id of the execution.")
     status: str
     because: str = Field(description="One word for programs: `limit`, `worker`, `timer` ...")
     sentence: str = Field(
@@ -225,22 +306,21 @@ class Why(Answer):
     )
     details: list[str] = Field(description="Further sentences, such as the command that helps.")
     says: str = Field(description="The sentence and the details, as one text.")
-    facts: dict[str, Any]
+    facts: dict[str, Any] = Field(
+        description="The facts behind the sentence, as data. `path` leads to the execution that it waits "
+        "for in the end, and `cause` has the facts of that one."
+    )
 
 
-Reason = Annotated[Text | None, Field(description="The reason, stored with the run.")]
+Reason = Annotated[Text | None, Field(description="The reason, stored with the run. null: none.")]
 
 
-class Because(Given):
+class CommandReason(Given):
     reason: Reason = None
 
 
 class NewPriority(Given):
-    priority: int = Field(
-        ge=-HIGHEST_PRIORITY,
-        le=HIGHEST_PRIORITY,
-        description="The priority: higher goes first, and 0 is the default.",
-    )
+    priority: int = Field(ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)
 
 
 class PriorityChanged(Answer):
@@ -252,9 +332,12 @@ class PriorityChanged(Answer):
 class Reschedule(Given):
     """The new start of an execution: `at`, or after `delay`. Without both it starts at once."""
 
-    at: Instant | None = Field(default=None, description="The instant at which it starts.")
+    at: Instant | None = Field(
+        default=None, description="The instant at which it starts. null: after `delay`, or at once."
+    )
     delay: Duration | None = Field(
-        default=None, description='The time until it starts: seconds, or a text such as "5m".'
+        default=None,
+        description='The time until it starts: seconds, or a text such as "5m". null: at `at`, or at once.',
     )
     reason: Reason = None
 
@@ -263,7 +346,7 @@ class Rescheduled(Answer):
     at: datetime = Field(description="The instant at which it starts.")
 
 
-class ToldToEnd(Answer):
+class CancelAnswer(Answer):
     told: int = Field(description="The number of executions that were asked to end.")
 
 
@@ -288,7 +371,7 @@ class Skip(Given):
 
 class SetResult(Given):
     task: TaskOrStep
-    result: Any
+    result: Any = Field(description="The result of the task or step, any JSON.")
     reason: Reason = None
     ahead: Ahead = False
 
@@ -296,9 +379,11 @@ class SetResult(Given):
 class Complete(Given):
     """The outcome of a wait for an outside system: a result, or an error."""
 
-    result: Any = None
+    result: Any = Field(default=None, description="The result, any JSON. It counts if `error` is null.")
     error: Text | None = Field(
-        default=None, description="The error of its attempt. The retry policy decides about another attempt."
+        default=None,
+        description="The error of its attempt. The retry policy decides about another attempt. null: the wait has "
+        "succeeded.",
     )
 
 
@@ -309,11 +394,13 @@ class Rerun(Given):
     )
     from_task: Text | None = Field(
         default=None,
-        description="For a workflow: keep tasks that do not come after this one. For a durable function: keep steps before it.",
+        description="For a workflow: keep tasks that do not come after this one. For a durable function: keep steps "
+        "before it. null: no such restriction.",
     )
     parameters: dict[str, Any] | None = Field(
         default=None,
-        description="Parameters that replace those of the same names. The others stay. `customer.name` is a path.",
+        description="Parameters that replace those of the same names. The others stay. `customer.name` is a path. "
+        "null: no change.",
     )
     unset: list[Text] = Field(
         default=[], description="Parameters to leave out, so that their defaults apply."
@@ -336,6 +423,6 @@ class Signal(Given):
 class Accepted(Answer):
     """The confirmation of a stored command, which will be followed."""
 
-    id: UUID
-    command: Literal["pause", "resume", "skip", "set_result"]
+    id: UUID = Field(description="The id of the execution that gets the command.")
+    command: Literal["pause", "resume", "skip", "set_result"] = Field(description="The stored command.")
     by: str

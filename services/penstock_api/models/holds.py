@@ -12,18 +12,25 @@ Kind = Literal["action", "pack", "route", "tenant"]
 
 
 class NewHold(Given):
-    kind: Kind
+    kind: Kind = Field(
+        description="The kind of the hold: of an action or workflow, a pack, a route or a tenant."
+    )
     name: Text = Field(description="An action or workflow, a pack, a route or a tenant.")
     reason: Text | None = None
-    until: Instant | None = Field(default=None, description="The instant at which it ends by itself.")
+    until: Instant | None = Field(
+        default=None,
+        description="The instant at which it ends by itself. null: it stays until it is released.",
+    )
     force: bool = Field(
         default=False, description="True: hold a name that is neither applied nor started so far."
     )
 
 
-class Release(Given):
-    kind: Kind
-    name: Text
+class ReleaseHold(Given):
+    kind: Kind = Field(
+        description="The kind of the hold: of an action or workflow, a pack, a route or a tenant."
+    )
+    name: Text = Field(description="The name of the held action, pack, route or tenant.")
     rate: Text | None = Field(
-        default=None, description="The number of starts within a time: 10/min. Null: all at once."
+        default=None, description="The number of starts within a time: 10/min. null: all at once."
     )

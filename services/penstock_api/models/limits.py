@@ -13,23 +13,64 @@ from penstock_api.models.model import Answer, Given
 class SetLimit(Given):
     """A change of a limit. An omitted option stays as it is; null removes an option."""
 
-    max: int | None = Field(default=None, ge=1, le=2_000_000_000)
-    scope: str | None = None
-    by: list[str] | None = None
-    rate: str | None = Field(default=None, description="The maximum number of starts within a time: 100/min.")
-    burst: int | None = Field(default=None, ge=1, le=2_000_000_000)
-    when_full: Literal["enqueue", "cancel_new", "cancel_running"] | None = None
-    max_waiting: int | None = Field(default=None, ge=0, le=2_000_000_000)
-    fair: list[str] | None = None
-    while_waiting: Literal["release", "keep"] | None = None
-    cost: str | float | None = Field(
-        default=None, description="What an execution costs: 2, or {{ parameters.tokens }}."
+    max: int | None = Field(
+        default=None,
+        ge=1,
+        le=2_000_000_000,
+        description="The number of executions that may run at once, or, with `cost`, the maximum of their "
+        "costs together. null: only the rate limits.",
     )
-    unit: str | None = Field(default=None, description="The unit of the cost, such as tokens.")
+    scope: str | None = Field(
+        default=None,
+        description="The actions that it covers: `*` (all), a pack, an action or workflow, or one task "
+        "(`shop.fulfil.charge`). A new limit needs it. null is refused.",
+    )
+    by: list[str] | None = Field(
+        default=None,
+        description="The paths of parameters by which slots are counted: each combination of values has "
+        "its own. null: all are counted together.",
+    )
+    rate: str | None = Field(
+        default=None, description="The maximum number of starts within a time: 100/min. null: no rate."
+    )
+    burst: int | None = Field(
+        default=None,
+        ge=1,
+        le=2_000_000_000,
+        description="With `rate`: the number of starts that may follow each other at once. null: as many "
+        "as the rate allows.",
+    )
+    when_full: Literal["enqueue", "cancel_new", "cancel_running"] | None = Field(
+        default=None,
+        description="The treatment of a new execution if no slot is free. `enqueue` (default): it waits. "
+        "`cancel_new`: it is cancelled. `cancel_running`: the oldest one is cancelled. null: the default.",
+    )
+    max_waiting: int | None = Field(
+        default=None,
+        ge=0,
+        le=2_000_000_000,
+        description="The number of executions that may wait, for each combination of `by`. Further ones "
+        "are cancelled. null: no bound.",
+    )
+    fair: list[str] | None = Field(
+        default=None,
+        description="The paths of parameters of which the values take turns: the waiting executions of one "
+        "value do not stay behind all of another. null: first come, first served.",
+    )
+    while_waiting: Literal["release", "keep"] | None = Field(
+        default=None,
+        description="The fate of a slot while its execution waits for an answer, or a durable function waits: "
+        "`release` (default) or `keep`. null: the default.",
+    )
+    cost: str | float | None = Field(
+        default=None,
+        description="The cost of an execution: 2, or {{ parameters.tokens }}. null: each execution counts as 1.",
+    )
+    unit: str | None = Field(default=None, description="The unit of the cost, such as tokens. null: no unit.")
 
 
-class Removed(Answer):
-    ref: str
+class RemovedLimit(Answer):
+    ref: str = Field(description="The name of the limit.")
     in_force: LimitInForce | None = Field(
         description="The declared limit, which is in force again; null if there is none."
     )

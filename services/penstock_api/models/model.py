@@ -36,7 +36,7 @@ class Given(BaseModel):
 class Page(BaseModel, Generic[T]):
     """A page of a list, newest first."""
 
-    items: list[T]
+    items: list[T] = Field(description="The objects of this page, newest first.")
     next: str | None = Field(description="The value of `before` for the next page; null on the last page.")
 
 
@@ -58,7 +58,8 @@ MaxDepth = Annotated[
     Field(
         ge=1,
         le=INTEGER,
-        description="The longest chain of rules that may follow: a rule starts an execution, whose event matches the next rule.",
+        description="The longest chain of rules that may follow: a rule starts an execution, whose event matches the next rule. "
+        "null: no bound.",
     ),
 ]
 MaxDescendants = Annotated[
@@ -66,7 +67,8 @@ MaxDescendants = Annotated[
     Field(
         ge=1,
         le=INTEGER,
-        description="The maximum number of executions that rules may start because of it, directly and indirectly.",
+        description="The maximum number of executions that rules may start because of it, directly and indirectly. "
+        "null: no bound.",
     ),
 ]
 Duration = str | float

@@ -13,20 +13,21 @@ from penstock_api.models.model import Answer, Given, Instant, Tenant, Text
 
 
 class Workers(Answer):
-    names: list[str]
+    names: list[str] = Field(description="The names of the workers that were changed.")
 
 
-class Reply(Given):
-    response: Any
+class InquiryAnswer(Given):
+    response: Any = Field(description="The answer, any JSON that the schema of the question accepts.")
     asked: Instant | None = Field(
         default=None,
-        description="The `created_at` of the question to answer. If another question is open by now, the answer is 409.",
+        description="The `created_at` of the question to answer. If another question is open by now, the answer is "
+        "409. null: the open question.",
     )
 
 
-class Replayed(Answer):
-    id: UUID
-    became: str = Field(description="The outcome.")
+class ReplayedLetter(Answer):
+    id: UUID = Field(description="The id of the dead letter.")
+    became: str = Field(description="The outcome, as a text such as `event` and its id.")
 
 
 class AuditHead(Answer):
@@ -34,12 +35,16 @@ class AuditHead(Answer):
         description="The newest position in the audit and its seal (a hash over all entries so far), for `penstock "
         "audit verify --head`."
     )
-    position: int
+    position: int = Field(
+        description="The position of the newest sealed row in the chain; 0 if there is none."
+    )
     unsealed: int = Field(description="The number of rows that are not sealed yet.")
 
 
 class NewToken(Given):
-    name: str = Field(min_length=1, max_length=200)
+    name: str = Field(
+        min_length=1, max_length=200, description="The name of the token, which no other token has."
+    )
     scopes: list[str] = Field(
         min_length=1,
         description="Scopes (read, operate, define, admin, start, answer, start:PACK.NAME, work), or names of roles.",
@@ -75,8 +80,8 @@ class Rotation(Given):
     )
 
 
-class Secret(Answer):
-    token: Token
+class TokenWithSecret(Answer):
+    token: Token = Field(description="The token, without its secret.")
     secret: str = Field(description="The secret. Store it now, since it cannot be read later.")
     warnings: list[str] = Field(
         default=[], description="A sentence for each scope start:REF that matches no applied action so far."

@@ -18,23 +18,27 @@ class PutSubscription(Given):
         max_length=50,
         description="The statuses to report. Empty: all final statuses.",
     )
-    tenant: Tenant | None = None
+    tenant: Tenant | None = Field(
+        default=None, description="Only executions of this tenant. null: of all tenants."
+    )
     action: Text | None = Field(
-        default=None, description="Only executions of these actions, such as `shop.*`."
+        default=None, description="Only executions of these actions, such as `shop.*`. null: of all."
     )
     workflow: Text | None = Field(
         default=None,
-        description="Only this workflow: its own executions and, if tasks are included, those of its tasks. "
-        "If `action` is set too, both must match.",
+        description="Only this workflow: its own executions and, if tasks are included, those of its tasks. If "
+        "`action` is set too, both must match. null: no restriction.",
     )
     tasks: bool = Field(default=False, description="Include the tasks of workflows.")
     secret: Text | None = Field(
         default=None,
-        description="The key that signs requests: `whsec_` followed by base64. Empty: an existing subscription keeps its key, "
-        "and a new subscription gets a generated key.",
+        description="The key that signs requests: `whsec_` followed by base64. null: an existing subscription keeps "
+        "its key, and a new subscription gets a generated key.",
     )
 
 
 class MadeSubscription(Answer):
-    subscription: Subscription
-    secret: str | None = Field(description="The secret, if one was created. Only this answer contains it.")
+    subscription: Subscription = Field(description="The subscription as it is now.")
+    secret: str | None = Field(
+        description="The secret, if one was created; else null. Only this answer contains it."
+    )

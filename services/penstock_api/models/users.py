@@ -13,7 +13,7 @@ from penstock_api.models.model import Answer, Given, Tenant
 Role = Literal["viewer", "operator", "developer", "administrator"]
 
 
-class Roles(Given):
+class UserRoles(Given):
     roles: list[Role] = Field(
         min_length=1,
         max_length=10,
@@ -27,8 +27,8 @@ class Roles(Given):
     )
 
 
-class NewUser(Roles):
-    name: str = Field(max_length=100)
+class NewUser(UserRoles):
+    name: str = Field(max_length=100, description="The user name, which no other user has.")
     password: SecretStr = Field(min_length=12, max_length=256, description="At least 12 characters.")
 
 
@@ -43,16 +43,16 @@ class OwnPassword(Given):
     password: SecretStr = Field(min_length=12, max_length=256, description="The new password.")
 
 
-class Ended(Answer):
+class EndedSessions(Answer):
     ended: int = Field(description="The number of sessions that were ended.")
 
 
 class OwnSession(Answer):
-    id: UUID
-    began_at: datetime
+    id: UUID = Field(description="The id of the session.")
+    began_at: datetime = Field(description="The instant of the sign-in.")
     seen_at: datetime = Field(description="The instant of its last request, exact to a minute.")
     expires_at: datetime
-    address: str = Field(description="The address of the sign-in.")
+    address: str = Field(description="The network address of the sign-in.")
     browser: str = Field(description="The `User-Agent` of the sign-in.")
     current: bool = Field(description="True for the session of this request.")
 
@@ -72,21 +72,23 @@ class Code(Given):
 
 
 class LogIn(Given):
-    name: str = Field(max_length=256)
-    password: SecretStr = Field(max_length=1000)
+    name: str = Field(max_length=256, description="The user name.")
+    password: SecretStr = Field(max_length=1000, description="The password.")
 
 
 class LoggedIn(Answer):
-    name: str
+    name: str = Field(description="The user name.")
     expires_at: datetime
     needs_code: bool = Field(
         description="The session grants no access until `POST /api/v1/session/code` has brought the code of the second factor."
     )
 
 
-class Who(Answer):
+class Caller(Answer):
     """The caller and its rights."""
 
-    name: str
+    name: str = Field(
+        description="The caller: `user:NAME`, `token:NAME`, or `local access` if the API needs no token."
+    )
     scopes: list[str]
-    tenants: list[str] | None = Field(description="null means all tenants.")
+    tenants: list[str] | None = Field(description="The tenants that the caller may use; null: all.")

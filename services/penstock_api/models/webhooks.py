@@ -15,19 +15,20 @@ class PutWebhook(Given):
     trigger: str = Field(
         description="The type (trigger) of the events. Each call becomes an event of this type."
     )
-    tenant: Tenant = "public"
+    tenant: Tenant = Field(default="public", description="The tenant of the events.")
     signature: Signature
     secret: str | None = Field(
         default=None,
-        description="The secret that callers use. A new webhook needs it. Empty: an existing webhook keeps its secret.",
+        description="The secret that callers use. A new webhook needs it. null: an existing webhook keeps its secret.",
     )
     header: str | None = Field(
         default=None,
-        description="With the kind of signature `secret`: the header that carries the secret. Default: X-Webhook-Secret.",
+        description="With the signature `secret`: the header that carries the secret. null: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
         default=None,
-        description="The header with the id of a call. A second call with the same id is ignored.",
+        description="The header with the id of a call. A second call with the same id is ignored. null: the one of "
+        "the signature scheme, if it has one.",
     )
     payload: Any = Field(
         default=None,
@@ -36,11 +37,11 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="A template for a callback id, for example {{ body.id }}. Executions that wait for this "
-        "callback continue. Empty: a call only creates an event.",
+        description="A template for a callback id, for example {{ body.id }}. Executions that wait for this callback "
+        "continue. null: a call only creates an event.",
     )
     fails: str | None = Field(
         default=None,
         description="A condition, such as body.status == 'error'. If it is true, the call makes the waiting "
-        "executions fail. Variables: `body`, `headers`, `query`.",
+        "executions fail. Variables: `body`, `headers`, `query`. null: never.",
     )

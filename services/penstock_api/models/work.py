@@ -44,12 +44,14 @@ class Sent(BaseModel):
 class OfferedAction(Sent):
     """An action that a worker has the code of. Its schemas are compared with those of the definition."""
 
-    ref: Ref
+    ref: Ref = Field(description="The action, such as `ml.train`. It must have a definition.")
     parameters: dict[str, Any] | None = Field(
-        default=None, description="The JSON Schema of the parameters that the code takes."
+        default=None,
+        description="The JSON Schema of the parameters that the code takes. null: it is not compared.",
     )
     result: dict[str, Any] | None = Field(
-        default=None, description="The JSON Schema of the result that the code returns."
+        default=None,
+        description="The JSON Schema of the result that the code returns. null: it is not compared.",
     )
 
 
@@ -57,12 +59,24 @@ class Hello(Sent):
     """The first message of a worker."""
 
     protocol: Literal[1] = Field(default=1, description="The version of the protocol.")
-    name: Name = Field(description="What people call this worker.")
+    name: Name = Field(description="The name of the worker, for people.")
     language: Name = Field(description="The language of the worker, such as typescript.")
     sdk: Name = Field(description="The library that speaks the protocol, with its version.")
-    routes: list[Name] = Field(default_factory=lambda: ["default"], min_length=1, max_length=100)
-    actions: list[OfferedAction] = Field(min_length=1, max_length=2000)
-    labels: dict[Name, Name] = Field(default_factory=dict, max_length=100)
+    routes: list[Name] = Field(
+        default_factory=lambda: ["default"],
+        min_length=1,
+        max_length=100,
+        description="The routes (work queues) that it serves.",
+    )
+    actions: list[OfferedAction] = Field(
+        min_length=1, max_length=2000, description="The actions that it has the code of."
+    )
+    labels: dict[Name, Name] = Field(
+        default_factory=dict,
+        max_length=100,
+        description='The properties of the worker, as texts by name: `{"gpu": "a100"}`. It gets an action '
+        "only if it has all labels that the action asks for.",
+    )
     slots: int = Field(ge=1, le=10_000, description="The number of attempts that it runs at once.")
 
 
@@ -77,7 +91,7 @@ class SchemaDifference(Answer):
 class Welcome(Answer):
     """The answer to a hello."""
 
-    protocol: int = PROTOCOL
+    protocol: int = Field(default=PROTOCOL, description="The version of the protocol.")
     worker: UUID = Field(
         description="The id of this worker. An attempt that it holds has this id as its claim."
     )
@@ -86,8 +100,8 @@ class Welcome(Answer):
     lost_after: float = Field(
         description="The seconds from its last heartbeat after which other workers get its attempts."
     )
-    wait_at_most: float = Field(description="The seconds that a take may wait.")
-    batch_at_most: int = Field(description="The number of items in one message.")
+    wait_at_most: float = Field(description="The maximum of `wait` in a take or a heartbeat, in seconds.")
+    batch_at_most: int = Field(description="The maximum number of items in one message.")
     result_bytes: int = Field(description="The maximum size of a result, in bytes of JSON.")
     differences: list[SchemaDifference] = Field(
         description="The differences between the schemas of the hello and those of the definitions, at most 20. They do not stop "
@@ -98,26 +112,36 @@ class Welcome(Answer):
 class ActionError(Sent):
     """The error of an action."""
 
-    type: Annotated[str, StringConstraints(min_length=1, max_length=500)]
-    message: str = ""
-    traceback: str = ""
+    type: Annotated[str, StringConstraints(min_length=1, max_length=500)] = Field(
+        description="The name of the error's class, such as `TimeoutError`."
+    )
+    message: str = Field(default="", description="The text of the error.")
+    traceback: str = Field(default="", description="The traceback, as text. Empty: there is none.")
     kinds: list[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field(
         default_factory=list,
         max_length=50,
-        description="The names of its class and of the bases, for retry policies.",
+        description="The names of the error's class and of its bases. Retry policies name these.",
     )
     members: list[list[Annotated[str, StringConstraints(min_length=1, max_length=500)]]] = Field(
         default_factory=list,
         max_length=100,
-        description="Of a group of errors: `kinds` of each. The group is retried if each of them would be.",
+        description="Of a group of errors: `kinds` of each member. The group is retried if each of them would be.",
     )
-    retryable: bool | None = Field(default=None, description="null: the retry policy decides.")
+    retryable: bool | None = Field(
+        default=None,
+        description="True: another attempt may follow. False: none follows. null: the retry policy decides.",
+    )
     retry_after: float | None = Field(
-        default=None, ge=0, le=3e8, allow_inf_nan=False, description="Seconds; null: by the policy."
+        default=None,
+        ge=0,
+        le=3e8,
+        allow_inf_nan=False,
+        description="The seconds until the next attempt; null: the retry policy decides.",
     )
     answer: dict[str, Any] | None = Field(
         default=None,
-        description="The `status` and the `body` (its first 2,048 characters) of a failed HTTP call.",
+        description="Of a failed HTTP call: its `status` and its `body` (the first 2,048 characters); null: another "
+        "error.",
     )
 
 
@@ -127,19 +151,29 @@ class End(Sent):
     execution: ExecutionId
     attempt: AttemptNumber
     outcome: Literal["completed", "failed", "timed_out", "deferred", "cancelled", "handed_back"] = Field(
-        description="`handed_back`: the worker drains, or gives the attempt up. `cancelled` without a requested end is a "
-        "failure."
+        description="`completed`: with `result`. `failed`: with `error`. `timed_out`: the attempt took longer than "
+        "its `timeout`. `deferred`: the action runs again later. `cancelled`: after a requested cancel; without one it is a failure. "
+        "`handed_back`: the worker stops, or gives the attempt up."
     )
-    result: Any = Field(default=None, description="Of a completed attempt.")
-    error: ActionError | None = Field(default=None, description="Of a failed attempt.")
+    result: Any = Field(default=None, description="The result of a completed attempt, any JSON.")
+    error: ActionError | None = Field(
+        default=None, description="The error of a failed attempt; null for other outcomes."
+    )
     delay: float | None = Field(
-        default=None, ge=0, le=3e8, allow_inf_nan=False, description="Of a deferred attempt, in seconds."
+        default=None,
+        ge=0,
+        le=3e8,
+        allow_inf_nan=False,
+        description="Of a deferred attempt: the seconds until the next one; null: `until` is set.",
     )
-    until: Instant | None = Field(default=None, description="Of a deferred attempt, instead of `delay`.")
-    state: Any = Field(default=None, description="Of a deferred attempt: what the next one is given.")
+    until: Instant | None = Field(
+        default=None, description="Of a deferred attempt: the instant of the next one; null: `delay` is set."
+    )
+    state: Any = Field(default=None, description="Of a deferred attempt: the state that the next one gets.")
     carry: Carry | None = Field(
         default=None,
-        description="Of a deferred attempt: more values for the next one, which a library needs beside `state`.",
+        description="Of a deferred attempt: more values for the next one, which a library needs beside `state`; "
+        "null: none.",
     )
     started: bool = Field(
         default=True,
@@ -151,7 +185,9 @@ class Taking(Sent):
     """A request for attempts."""
 
     request: Id = Field(description="A random id of this request, which stays the same if it is sent again.")
-    again: bool = Field(default=False, description="This request was sent before, and its answer was lost.")
+    again: bool = Field(
+        default=False, description="True: this request was sent before, and its answer was lost."
+    )
     slots: int = Field(ge=1, le=10_000, description="The number of attempts that the worker can begin now.")
     wait: float = Field(default=0.0, ge=0, le=LONGEST_WAIT_S, description="The seconds to wait for work.")
     ends: list[End] = Field(
@@ -164,14 +200,19 @@ class Taking(Sent):
 class TakenAttempt(Answer):
     """An attempt with all that a worker needs to run it."""
 
-    execution: UUID
+    execution: UUID = Field(description="The id of the execution.")
     attempt: int
-    max_attempts: int
+    max_attempts: int = Field(description="The number of attempts that the retry policy allows.")
     action: str
     tenant: str
     namespace: str
-    parameters: dict[str, Any]
-    context: dict[str, Any] = Field(description="What the starter passed besides the parameters.")
+    parameters: dict[str, Any] = Field(
+        description="The parameters, with the values of stored secrets. Keep them out of files and logs."
+    )
+    context: dict[str, Any] = Field(
+        description="The values that the starter passed beside the parameters, such as `scheduled_time` of a "
+        "schedule."
+    )
     state: Any = Field(description="The state of the latest deferral; null for none.")
     answers: list[Any] = Field(description="The answers to inquiries so far.")
     carry: dict[str, Any] = Field(
@@ -182,16 +223,20 @@ class TakenAttempt(Answer):
         "templates use."
     )
     timeout: float | None = Field(description="The seconds that the attempt may take; null: no limit.")
-    workflow: UUID | None
-    root: UUID
-    task: str | None
+    workflow: UUID | None = Field(
+        description="The id of the workflow's execution, if it is a task; else null."
+    )
+    root: UUID = Field(description="The id of the outermost execution around it, or its own.")
+    task: str | None = Field(description="The name of its task in `workflow`; null: it is not a task.")
     waited: float = Field(description="The seconds since the execution was ready.")
     trace: dict[str, str] = Field(description="The W3C trace context for calls of the action.")
 
 
 class Taken(Answer):
-    attempts: list[TakenAttempt]
-    drain: bool = Field(description="Take no more work.")
+    attempts: list[TakenAttempt] = Field(
+        description="The attempts, at most as many as `slots` of the request."
+    )
+    drain: bool = Field(description="True: the worker must take no more work.")
     lost_attempts: list[UUID] = Field(
         default_factory=list,
         serialization_alias="lost",
@@ -203,15 +248,20 @@ class HeldAttempt(Sent):
     execution: ExecutionId
     attempt: AttemptNumber
     cancelling: bool = Field(
-        default=False, description="The worker is ending it, since it was told to cancel it."
+        default=False, description="True: the worker is ending the attempt, since it was asked to cancel it."
     )
 
 
 class Beat(Sent):
     """A heartbeat."""
 
-    holding: list[HeldAttempt] = Field(default_factory=list, max_length=10_000)
-    draining: bool = Field(default=False, description="The worker takes no more work.")
+    holding: list[HeldAttempt] = Field(
+        default_factory=list,
+        max_length=10_000,
+        description="All attempts that the worker has in hand. An attempt that two heartbeats in a row "
+        "leave out is taken for lost.",
+    )
+    draining: bool = Field(default=False, description="True: the worker takes no more work.")
     wait: float = Field(
         default=0.0,
         ge=0,
@@ -225,10 +275,10 @@ class BeatAnswer(Answer):
         serialization_alias="lost", description="Executions of which the attempt is no longer this worker's."
     )
     cancel: list[UUID] = Field(description="Executions of which the attempt has to end as `cancelled`.")
-    drain: bool = Field(description="Take no more work.")
+    drain: bool = Field(description="True: the worker must take no more work.")
 
 
-class Line(Sent):
+class NewLogLine(Sent):
     execution: ExecutionId
     attempt: AttemptNumber
     seq: int = Field(
@@ -236,15 +286,20 @@ class Line(Sent):
         le=2**53,
         description="The number of the line in its attempt. A line that is sent again with its number is stored once.",
     )
-    stream: Literal["stdout", "stderr", "log"] = "log"
-    line: str = Field(max_length=LINE_LIMIT)
+    stream: Literal["stdout", "stderr", "log"] = Field(
+        default="log",
+        description="The output to which the line was written: `stdout`, `stderr`, or `log` (a logger).",
+    )
+    line: str = Field(
+        max_length=LINE_LIMIT, description="The text of the line, with at most 16,384 characters."
+    )
 
 
-class Lines(Sent):
-    lines: list[Line] = Field(min_length=1, max_length=MOST_IN_BATCH)
+class NewLogLines(Sent):
+    lines: list[NewLogLine] = Field(min_length=1, max_length=MOST_IN_BATCH, description="The lines to store.")
 
 
-class Report(Sent):
+class ProgressReport(Sent):
     execution: ExecutionId
     attempt: AttemptNumber
     seq: int = Field(
@@ -253,14 +308,20 @@ class Report(Sent):
         description="The number of the report in its attempt. A report that is sent again with its number is stored once.",
     )
     done: float = Field(ge=0, le=1, allow_inf_nan=False, description="The part that is done, from 0 to 1.")
-    text: str = Field(default="", max_length=LINE_LIMIT)
+    text: str = Field(
+        default="",
+        max_length=LINE_LIMIT,
+        description="A text about the progress, for people. Empty: there is none.",
+    )
 
 
-class Reports(Sent):
-    reports: list[Report] = Field(min_length=1, max_length=MOST_IN_BATCH)
+class ProgressReports(Sent):
+    reports: list[ProgressReport] = Field(
+        min_length=1, max_length=MOST_IN_BATCH, description="The reports to store."
+    )
 
 
-class Lost(Answer):
+class LostAttempts(Answer):
     lost_attempts: list[UUID] = Field(
         serialization_alias="lost",
         description="Executions of which the attempt is no longer this worker's: nothing of it was stored.",
@@ -268,4 +329,4 @@ class Lost(Answer):
 
 
 class Ends(Sent):
-    ends: list[End] = Field(min_length=1, max_length=MOST_IN_BATCH)
+    ends: list[End] = Field(min_length=1, max_length=MOST_IN_BATCH, description="The ends of attempts.")

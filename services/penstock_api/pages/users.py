@@ -23,7 +23,7 @@ async def show(request: Request, session: Db) -> Response:
         "users.html",
         rows=await people.listed(session),
         create=request_fields(models.NewUser),
-        roles=request_fields(models.Roles),
+        roles=request_fields(models.UserRoles),
         password=request_fields(models.Password),
         rights=ROLES,
         every=5,

@@ -3,6 +3,7 @@ of packs and workflows, for editors."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -10,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import orjson
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from penstock.errors import NotFound
 from penstock.language.packs.shipped_schemas import KINDS, file_name, shipped
+from penstock_api.pages.templating import with_code
+from penstock_api.requests.field_descriptions import describe_fields, describe_parameters
 from penstock_api.requests.problems import KIND
 from penstock_api.requests.public_path import base
 
@@ -26,6 +30,8 @@ PAGE_AT = "/docs"
 STYLE_AT = "/docs/description.css"
 SCHEMAS_AT = "/schemas/{name}"
 KIND_BY_FILE = {file_name(kind): kind for kind in KINDS}
+RAW_PAGE_NAME = re.compile(rb'(?<=["/])Page_(\w+)_(?=")')
+"""The name that pydantic makes for a page of a list, in JSON: `Page_ListedEvent_`."""
 _HERE = Path(__file__).parents[1]
 
 
@@ -62,12 +68,15 @@ def document_of(app: FastAPI) -> Document:
     )
     if base():
         document["servers"] = [{"url": base()}]
+    describe_fields(document["components"]["schemas"])
+    describe_parameters(document["paths"])
     for _, operation in _operations(document):
         for status, response in operation["responses"].items():
             if status[0] in "45":
                 [content] = response["content"].values()
                 response["content"] = {KIND: content}
-    return document
+    named: Document = orjson.loads(RAW_PAGE_NAME.sub(rb"PageOf\1", orjson.dumps(document)))
+    return named
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +101,9 @@ class Operation:
 
 def page_of(document: Document) -> str:
     """Return the description as HTML, which runs no scripts and loads nothing from other hosts."""
-    template = jinja2.Environment(autoescape=True).from_string(
-        (_HERE / "templates/description.html").read_text()
-    )
+    environment = jinja2.Environment(autoescape=True)
+    environment.filters["code"] = with_code
+    template = environment.from_string((_HERE / "templates/description.html").read_text())
     return template.render(
         base=base(),
         info=document["info"],
@@ -102,6 +111,7 @@ def page_of(document: Document) -> str:
         document_at=DOCUMENT_AT,
         subjects=subjects_of(document),
         models=models_of(document),
+        sentences=sentences_of(document),
     )
 
 
@@ -119,6 +129,14 @@ def models_of(document: Document) -> dict[str, list[Field]]:
         name: list(_fields(schema))
         for name, schema in document["components"]["schemas"].items()
         if "properties" in schema and not name.startswith(("HTTPValidation", "ValidationError"))
+    }
+
+
+def sentences_of(document: Document) -> dict[str, str]:
+    """Return the description of each model, by its name; empty for a model without one."""
+    return {
+        name: " ".join(schema.get("description", "").split())
+        for name, schema in document["components"]["schemas"].items()
     }
 
 

@@ -47,19 +47,27 @@ class Fault(BaseModel):
     """A fault in a request."""
 
     at: str = Field(description="The place: `body.params`, `query.limit`.")
-    says: str
+    says: str = Field(description="The fault, such as `is missing`.")
 
 
 class Problem(BaseModel):
     """A refused request: the reason, and what to do next."""
 
-    type: str = Field(default="about:blank", description="The kind of problem, for programs.")
-    title: str
-    status: int
-    detail: str
-    hint: str | None = Field(default=None, description="The next step for the caller.")
-    faults: list[Fault] | None = None
-    instance: str | None = Field(default=None, description="The id of this case in the log.")
+    type: str = Field(
+        default="about:blank",
+        description="The kind of the problem, for programs, such as `urn:penstock:error:NotFound`.",
+    )
+    title: str = Field(description="The name of the HTTP status, such as Not Found.")
+    status: int = Field(description="The HTTP status, such as 404.")
+    detail: str = Field(description="The fault, as a sentence.")
+    hint: str | None = None
+    faults: list[Fault] | None = Field(
+        default=None,
+        description="The faulty fields, if the request does not have the described form; else null or omitted.",
+    )
+    instance: str | None = Field(
+        default=None, description="The id of this case in the log; null or omitted: the log has none."
+    )
 
 
 OUTAGES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)

@@ -28,7 +28,7 @@ def name_of(caller: Caller) -> str:
 @router.put("/account/password", dependencies=[ACCOUNT], responses=TOO_MANY)
 async def change_password(
     body: models.OwnPassword, request: Request, caller: Asked, backend: Here
-) -> models.Ended:
+) -> models.EndedSessions:
     """Change the password of the caller, and end its other sessions."""
     count = await people.change_own_password(
         backend.client.session,  # not a session of the pool, as for a sign-in
@@ -39,7 +39,7 @@ async def change_password(
         caller=log_in_caller(request),
     )
     backend.forget_callers()
-    return models.Ended(ended=count)
+    return models.EndedSessions(ended=count)
 
 
 @router.get("/account/totp", dependencies=[ACCOUNT])
@@ -104,11 +104,13 @@ async def list_sessions(request: Request, session: Db, caller: Asked) -> list[mo
 
 
 @router.delete("/account/sessions", dependencies=[ACCOUNT])
-async def end_other_sessions(request: Request, session: Db, caller: Asked, backend: Here) -> models.Ended:
+async def end_other_sessions(
+    request: Request, session: Db, caller: Asked, backend: Here
+) -> models.EndedSessions:
     """End all sessions of the caller except the current one: on this replica at once, on others within seconds."""
     count = await people.end_other_sessions(session, name_of(caller), session_cookie.secret_of(request))
     backend.forget_callers()
-    return models.Ended(ended=count)
+    return models.EndedSessions(ended=count)
 
 
 @router.delete("/account/sessions/{id}", status_code=204, dependencies=[ACCOUNT])

@@ -40,14 +40,16 @@ async def show(id: UUID, session: Db) -> DeadLetter:
 
 
 @router.post("/dead-letters/{id}/replay", dependencies=[OPERATE_ALL])
-async def replay(id: UUID, backend: Here, session: Db) -> models.Replayed:
+async def replay(id: UUID, backend: Here, session: Db) -> models.ReplayedLetter:
     """Return a dead letter to where it came from, once the cause is fixed."""
     await dead_letters.find(session, id)
     outcomes = [letter async for letter in dead_letters.replay(backend.client, LetterFilter([id]))]
     for outcome in outcomes:
         if outcome.error is not None:
             raise outcome.error
-    return models.Replayed(id=id, became=outcomes[0].said or "" if outcomes else "another caller replayed it")
+    return models.ReplayedLetter(
+        id=id, became=outcomes[0].said or "" if outcomes else "another caller replayed it"
+    )
 
 
 @router.delete("/dead-letters/{id}", status_code=204, dependencies=[OPERATE_ALL])

@@ -34,15 +34,17 @@ async def action(ref: str, session: Db) -> models.Definition:
 
 
 @router.post("/definitions/{ref}/retire", dependencies=[DEFINE_ALL])
-async def retire(ref: str, session: Db) -> models.Retired:
+async def retire(ref: str, session: Db) -> models.RetiredDefinition:
     """Start nothing new of an action or a workflow, or accept no more events of a trigger. Running work goes on."""
-    return models.Retired(ref=ref, kinds=await retiring.retire(session, ref), retired=True)
+    return models.RetiredDefinition(ref=ref, kinds=await retiring.retire(session, ref), retired=True)
 
 
 @router.post("/definitions/{ref}/restore", dependencies=[DEFINE_ALL])
-async def restore(ref: str, session: Db) -> models.Retired:
+async def restore(ref: str, session: Db) -> models.RetiredDefinition:
     """Undo the retirement of a definition."""
-    return models.Retired(ref=ref, kinds=await retiring.retire(session, ref, undo=True), retired=False)
+    return models.RetiredDefinition(
+        ref=ref, kinds=await retiring.retire(session, ref, undo=True), retired=False
+    )
 
 
 @router.get("/triggers", dependencies=[READ])
@@ -124,7 +126,9 @@ async def replay(ref: str, body: models.ReplayRule, backend: Here, caller: Asked
 
 @router.get("/rule-errors", dependencies=[READ_ALL])
 async def errors(
-    session: Db, rule: str | None = None, limit: Annotated[int, Query(ge=1, le=1000)] = 50
+    session: Db,
+    rule: Annotated[str | None, Query(description="Only failures of this rule.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> list[RuleError]:
     """List the events on which rules failed, newest first, with the reason."""
     return await rule_errors.newest(session, rule=rule, limit=limit)

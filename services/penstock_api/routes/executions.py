@@ -29,7 +29,7 @@ from penstock_api.routes.router import Router
 
 router = Router("executions")
 
-NO_REASON, WHOLE = models.Because(), models.Rerun()
+NO_REASON, WHOLE = models.CommandReason(), models.Rerun()
 Limit = Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")]
 
 
@@ -168,7 +168,14 @@ async def _ending(backend: Here, id: UUID) -> models.Ending:
 async def graph(
     id: ExecutionId,
     session: Db,
-    notation: Annotated[str, Query(alias="as", pattern="^(mermaid|dot)$")] = "mermaid",
+    notation: Annotated[
+        str,
+        Query(
+            alias="as",
+            pattern="^(mermaid|dot)$",
+            description="The notation: `mermaid`, or `dot` of Graphviz.",
+        ),
+    ] = "mermaid",
 ) -> str:
     """Draw the state of a workflow's tasks in Mermaid or Graphviz."""
     return await drawing(session, id, notation)
@@ -221,22 +228,22 @@ async def explain(
     backend: Here,
     caller: Asked,
     task: Annotated[str | None, Query(description="One of its tasks, if it is a workflow.")] = None,
-) -> models.Why:
+) -> models.Explanation:
     """Explain what an execution waits for, in one sentence with its facts, or how it ended."""
     answer = await why(session, id, backend.settings, task)
     if caller.tenants is not None:
         answer = answer.of_one_tenant()
-    return models.Why.model_validate(answer.document())
+    return models.Explanation.model_validate(answer.document())
 
 
 @router.post("/executions/{id}/cancel", dependencies=[OPERATE])
 async def cancel(
-    id: ExecutionId, backend: Here, caller: Asked, body: models.Because = NO_REASON
-) -> models.ToldToEnd:
+    id: ExecutionId, backend: Here, caller: Asked, body: models.CommandReason = NO_REASON
+) -> models.CancelAnswer:
     """Ask an execution to end. A running one is notified at once; an ended one is left unchanged."""
     await executions.get(backend.client.session, id)
     reason = f"{body.reason or 'asked by the API'} ({caller.name})"
-    return models.ToldToEnd(told=await backend.client.cancel(id, reason=reason))
+    return models.CancelAnswer(told=await backend.client.cancel(id, reason=reason))
 
 
 @router.post("/executions/{id}/priority", dependencies=[OPERATE])

@@ -27,6 +27,6 @@ async def hold(body: models.NewHold, session: Db, caller: Asked) -> None:
 
 
 @router.post("/holds/release", status_code=204, dependencies=[OPERATE_ALL])
-async def release(body: models.Release, session: Db) -> None:
+async def release(body: models.ReleaseHold, session: Db) -> None:
     """Release what is held: at once, or at a rate."""
     await Holds(session).release(body.kind, body.name, body.rate)

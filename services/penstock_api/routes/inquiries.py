@@ -29,6 +29,6 @@ async def list_inquiries(
 
 
 @router.post("/inquiries/{id}/answer", status_code=204, dependencies=[ANSWER])
-async def answer(id: ExecutionId, body: models.Reply, backend: Here, caller: Asked) -> None:
+async def answer(id: ExecutionId, body: models.InquiryAnswer, backend: Here, caller: Asked) -> None:
     """Answer an inquiry. The answer becomes the execution's result, or the execution continues with it."""
     await backend.client.answer(id, body.response, by=caller.name, asked=body.asked)

@@ -68,15 +68,15 @@ async def change(ref: str, body: models.SetLimit, limits: OnLimits) -> LimitInFo
 
 
 @router.delete("/limits/{ref}", dependencies=[DEFINE_ALL])
-async def remove(ref: str, limits: OnLimits) -> models.Removed:
+async def remove(ref: str, limits: OnLimits) -> models.RemovedLimit:
     """Undo the manual change of a limit, so that the declared one is in force again. A limit without a manual change is
     removed until it is applied again."""
     row = await limits.remove(ref)
-    return models.Removed(ref=ref, in_force=row)
+    return models.RemovedLimit(ref=ref, in_force=row)
 
 
 @router.get("/lines", dependencies=[READ_ALL])
-async def lines(session: Db, limit: Most = 20) -> list[waiting_work.Line]:
+async def lines(session: Db, limit: Most = 20) -> list[waiting_work.WaitingLine]:
     """List the queues of executions that wait for a limit or a worker, by key; the one with the most executions first."""
     return await waiting_work.lines(session, limit)
 

@@ -9,7 +9,7 @@ from fastapi import Query
 from penstock.language.schedules.spec import Preview
 from penstock.operate import definitions
 from penstock.store.schedules.backfill import BackfillFire
-from penstock.store.schedules.health import Trouble
+from penstock.store.schedules.health import ScheduleTrouble
 from penstock.store.schedules.reading import Fire, FireStats, ScheduleSummary
 from penstock_api.auth.access import DEFINE_ALL, OPERATE_ALL, READ_ALL
 from penstock_api.backend import Db, OnSchedules
@@ -35,7 +35,7 @@ async def create(body: models.CreateSchedule, schedules: OnSchedules) -> models.
 
 
 @router.get("/schedule-health", dependencies=[READ_ALL])
-async def health(schedules: OnSchedules) -> list[Trouble]:
+async def health(schedules: OnSchedules) -> list[ScheduleTrouble]:
     """List the troubles of schedules, by name. The list is empty if there is none."""
     return await schedules.health()
 
@@ -83,7 +83,9 @@ async def delete(ref: str, schedules: OnSchedules) -> None:
 
 @router.get("/schedules/{ref}/preview", dependencies=[READ_ALL])
 async def preview(
-    ref: str, schedules: OnSchedules, count: Annotated[int, Query(ge=1, le=1000)] = 10
+    ref: str,
+    schedules: OnSchedules,
+    count: Annotated[int, Query(ge=1, le=1000, description="The number of fires to return.")] = 10,
 ) -> list[Preview]:
     """Show the next fires, in the zone's time, with notes on clock changes."""
     return await schedules.preview(ref, count)
@@ -102,7 +104,9 @@ async def history(
 
 @router.get("/schedules/{ref}/stats", dependencies=[READ_ALL])
 async def stats(
-    ref: str, schedules: OnSchedules, seconds: Annotated[float, Query(gt=0, le=3e8)] = 86_400
+    ref: str,
+    schedules: OnSchedules,
+    seconds: Annotated[float, Query(gt=0, le=3e8, description="The seconds to look back.")] = 86_400,
 ) -> FireStats:
     """Return counts and times of the fires that were due in the last `seconds`."""
     return await schedules.stats(ref, seconds)

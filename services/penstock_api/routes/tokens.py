@@ -20,7 +20,7 @@ async def list_tokens(session: Db) -> list[Token]:
 
 
 @router.post("/tokens", status_code=201, dependencies=[ADMIN_ALL])
-async def create(body: models.NewToken, session: Db, caller: Asked) -> models.Secret:
+async def create(body: models.NewToken, session: Db, caller: Asked) -> models.TokenWithSecret:
     """Create a token. Only this answer contains its secret."""
     token, secret = await access.create_token(
         session,
@@ -33,17 +33,17 @@ async def create(body: models.NewToken, session: Db, caller: Asked) -> models.Se
         by=caller.name,
     )
     warnings = await access.warnings_of(session, token.scopes)
-    return models.Secret(token=token, secret=secret, warnings=warnings)
+    return models.TokenWithSecret(token=token, secret=secret, warnings=warnings)
 
 
 @router.post("/tokens/{name}/rotate", dependencies=[ADMIN_ALL])
-async def rotate(name: str, rotation: models.Rotation, session: Db, backend: Here) -> models.Secret:
+async def rotate(name: str, rotation: models.Rotation, session: Db, backend: Here) -> models.TokenWithSecret:
     """Replace the secret of a token. Only this answer contains the new one. The old secret stays valid for a while."""
     token, secret = await access.rotate_token(
         session, name, overlap=rotation.overlap, seconds=rotation.seconds
     )
     backend.forget_callers()
-    return models.Secret(token=token, secret=secret)
+    return models.TokenWithSecret(token=token, secret=secret)
 
 
 @router.delete("/tokens/{name}", status_code=204, dependencies=[ADMIN_ALL])

@@ -13,10 +13,10 @@ router = Router("users")
 
 
 @router.get("/session", dependencies=[READ])
-async def who(caller: Asked) -> models.Who:
+async def who(caller: Asked) -> models.Caller:
     """Return the caller: the name of the token or user, and its rights."""
     tenants = None if caller.tenants is None else sorted(caller.tenants)
-    return models.Who(name=caller.name, scopes=sorted(caller.scopes), tenants=tenants)
+    return models.Caller(name=caller.name, scopes=sorted(caller.scopes), tenants=tenants)
 
 
 @router.get("/users", dependencies=[ADMIN_ALL])
@@ -34,7 +34,7 @@ async def create(body: models.NewUser, session: Db, caller: Asked) -> store.Pers
 
 
 @router.put("/users/{name}/roles", dependencies=[ADMIN_ALL])
-async def set_roles(name: str, body: models.Roles, session: Db, backend: Here) -> store.Person:
+async def set_roles(name: str, body: models.UserRoles, session: Db, backend: Here) -> store.Person:
     """Set the roles of a user for these tenants, or for all tenants. They replace the user's earlier roles there."""
     user, _ = await people.set_roles(session, name, body.roles, body.tenants)
     backend.forget_callers()

@@ -138,16 +138,16 @@ async def beat(body: models.Beat, worker: Calling, backend: Here, request: Reque
 
 
 @router.post("/work/log", dependencies=[WORK])
-@quickly(models.Lines, _of_worker, takes_key=False)
-async def log(body: models.Lines, worker: Calling, backend: Here) -> models.Lost:
+@quickly(models.NewLogLines, _of_worker, takes_key=False)
+async def log(body: models.NewLogLines, worker: Calling, backend: Here) -> models.LostAttempts:
     """Store lines that attempts of this worker have written. A line that is sent twice is stored once."""
     lines = [NewLine(line.execution, line.attempt, line.seq, line.stream, line.line) for line in body.lines]
     return await _stored(backend, worker, lines)
 
 
 @router.post("/work/progress", dependencies=[WORK])
-@quickly(models.Reports, _of_worker, takes_key=False)
-async def progress(body: models.Reports, worker: Calling, backend: Here) -> models.Lost:
+@quickly(models.ProgressReports, _of_worker, takes_key=False)
+async def progress(body: models.ProgressReports, worker: Calling, backend: Here) -> models.LostAttempts:
     """Store how far attempts of this worker are."""
     lines = [
         NewLine(
@@ -160,7 +160,7 @@ async def progress(body: models.Reports, worker: Calling, backend: Here) -> mode
 
 @router.post("/work/finish", dependencies=[WORK])
 @quickly(models.Ends, _of_worker, takes_key=False)
-async def finish(body: models.Ends, worker: Calling, backend: Here) -> models.Lost:
+async def finish(body: models.Ends, worker: Calling, backend: Here) -> models.LostAttempts:
     """End attempts of this worker. An end that is sent twice is stored once."""
     ends = _ends(body.ends, backend)
     settled = await backend.gateway.held.finish(worker, ends)
@@ -176,7 +176,7 @@ async def bye(secret: Secret, worker: Calling, backend: Here) -> Response:
     return Response(status_code=204)
 
 
-async def _stored(backend: Here, worker: RemoteWorker, lines: Sequence[NewLine]) -> models.Lost:
+async def _stored(backend: Here, worker: RemoteWorker, lines: Sequence[NewLine]) -> models.LostAttempts:
     stale = await backend.gateway.held.add_lines(worker, lines)
     return _lost(stale, len({line.execution_id for line in lines}))
 
@@ -190,14 +190,14 @@ def _ends(ends: Sequence[models.End], backend: Here) -> dict[Key, End]:
     return reported
 
 
-def _lost(stale: Sequence[UUID], named: int) -> models.Lost:
+def _lost(stale: Sequence[UUID], named: int) -> models.LostAttempts:
     """Return the answer to a write. Raises ClaimLost if the worker owns none of the attempts."""
     if len(stale) == named:
         raise ClaimLost(
             f"the attempt of {', '.join(map(str, stale[:5]))} is no longer this worker's",
             hint="End it without a report: another worker has it, or it has ended. Nothing was stored.",
         )
-    return models.Lost(lost_attempts=list(stale))
+    return models.LostAttempts(lost_attempts=list(stale))
 
 
 def _offered(action: models.OfferedAction) -> OfferedAction:

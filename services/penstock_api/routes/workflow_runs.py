@@ -15,13 +15,13 @@ from penstock_api.routes.router import Router
 
 router = Router("executions")
 
-NO_REASON = models.Because()
+NO_REASON = models.CommandReason()
 Kind = Literal["pause", "resume", "skip", "set_result"]
 
 
 @router.post("/executions/{id}/pause", status_code=202, dependencies=[OPERATE])
 async def pause(
-    id: ExecutionId, backend: Here, caller: Asked, body: models.Because = NO_REASON
+    id: ExecutionId, backend: Here, caller: Asked, body: models.CommandReason = NO_REASON
 ) -> models.Accepted:
     """Pause a run: nothing more starts in it or in workflows inside it. Attempts that workers have begun go on."""
     return await _tell(backend, id, "pause", caller.name, body.reason)
@@ -29,7 +29,7 @@ async def pause(
 
 @router.post("/executions/{id}/resume", status_code=202, dependencies=[OPERATE])
 async def resume(
-    id: ExecutionId, backend: Here, caller: Asked, body: models.Because = NO_REASON
+    id: ExecutionId, backend: Here, caller: Asked, body: models.CommandReason = NO_REASON
 ) -> models.Accepted:
     """Resume a run: what became due during the pause starts."""
     return await _tell(backend, id, "resume", caller.name, body.reason)

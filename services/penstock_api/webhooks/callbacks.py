@@ -24,7 +24,7 @@ from penstock_api.webhooks.unreadable_secrets import concealed_from_caller
 router = APIRouter(tags=["callbacks"], responses=ANSWERS, generate_unique_id_function=operation_id)
 
 
-class Received(Answer):
+class ReportEffect(Answer):
     """The effect of a report."""
 
     effect: str = Field(
@@ -39,7 +39,7 @@ async def report(
     signed: Annotated[str, Path(max_length=200, description="The signed part of the address.")],
     request: Request,
     backend: Here,
-) -> Received:
+) -> ReportEffect:
     """Complete or fail an execution that waits for something outside, or report its progress. The same outcome again
     changes nothing."""
     raw = await request.body()
@@ -52,7 +52,7 @@ async def report(
         if outcome.kind in ("progress", "heartbeat"):
             with concealed_from_caller():
                 await outside.progress(session, execution, attempt, outcome)
-            return Received(effect="noted")
+            return ReportEffect(effect="noted")
 
         async def settle(tx: Transaction) -> str:
             with concealed_from_caller():
@@ -60,4 +60,4 @@ async def report(
 
         tx, effect = await committed_once(session, settle)
     backend.client.publish_staged(tx)
-    return Received(effect=effect)
+    return ReportEffect(effect=effect)

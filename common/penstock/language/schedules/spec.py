@@ -24,8 +24,8 @@ _WORDS_HINT = f"There is {', '.join(WORDS)}, and `@every 90s`."
 class Preview:
     """A coming fire. `local` is `instant` in the schedule's zone."""
 
-    instant: datetime
-    local: datetime
+    instant: Annotated[datetime, Field(description="The instant of the fire, in UTC.")]
+    local: Annotated[datetime, Field(description="The same instant in the zone of the schedule.")]
     note: Annotated[str | None, Field(description="A note on a clock change of its zone; null without one.")]
 
 

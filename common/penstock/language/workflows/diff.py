@@ -24,9 +24,24 @@ class Difference:
         Field(description="added, removed, changed, moved"),
         WithJsonSchema({"type": "string"}),
     ]
-    at: Location
-    old: Any
-    new: Any
+    at: Annotated[
+        Location,
+        Field(description='The path of the place, such as `["tasks", "charge", "retry"]`. Tasks are named.'),
+    ]
+    old: Annotated[
+        Any,
+        Field(
+            description="The value in the old version; null if it was added. For `moved`: the names of the "
+            "tasks in the old order."
+        ),
+    ]
+    new: Annotated[
+        Any,
+        Field(
+            description="The value in the new version; null if it was removed. For `moved`: the names of the "
+            "tasks in the new order."
+        ),
+    ]
 
     def __str__(self) -> str:
         place = dotted(self.at)

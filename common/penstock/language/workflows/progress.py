@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.language.moves import COMPLETED, FINAL, RUNNING, SKIPPED
 from penstock.language.workflows.critical_path import Span, critical_path
@@ -43,14 +45,27 @@ class TaskExecutions:
 class SentCommand:
     """A command of a person to a run."""
 
-    kind: str
-    task: str | None
-    value: Any
+    kind: Annotated[str, Field(description="pause, resume, skip, set_result, rerun or reschedule.")]
+    task: Annotated[
+        str | None,
+        Field(description="The task or step that the command is for; null: it is for the whole run."),
+    ]
+    value: Annotated[
+        Any,
+        Field(description="The value of the command, such as the result of set_result; null: it has none."),
+    ]
     by: str
     reason: str | None
     created_at: datetime
-    obeyed_at: datetime | None
-    error: str | None
+    obeyed_at: Annotated[
+        datetime | None,
+        Field(
+            description="The instant at which the run followed or refused the command; null: it has not yet."
+        ),
+    ]
+    error: Annotated[
+        str | None, Field(description="The reason why the command was refused; null: it was not.")
+    ]
 
 
 @dataclass(slots=True)

@@ -14,10 +14,10 @@ State = Literal["ok", "warning", "bad"]
 class Finding:
     """The subject of a check, its state, and, unless it is ok, what to do."""
 
-    what: str
+    what: Annotated[str, Field(description="The subject of the check.")]
     state: Annotated[State, Field(description="ok, warning, bad"), WithJsonSchema({"type": "string"})]
-    says: str
-    fix: str | None
+    says: Annotated[str, Field(description="The result of the check, as a sentence.")]
+    fix: Annotated[str | None, Field(description="The next step; null if the state is ok.")]
 
 
 def ok(subject: str, says: object) -> Finding:

@@ -18,8 +18,8 @@ from penstock.store.session.rows import first_as, rows_as
 class AuditedChange:
     """A row of the audit. `position`, `previous` and `seal` are its place in the chain."""
 
-    id: int
-    at: datetime
+    id: Annotated[int, Field(description="The number of the row, in the order of writing.")]
+    at: Annotated[datetime, Field(description="The instant of the change.")]
     by: str
     role: Annotated[str, Field(description="The database role that wrote the row.")]
     operation: Annotated[
@@ -29,12 +29,28 @@ class AuditedChange:
         ),
     ]
     target: Annotated[str, Field(description="The requested address, or the object of the command.")]
-    outcome: Annotated[str, Field(description="done, refused, unchanged")]
+    outcome: Annotated[
+        str,
+        Field(
+            description="`done`, `refused`, or `unchanged` (the request was valid, and nothing had to change)."
+        ),
+    ]
     reason: str | None
     details: Annotated[JsonObject, Field(description="The values of the change. Of a secret, only its size.")]
     position: Annotated[int | None, Field(description="Its position in the chain; null until it is sealed.")]
-    previous: Annotated[HexOrNull, Field(description="The seal of the row before.")]
-    seal: HexOrNull
+    previous: Annotated[
+        HexOrNull,
+        Field(
+            description="The seal of the row before, in hexadecimal; null until it is sealed, and for the first row."
+        ),
+    ]
+    seal: Annotated[
+        HexOrNull,
+        Field(
+            description="The seal of the row: a hash, in hexadecimal, over the row and the previous seal; null "
+            "until it is sealed."
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from penstock.store.session.rows import first_as, rows_as
 class Person:
     """A person, without the password. `roles[i]` holds for `tenants[i]`; an empty tenant means all."""
 
-    name: str
+    name: Annotated[str, Field(description="The user name.")]
     roles: Annotated[
         list[str], Field(description="The roles, each for the tenant at the same position of `tenants`.")
     ]

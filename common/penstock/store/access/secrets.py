@@ -30,11 +30,11 @@ class Sealed:
 class SecretSummary:
     """A secret without its value."""
 
-    tenant: str
-    name: str
+    tenant: Annotated[str, Field(description="The tenant: only its executions can use the secret.")]
+    name: Annotated[str, Field(description="The name of the secret, unique within the tenant.")]
     master_key: Annotated[str, Field(description="The id of its master key.")]
-    set_by: str
-    set_at: datetime
+    set_by: Annotated[str, Field(description="The caller that set the present value.")]
+    set_at: Annotated[datetime, Field(description="The instant at which the present value was set.")]
 
 
 PUT = """

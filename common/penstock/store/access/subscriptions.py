@@ -18,21 +18,41 @@ from penstock.store.session.rows import first_as, rows_as
 class Subscription:
     """A subscription, without its secret."""
 
-    name: str
-    url: str
-    statuses: list[str]
-    tenant: str | None
-    action: str | None
-    workflow: str | None
-    tasks: bool
+    name: Annotated[str, Field(description="The name of the subscription.")]
+    url: Annotated[str, Field(description="The URL that receives the requests.")]
+    statuses: Annotated[list[str], Field(description="The statuses of executions that are reported.")]
+    tenant: Annotated[str | None, Field(description="Only executions of this tenant. null: of all tenants.")]
+    action: Annotated[
+        str | None, Field(description="Only executions of these actions, such as `shop.*`. null: of all.")
+    ]
+    workflow: Annotated[
+        str | None,
+        Field(
+            description="Only executions of this workflow, and with `tasks` of its tasks. null: no restriction."
+        ),
+    ]
+    tasks: Annotated[bool, Field(description="True: tasks of workflows are reported, too.")]
     created_by: str
     created_at: datetime
-    delivered_at: Annotated[datetime | None, Field(description="The instant of the last answered call.")]
-    failing_since: datetime | None
-    error: str | None
+    delivered_at: Annotated[
+        datetime | None, Field(description="The instant of the last delivered call; null: there was none.")
+    ]
+    failing_since: Annotated[
+        datetime | None,
+        Field(description="The instant since which no call has been delivered; null: the last call was."),
+    ]
+    error: Annotated[str | None, Field(description="The error of the last call; null: it was delivered.")]
     dropped: Annotated[int, Field(description="The number of calls that were dropped.")]
-    disabled_at: datetime | None
-    disabled_because: str | None
+    disabled_at: Annotated[
+        datetime | None,
+        Field(
+            description="The instant at which it was disabled, since its calls failed for too long or its URL is gone; "
+            "null: it is enabled."
+        ),
+    ]
+    disabled_because: Annotated[
+        str | None, Field(description="The reason why it was disabled; null: it is enabled.")
+    ]
     waiting: Annotated[int, Field(description="The number of calls that were not delivered yet.")]
 
 

@@ -20,7 +20,7 @@ class Token:
 
     # Routes and packs limit the scope `work`.
 
-    name: str
+    name: Annotated[str, Field(description="The name of the token.")]
     scopes: list[str]
     tenants: Annotated[list[str], Field(description="The tenants that the token may use. Empty: all.")]
     routes: Annotated[
@@ -33,7 +33,7 @@ class Token:
     ]
     created_by: str
     created_at: datetime
-    expires_at: datetime | None
+    expires_at: Annotated[datetime | None, Field(description="The instant at which it expires; null: never.")]
     rotated_at: Annotated[
         datetime | None, Field(description="The instant of the last rotation; null if there was none.")
     ]
@@ -43,7 +43,9 @@ class Token:
     ]
     old_until: Annotated[
         datetime | None,
-        Field(description="The instant until which the secret before the last rotation is valid."),
+        Field(
+            description="The instant until which the secret before the last rotation is valid. null: there is none."
+        ),
     ]
 
 

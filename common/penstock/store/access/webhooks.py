@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
 
 from penstock.store.session.answer_fields import JsonTextOrNull
 from penstock.store.session.database import Session, Transaction
@@ -14,15 +17,40 @@ from penstock.store.session.rows import first_as, rows_as
 class Webhook:
     """An address below /hooks, without its secret: requests to it become events of `trigger`."""
 
-    name: str
+    name: Annotated[
+        str, Field(description="The name of the webhook: the last part of its address `/hooks/NAME`.")
+    ]
     trigger: str
-    tenant: str
+    tenant: Annotated[str, Field(description="The tenant of the events.")]
     signature: str
-    header: str | None
-    key_header: str | None
-    payload: JsonTextOrNull
-    completes: str | None
-    fails: str | None
+    header: Annotated[
+        str | None,
+        Field(
+            description="With the signature `secret`: the header that carries the secret. null: X-Webhook-Secret."
+        ),
+    ]
+    key_header: Annotated[
+        str | None,
+        Field(
+            description="The header with the id of a call; a second call with the same id is ignored. null: "
+            "the one of the signature scheme, if it has one."
+        ),
+    ]
+    payload: Annotated[
+        JsonTextOrNull,
+        Field(description="The template of the event's payload; null: the payload is the body of the call."),
+    ]
+    completes: Annotated[
+        str | None,
+        Field(
+            description="The template for the id of the callback that a call completes; null: a call completes "
+            "nothing."
+        ),
+    ]
+    fails: Annotated[
+        str | None,
+        Field(description="The condition under which a call makes the waiting executions fail; null: never."),
+    ]
     created_by: str
     created_at: datetime
 

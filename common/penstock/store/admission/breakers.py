@@ -14,27 +14,68 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class BreakerState:
-    """The breaker of a key: closed, or open or releasing at `since`. `within` and `probe` are seconds."""
+    """The breaker of a key: closed, open or releasing."""
 
-    ref: str
+    ref: Annotated[str, Field(description="The action with the breaker, or the limit that declares it.")]
     scope: str
-    by: Annotated[list[str], Field(description="The parameters that it is grouped by.")]
-    group_value: Annotated[str, Field(description="The values of these parameters, as text.")]
-    state: Annotated[str, Field(description="closed, open or releasing")]
-    since: datetime | None
-    failed: Annotated[int, Field(description="The failures among `attempts`, now or when it opened.")]
-    attempts: int
-    failures: Annotated[int, Field(description="The number of failures that opens it.")]
-    of: int
-    within: float
-    probe: float
-    probe_in: Annotated[
-        float | None, Field(description="Seconds to the next probe; null if none is planned.")
+    by: Annotated[
+        list[str],
+        Field(
+            description="The parameters that it is grouped by: each combination of values has its own breaker. Empty: "
+            "there is one for all."
+        ),
     ]
-    probes: Annotated[int, Field(description="The number of failed probes.")]
-    allowed: Annotated[int | None, Field(description="The calls that may be under way while it releases.")]
-    by_whom: Annotated[str | None, Field(description="The person that opened it.")]
-    reason: str | None
+    group_value: Annotated[str, Field(description="The values of these parameters, as text.")]
+    state: Annotated[
+        str,
+        Field(
+            description="`closed`: calls start. `open`: none starts. `releasing`: a few start, and then more and more."
+        ),
+    ]
+    since: Annotated[
+        datetime | None,
+        Field(description="The instant at which it opened, or began to release; null while it is closed."),
+    ]
+    failed: Annotated[
+        int, Field(description="The number of failures among `attempts`, now, or when it opened.")
+    ]
+    attempts: Annotated[
+        int,
+        Field(description="The number of latest attempts that count, at most `of`; now, or when it opened."),
+    ]
+    failures: Annotated[int, Field(description="The number of failures that opens it.")]
+    of: Annotated[int, Field(description="The number of latest attempts among which failures are counted.")]
+    within: Annotated[float, Field(description="The seconds for which an attempt counts after its end.")]
+    probe: Annotated[
+        float,
+        Field(
+            description="The seconds from the opening, or from a failed probe, to the next probe: one call "
+            "that tries the service."
+        ),
+    ]
+    probe_in: Annotated[
+        float | None, Field(description="The seconds to the next probe; null: none is planned.")
+    ]
+    probes: Annotated[int, Field(description="The number of failed probes since it opened.")]
+    allowed: Annotated[
+        int | None,
+        Field(
+            description="The number of calls that may be under way while it releases; null: it does not release."
+        ),
+    ]
+    by_whom: Annotated[
+        str | None,
+        Field(
+            description="The author that opened it by hand, such as `user:NAME`; null: it opened by itself, or is closed."
+        ),
+    ]
+    reason: Annotated[
+        str | None,
+        Field(
+            description="The reason that was given when it was opened by hand; null if it opened by itself, or "
+            "none was given."
+        ),
+    ]
     waiting: Annotated[int, Field(description="The number of executions that wait at it.")]
     counts_running: Annotated[
         bool, Field(description="True if a running call counts as a failure until it has ended.")

@@ -17,10 +17,13 @@ from penstock.store.session.rows import rows_as
 class BudgetShare:
     """The part of a budget that the attempts of one action took."""
 
-    action: str
-    attempts: int
-    used: Annotated[float, Field(description="By attempts that have ended.")]
-    reserved: Annotated[float, Field(description="By attempts that have not ended.")]
+    action: Annotated[
+        str,
+        Field(description="The action or workflow, such as `shop.charge`. Empty: it is not known any more."),
+    ]
+    attempts: Annotated[int, Field(description="The number of its attempts that took from the budget.")]
+    used: Annotated[float, Field(description="The amount that its ended attempts took.")]
+    reserved: Annotated[float, Field(description="The amount that its attempts hold which have not ended.")]
 
 
 @dataclass(slots=True)

@@ -17,20 +17,41 @@ KINDS = ("action", "pack", "route", "tenant")
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A hold. `by` made it at `since`, and it ends at `until`, or when it is released."""
+    """A hold, which keeps an action, a pack, a route or a tenant from starting."""
 
-    kind: str
-    name: str
+    kind: Annotated[
+        str,
+        Field(
+            description="The kind of the hold: of an action (also a workflow), a pack, a route or a tenant."
+        ),
+    ]
+    name: Annotated[str, Field(description="The name of the held action, pack, route or tenant.")]
     reason: str | None
     by: str
-    since: datetime
-    until: datetime | None
+    since: Annotated[datetime, Field(description="The instant at which it was made.")]
+    until: Annotated[
+        datetime | None,
+        Field(description="The instant at which it ends by itself; null: it stays until it is released."),
+    ]
     rate_count: Annotated[
         int | None,
-        Field(description="For a hold that is being released: the number of starts within `rate_seconds`."),
+        Field(
+            description="For a hold that is being released: the number of starts within `rate_seconds`; null: it is not."
+        ),
     ]
-    rate_seconds: float | None
-    releasing_since: datetime | None
+    rate_seconds: Annotated[
+        float | None,
+        Field(
+            description="For a hold that is being released: the seconds in which `rate_count` executions "
+            "start; null: it is not."
+        ),
+    ]
+    releasing_since: Annotated[
+        datetime | None,
+        Field(
+            description="The instant at which its release at a rate began; null: it is not being released."
+        ),
+    ]
     held: Annotated[int, Field(description="The number of held executions.")]
 
 

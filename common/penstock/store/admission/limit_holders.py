@@ -20,8 +20,8 @@ class Holder:
     execution_id: UUID
     namespace: str
     status: str
-    group_value: Annotated[str, Field(description="The parameter values of its key.")]
-    since: datetime
+    group_value: str
+    since: Annotated[datetime, Field(description="The instant at which it got the slot.")]
 
 
 HOLDERS = """
@@ -45,7 +45,7 @@ class Waiter:
     namespace: str
     group_value: str
     priority: int
-    since: datetime
+    since: Annotated[datetime, Field(description="The instant since which it stands in line.")]
 
 
 WAITERS = """

@@ -202,35 +202,76 @@ class LimitInForce:
     ref: str
     scope: str
     max: int | None
-    by: list[str]
-    fair: list[str]
-    when_full: str
-    max_waiting: int | None
+    by: Annotated[
+        list[str],
+        Field(
+            description="The paths of parameters by which slots are counted: each combination of values has "
+            "its own. Empty: all are counted together."
+        ),
+    ]
+    fair: Annotated[
+        list[str],
+        Field(
+            description="The paths of parameters of which the values take turns: the waiting executions of one "
+            "value do not stay behind all of another. Empty: first come, first served."
+        ),
+    ]
+    when_full: Annotated[
+        str,
+        Field(
+            description="The treatment of a new execution if no slot is free. `enqueue`: it waits. "
+            "`cancel_new`: it is cancelled. `cancel_running`: the oldest one is cancelled."
+        ),
+    ]
+    max_waiting: Annotated[
+        int | None,
+        Field(
+            description="The number of executions that may wait, for each combination of `by`. Further ones "
+            "are cancelled. null: no bound."
+        ),
+    ]
     rate_count: int | None
     rate_seconds: float | None
-    while_waiting: str
+    while_waiting: Annotated[
+        str,
+        Field(
+            description="The fate of a slot while its execution waits for an answer, or a durable function "
+            "waits: `release` or `keep`."
+        ),
+    ]
     cost: Annotated[
         str | None,
         Field(
-            description="What an execution costs: a number, or a sum of parameters. Null: each counts as 1."
+            description="The cost of an execution: a number, or a sum of parameters; null: each execution counts as 1."
         ),
     ]
-    unit: Annotated[str, Field(description="The unit of the cost, or empty.")]
+    unit: Annotated[str, Field(description="The unit of the cost, such as tokens. Empty: no unit.")]
     budget: Annotated[
         bool,
         Field(description="True if the budget of an execution tree in this unit bounds the executions too."),
     ]
     breaker: Annotated[
         JsonTextOrNull,
-        Field(description="The thresholds, if it is a breaker: failures, of, within, probe, counts_running."),
+        Field(
+            description="The thresholds, if it is a breaker: failures, of, within (seconds), probe (seconds), "
+            "counts_running; else null."
+        ),
     ]
-    by_hand: bool
+    by_hand: Annotated[
+        bool,
+        Field(
+            description="True: it was set by hand, and overrides what is declared. False: it is in force as declared."
+        ),
+    ]
     declared: Annotated[
         JsonTextOrNull, Field(description="The declared limit; null if definitions declare none.")
     ]
     held: int
     used: Annotated[
-        float | None, Field(description="What the held slots cost together; null without a cost.")
+        float | None,
+        Field(
+            description="The costs of the taken slots together; null: the limit counts executions and not costs."
+        ),
     ]
     waiting: int
     covers: Annotated[
@@ -283,7 +324,7 @@ class LimitTotals:
     ]
     held: int
     waiting: int
-    since: datetime
+    since: Annotated[datetime, Field(description="The instant from which on attempts are counted.")]
 
 
 # An attempt that holds its slot was admitted once, however many attempts of its execution were: it is counted by its slot.

@@ -15,16 +15,31 @@ from penstock.store.session.rows import rows_as
 class RouteWork:
     """The queue of a route: the numbers of waiting and running executions, and of workers that serve it."""
 
-    # `requested` executions include those that wait for an instant; `ready` ones wait for a worker. The workers have
-    # `slots` together.
-
-    queue: str
-    requested: int
-    ready: int
-    running: int
-    oldest: Annotated[float | None, Field(description="Seconds for which the oldest one has waited.")]
+    queue: Annotated[str, Field(description="The work queue: `work.` and the name of the route.")]
+    requested: Annotated[
+        int,
+        Field(
+            description="The number of executions with the status `requested`: they are to be admitted, or "
+            "wait for an instant (a delay, a retry)."
+        ),
+    ]
+    ready: Annotated[
+        int,
+        Field(
+            description="The number of executions with the status `scheduled`: they wait only for a free worker."
+        ),
+    ]
+    running: Annotated[
+        int, Field(description="The number of executions that a worker has: `running`, and `canceling`.")
+    ]
+    oldest: Annotated[
+        float | None,
+        Field(
+            description="The seconds for which the oldest of the `ready` executions has waited; null: none is ready."
+        ),
+    ]
     workers: int
-    slots: int
+    slots: Annotated[int, Field(description="The number of attempts that these workers can run at once.")]
 
 
 ROUTES = """
@@ -54,26 +69,53 @@ async def routes(session: Session, stale: float) -> list[RouteWork]:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A lane of executions that wait for a key of a limit, or for workers."""
+class WaitingLine:
+    """The executions that wait for the same key of a limit, or for workers, and the taken slots of that key."""
 
-    # `gate` is `limit` (a key of `limit`), `worker` (executions of `namespace` that no live worker runs) or `regroup`
-    # (while limits change). `held` executions hold a slot, the `longest` for so many seconds. The first of a lane that
-    # became ready first has waited `oldest` seconds. `per_minute` executions were admitted since the lane formed.
-
-    gate: str
-    limit: str | None
-    group_value: str | None
+    gate: Annotated[
+        str,
+        Field(
+            description="The cause of the wait. `limit`: a slot of `limit`. `worker`: a live worker that can "
+            "run executions of `namespace`. `regroup`: a changed limit is being applied."
+        ),
+    ]
+    limit: Annotated[str | None, Field(description="The limit; null if they do not wait for one.")]
+    group_value: Annotated[
+        str | None,
+        Field(
+            description="The values of the parameters in `by`, as text; null if they do not wait for a limit."
+        ),
+    ]
     max: int | None
-    by: list[str] | None
+    by: Annotated[
+        list[str] | None,
+        Field(
+            description="The paths of parameters by which the limit counts slots; null if they do not wait for "
+            "a limit."
+        ),
+    ]
     rate_count: int | None
     rate_seconds: float | None
-    namespace: str | None
+    namespace: Annotated[
+        str | None, Field(description="The namespace of the executions if they wait for a worker; else null.")
+    ]
     held: int
-    longest: float | None
-    waiting: int
-    oldest: float | None
-    per_minute: float | None
+    longest: Annotated[
+        float | None,
+        Field(description="The seconds for which the oldest holder has had its slot; null: none is taken."),
+    ]
+    waiting: Annotated[int, Field(description="The number of executions that wait.")]
+    oldest: Annotated[
+        float | None,
+        Field(description="The seconds since the first one in line became ready; null: none waits."),
+    ]
+    per_minute: Annotated[
+        float | None,
+        Field(
+            description="The average number of executions that were admitted per minute since the line formed; "
+            "null: none waits."
+        ),
+    ]
 
 
 LINES = """
@@ -98,6 +140,6 @@ order by coalesce(waiting, 0) desc, coalesce(held, 0) desc, gate, c.id, 3, n.id 
 """
 
 
-async def lines(session: Session, limit: int) -> list[Line]:
+async def lines(session: Session, limit: int) -> list[WaitingLine]:
     """Return at most `limit` keys that are held or waited for, the longest lines first."""
-    return rows_as(Line, await session.fetch(LINES, limit))
+    return rows_as(WaitingLine, await session.fetch(LINES, limit))

@@ -32,15 +32,21 @@ class ListedEnforcement:
     id: Annotated[
         UUID, Field(description="The id of the enforcement, which the message `enforcement.created` has too.")
     ]
-    event: UUID
+    event: Annotated[UUID, Field(description="The id of the event.")]
     rule: str
     trigger: str
     tenant: str
-    status: Annotated[str, Field(description="`created`, `executed` or `failed`.")]
+    status: Annotated[
+        str,
+        Field(
+            description="`executed`: it started an execution. `failed`: the condition or the parameters raised an error. "
+            "`created`: it is about to start an execution."
+        ),
+    ]
     execution: Annotated[
         UUID | None, Field(description="The execution that it started; null if the rule failed.")
     ]
-    error: str | None
+    error: Annotated[str | None, Field(description="The reason why the rule failed; null: it did not.")]
     created_at: datetime
 
 

@@ -37,7 +37,7 @@ class EventFilter:
 class ListedEvent:
     """An event of the list."""
 
-    id: UUID
+    id: Annotated[UUID, Field(description="The id of the event.")]
     trigger: str
     tenant: str
     source: str | None

@@ -21,8 +21,8 @@ class RuleError:
 
     event_id: UUID
     rule: str
-    error: str
-    at: datetime
+    error: Annotated[str, Field(description="The reason why the rule failed.")]
+    at: Annotated[datetime, Field(description="The instant at which it failed.")]
     changed: Annotated[bool, Field(description="True if the rule has another version now.")]
     gone: Annotated[bool, Field(description="True if the rule is disabled or does not exist any more.")]
 

@@ -74,14 +74,21 @@ async def record(tx: Transaction, effects: Sequence[tuple[UUID, UUID, Kind]]) ->
 class Effect:
     """An event that an action published through its worker, or an execution that it started."""
 
-    id: UUID
-    kind: Kind
+    id: Annotated[UUID, Field(description="The id of the event or the execution.")]
+    kind: Annotated[
+        Kind, Field(description="`event`: the action published it. `execution`: the action started it.")
+    ]
     created_at: datetime
     name: Annotated[
         str | None,
         Field(description="The trigger or the action; null if the row is older than the retention."),
     ]
-    status: Annotated[str | None, Field(description="The status of an execution.")]
+    status: Annotated[
+        str | None,
+        Field(
+            description="The present status of the execution; null: it is an event, or the execution is deleted."
+        ),
+    ]
 
 
 MAX_EFFECTS = 200
@@ -106,11 +113,15 @@ async def caused(session: Session, parent: UUID, limit: int = MAX_EFFECTS) -> li
 class Continued:
     """An execution that an event continued: `id` waited for the event, as a task or step of the execution `run`."""
 
-    id: UUID
+    id: Annotated[UUID, Field(description="The id of the execution that waited for the event.")]
     run: Annotated[UUID | None, Field(description="The execution that continued; null if it is deleted.")]
-    task: Annotated[str | None, Field(description="The task or step that waited.")]
-    action: Annotated[str | None, Field(description="The action or workflow that continued.")]
-    status: Annotated[str | None, Field(description="The present status of that execution.")]
+    task: Annotated[str | None, Field(description="The task or step that waited; null: it is deleted.")]
+    action: Annotated[
+        str | None, Field(description="The action or workflow that continued; null: it is deleted.")
+    ]
+    status: Annotated[
+        str | None, Field(description="The present status of that execution; null: it is deleted.")
+    ]
 
 
 CONTINUED = """

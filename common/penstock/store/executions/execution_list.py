@@ -49,7 +49,10 @@ class ExecutionFilter:
     waits_for_answer: bool = False
 
 
-FAILURE = "One sentence that names the cause of the failure: the first task, item or step that failed, at any depth."
+FAILURE = (
+    "One sentence that names the cause of the failure: the first task, item or step that failed, at any depth. "
+    "null: it has not failed."
+)
 """The description of the field `failure`."""
 
 
@@ -83,25 +86,30 @@ WAITS_FOR = (
 class ListedExecution:
     """An execution of the list."""
 
-    id: UUID
+    id: Annotated[UUID, Field(description="The id of the execution.")]
     status: str
     action: str
-    namespace: Annotated[str, Field(description="`tenant::pack::action`, or `tenant::pack::workflow::task`.")]
-    attempt: int
+    namespace: str
+    attempt: Annotated[
+        int,
+        Field(description="The number of times that a worker began it, whatever the outcome; 0 if none has."),
+    ]
     created_at: datetime
     finished_at: datetime | None
     parent: UUID | None
     task: str | None
     item: Item
-    title: Annotated[str | None, Field(description="The title, if its action has one.")] = None
+    title: Annotated[
+        str | None, Field(description="The title, if its action has one. null: it has none.")
+    ] = None
     failure: Annotated[str | None, Field(description=FAILURE)] = None
     rerun: Annotated[
-        UUID | None, Field(description="The newest execution that ran this failed one again, if any did.")
+        UUID | None, Field(description="The newest execution that ran this failed one again; null: none did.")
     ] = None
     continued: Annotated[
         bool,
         Field(
-            description="True for a durable function that has waited: `attempt` counts its continuations, too."
+            description="True: a durable function that has waited. Its `attempt` counts each continuation, too."
         ),
     ] = False
     waits_for: Annotated[ListedWait | None, Field(description=WAITS_FOR)] = None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 from uuid import UUID
 
 import orjson
+from pydantic import Field
 
 from penstock.errors import NotFound
 from penstock.language.moves import CANCELING, RUNNING
@@ -330,12 +331,17 @@ class Move:
     """A change of an execution's status: its instant, the old and the new status, the attempt, the actor, and the
     reason."""
 
-    at: datetime
-    old: str | None
-    new: str
-    attempt: int
-    actor: str | None
-    reason: str | None
+    at: Annotated[datetime, Field(description="The instant of the change.")]
+    old: Annotated[str | None, Field(description="The status before; null for the first one.")]
+    new: Annotated[str, Field(description="The status after.")]
+    attempt: Annotated[int, Field(description="The number of the attempt at that time; 0 before the first.")]
+    actor: Annotated[
+        str | None,
+        Field(description="The process that made the change, such as `worker:NAME`; null: not known."),
+    ]
+    reason: Annotated[
+        str | None, Field(description="The reason why the status changed; null: no reason is known.")
+    ]
 
 
 HISTORY = "select at, old, new, attempt, actor, reason from moves_of_execution($1, $2, $3)"

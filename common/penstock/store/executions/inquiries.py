@@ -20,33 +20,56 @@ class Inquiry:
     """An inquiry. An execution waits for its answer."""
 
     execution_id: UUID
-    status: str
-    prompt: str
-    assignee: str | None
-    schema: JsonTextOrNull
-    due_at: datetime | None
+    status: Annotated[
+        str,
+        Field(
+            description="`created`: it waits for the answer. `responded`: it was answered, by a person or by "
+            "its default. `timeout`: no answer came in time. `cancelled`: the execution ended "
+            "before an answer came."
+        ),
+    ]
+    prompt: Annotated[str, Field(description="The question.")]
+    assignee: Annotated[
+        str | None,
+        Field(description="The person that may answer; null: each person with the right to answer may."),
+    ]
+    schema: Annotated[
+        JsonTextOrNull, Field(description="The JSON Schema of the answer; null: any JSON is accepted.")
+    ]
+    due_at: Annotated[
+        datetime | None,
+        Field(description="The instant until which an answer is accepted; null: there is no bound."),
+    ]
     created_at: datetime
-    answered_at: datetime | None
-    responder: Annotated[str | None, Field(description="The author of the answer.")]
-    response: JsonTextOrNull
+    answered_at: Annotated[
+        datetime | None, Field(description="The instant of the answer; null: there is none.")
+    ]
+    responder: Annotated[str | None, Field(description="The author of the answer; null: there is none.")]
+    response: Annotated[
+        JsonTextOrNull, Field(description="The answer, any JSON; secrets are `***`. null: there is none.")
+    ]
     default: Annotated[
         JsonTextOrNull,
         Field(
-            description="The answer that counts if nobody answers until `due_at`. Null: the execution times out."
+            description="The answer that counts if none comes until `due_at`; null: the execution ends as `timeout`."
         ),
     ] = None
-    run: AskingRun | None = None
+    run: Annotated[
+        AskingRun | None, Field(description="The run that asks; null if it is archived or deleted.")
+    ] = None
 
 
 @dataclass(slots=True)
 class AskingRun:
     """The run that asks: the outermost workflow or durable function around the execution, or the execution itself."""
 
-    id: UUID
+    id: Annotated[UUID, Field(description="The id of the run.")]
     action: str
     finished_at: datetime | None
-    labels: dict[str, str]
-    title: Annotated[str | None, Field(description="The title, if its action has one.")] = None
+    labels: Annotated[dict[str, str], Field(description="The labels of the run: texts by name.")]
+    title: Annotated[
+        str | None, Field(description="The title, if its action has one. null: it has none.")
+    ] = None
 
 
 LIST = """

@@ -6,8 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 from uuid import UUID
+
+from pydantic import Field
 
 from penstock.store.session import clock
 from penstock.store.session.database import Session
@@ -61,15 +63,21 @@ async def are_all_there(session: Session, finished_at: datetime | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a stream. `seq` is its number within the attempt. `worker` is the name of the worker that wrote it."""
+    """A line that an attempt wrote."""
 
     attempt: int
-    seq: int
-    stream: str
-    line: str
-    at: datetime
-    worker_id: UUID
-    worker: str
+    seq: Annotated[int, Field(description="The number of the line within its attempt.")]
+    stream: Annotated[
+        str,
+        Field(
+            description="The output to which the line was written: `stdout`, `stderr`, `log` (a logger), or "
+            "`progress` (a reported progress, as JSON)."
+        ),
+    ]
+    line: Annotated[str, Field(description="The text of the line; secrets are `***`.")]
+    at: Annotated[datetime, Field(description="The instant of the line.")]
+    worker_id: Annotated[UUID, Field(description="The id of the worker that wrote it.")]
+    worker: Annotated[str, Field(description="The name of the worker that wrote it.")]
 
 
 LATEST = """

@@ -26,17 +26,37 @@ from penstock.store.session.rows import first_as, rows_as
 class PastAttempt:
     """An attempt of an execution."""
 
-    # Outcomes besides those of the text: `handed_back` (its worker stopped). `deferred` is by itself, `waiting` is for a
-    # human. Instants are the database's. All three times are None if the history of the attempt was dropped.
-
     attempt: int
     outcome: Annotated[
-        str, Field(description="running, completed, failed, timeout, cancelled, lost, deferred, waiting ...")
+        str,
+        Field(
+            description="`running`, `completed`, `failed`, `timeout`, `cancelled`, `lost` (with its worker), "
+            "`deferred` (by the action, to a later instant), `waiting` (for an answer), `handed_back` (its "
+            "worker stopped), or another status of the execution."
+        ),
     ]
-    worker: str | None
-    started_at: Annotated[datetime | None, Field(description="null if the history of that time was dropped.")]
-    ended_at: datetime | None
-    duration: Seconds | None
+    worker: Annotated[
+        str | None, Field(description="The name of the worker that ran it; null: not known, or none did.")
+    ]
+    started_at: Annotated[
+        datetime | None,
+        Field(
+            description="The instant at which a worker began it; null: none did, or its history is not kept any more."
+        ),
+    ]
+    ended_at: Annotated[
+        datetime | None,
+        Field(
+            description="The instant at which it ended; null: it has not ended, or its history is not kept any more."
+        ),
+    ]
+    duration: Annotated[
+        Seconds | None,
+        Field(
+            description="The seconds from its start to its end; null: it has not ended, or its history is not "
+            "kept any more."
+        ),
+    ]
     error: Annotated[
         JsonTextOrNull,
         Field(description="The error of the attempt, or the values that it carried over to the next one."),

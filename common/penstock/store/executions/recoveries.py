@@ -24,16 +24,24 @@ class Recovery:
             description="`attempt`: an attempt whose worker was lost. `fire`: a fire of a schedule whose execution was lost."
         ),
     ]
-    at: datetime
-    execution: UUID | None
+    at: Annotated[
+        datetime,
+        Field(description="The instant at which the loss was noticed. For a fire: at which it was recorded."),
+    ]
+    execution: Annotated[UUID | None, Field(description="The id of the execution; null: the fire has none.")]
     subject: Annotated[str, Field(description="The action, or the schedule.")]
     tenant: str
     number: Annotated[
         int, Field(description="The number of the attempt; for a fire, the number of its recoveries.")
     ]
-    worker: str | None
-    why: str | None
-    status: Annotated[str | None, Field(description="The present status of the execution.")]
+    worker: Annotated[
+        str | None, Field(description="The name of the worker that was lost; null: not known, or a fire.")
+    ]
+    why: Annotated[str | None, Field(description="The reason why it counts as lost; null: not known.")]
+    status: Annotated[
+        str | None,
+        Field(description="The present status of the execution; null: it has none, or is deleted."),
+    ]
 
 
 # Few attempts are lost, and each table is read back to `$1` only. A fire does not store the instant of its recovery:

@@ -70,38 +70,63 @@ class LetterCount:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterSummary:
-    """A dead letter without its contents. It arrived `count` times, first and last at these instants."""
+    """A dead letter without its contents."""
 
-    id: UUID
-    queue: str
-    reason: str
-    type: str | None
-    message_id: str | None
-    count: int
-    first_at: datetime
-    last_at: datetime
-    bytes: int
+    id: Annotated[UUID, Field(description="The id of the dead letter.")]
+    queue: Annotated[str, Field(description="The queue from which the message came.")]
+    reason: Annotated[str, Field(description="The reason why the message could not be handled.")]
+    type: Annotated[
+        str | None, Field(description="The type of the message, as its sender named it; null: it named none.")
+    ]
+    message_id: Annotated[
+        str | None, Field(description="The id of the message, as its sender named it; null: it named none.")
+    ]
+    count: Annotated[int, Field(description="The number of times that the message arrived.")]
+    first_at: Annotated[datetime, Field(description="The instant at which it arrived first.")]
+    last_at: Annotated[datetime, Field(description="The instant at which it arrived last.")]
+    bytes: Annotated[int, Field(description="The size of the kept body in bytes.")]
     cut_from: Annotated[
-        int | None, Field(description="The size of the whole in bytes, if only the beginning was kept.")
+        int | None,
+        Field(
+            description="The size of the whole body in bytes, if only the beginning was kept; null: the body is whole."
+        ),
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that could not be handled: its queue, the reason, how often it arrived (`count`), and its body as
-    text. If only the beginning is kept, `cut_from` is the size of the whole body in bytes."""
+    """A message that could not be handled."""
 
-    id: UUID
-    queue: str
-    reason: str
-    type: str | None
-    message_id: str | None
-    count: int
-    first_at: datetime
-    last_at: datetime
-    body: str
-    cut_from: int | None
-    headers: dict[str, Any]
+    id: Annotated[UUID, Field(description="The id of the dead letter.")]
+    queue: Annotated[str, Field(description="The queue from which the message came.")]
+    reason: Annotated[str, Field(description="The reason why the message could not be handled.")]
+    type: Annotated[
+        str | None, Field(description="The type of the message, as its sender named it; null: it named none.")
+    ]
+    message_id: Annotated[
+        str | None, Field(description="The id of the message, as its sender named it; null: it named none.")
+    ]
+    count: Annotated[int, Field(description="The number of times that the message arrived.")]
+    first_at: Annotated[datetime, Field(description="The instant at which it arrived first.")]
+    last_at: Annotated[datetime, Field(description="The instant at which it arrived last.")]
+    body: Annotated[
+        str,
+        Field(
+            description="The body of the message as text; secrets are `***`. Perhaps only its beginning, see "
+            "`cut_from`."
+        ),
+    ]
+    cut_from: Annotated[
+        int | None,
+        Field(
+            description="The size of the whole body in bytes, if only the beginning was kept; null: the body "
+            "is whole."
+        ),
+    ]
+    headers: Annotated[
+        dict[str, Any],
+        Field(description="The headers of the message. Headers that Penstock does not read are `***`."),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

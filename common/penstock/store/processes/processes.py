@@ -30,26 +30,55 @@ async def registered_since(session: Session, instant: datetime) -> set[str]:
 class Process:
     """An executor or a worker, by its last heartbeat."""
 
-    id: UUID
-    kind: str
-    name: str
-    state: str
-    routes: list[str]
-    actions: list[str]
-    labels: JsonText
-    concurrency: int
-    started_at: datetime
-    beat_at: datetime
-    age: Annotated[Seconds, Field(description="Seconds since its last heartbeat.")]
-    held: int
+    id: Annotated[UUID, Field(description="The id of the process, a new one at each start.")]
+    kind: Annotated[
+        str,
+        Field(
+            description="`worker`: it runs actions. `executor`: it schedules executions and fires schedules."
+        ),
+    ]
+    name: Annotated[str, Field(description="The name that it was started with.")]
+    state: Annotated[
+        str,
+        Field(
+            description="`active`: it takes work. `cordoned`: an operator let it take no new work. `draining`: "
+            "it is about to stop. `dead`: it is gone, and its work was taken back."
+        ),
+    ]
+    routes: Annotated[
+        list[str],
+        Field(description="For a worker: the routes (work queues) that it serves. Empty for an executor."),
+    ]
+    actions: Annotated[
+        list[str],
+        Field(description="For a worker: the actions that it has the code of. Empty for an executor."),
+    ]
+    labels: Annotated[
+        JsonText,
+        Field(
+            description="For a worker: its properties, as texts by name. It runs an action only if it has all "
+            "labels that the action asks for."
+        ),
+    ]
+    concurrency: Annotated[
+        int, Field(description="For a worker: the number of attempts that it runs at once.")
+    ]
+    started_at: Annotated[datetime, Field(description="The instant at which it started.")]
+    beat_at: Annotated[datetime, Field(description="The instant of its last heartbeat.")]
+    age: Annotated[Seconds, Field(description="The seconds since its last heartbeat.")]
+    held: Annotated[
+        int, Field(description="The number of attempts that it has in hand, as of its last heartbeat.")
+    ]
     executors: Annotated[
         JsonText,
         Field(
             description="For a worker: the state of its task executors (processes, threads, pods), by name."
         ),
     ]
-    language: Annotated[str | None, Field(description="For a worker over HTTP: its language.")]
-    sdk: Annotated[str | None, Field(description="For a worker over HTTP: its library, with the version.")]
+    language: Annotated[str | None, Field(description="For a worker over HTTP: its language; else null.")]
+    sdk: Annotated[
+        str | None, Field(description="For a worker over HTTP: its library, with the version; else null.")
+    ]
 
     def is_online(self, stale: float) -> bool:
         """Return whether the process sent a heartbeat within `stale` seconds, and was not marked dead."""

@@ -30,7 +30,7 @@ STEP = 500
 class BackfillFire:
     """A fire of a backfill."""
 
-    due: datetime
+    due: Annotated[datetime, Field(description="The instant at which the fire was due.")]
     status: Annotated[
         str | None,
         Field(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from penstock.store.processes import presence
 from penstock.store.schedules import figures
@@ -23,21 +26,30 @@ STALE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class ScheduleTrouble:
     """A trouble: its kind, the schedule unless it concerns all, a sentence, and what to do."""
 
-    kind: str
-    schedule: str | None
-    says: str
+    kind: Annotated[
+        str,
+        Field(
+            description="no executor, broken (it cannot be planned), late, erroring (the latest execution "
+            "failed), orphaned (no worker began the execution), stalled (it does not end) or "
+            "missed."
+        ),
+    ]
+    schedule: Annotated[str | None, Field(description="The schedule; null: it concerns all.")]
+    says: Annotated[str, Field(description="The trouble, as a sentence.")]
     hint: str
 
 
-async def troubles(session: Session) -> list[Trouble]:
+async def troubles(session: Session) -> list[ScheduleTrouble]:
     """Return the troubles of schedules now; an empty list if there is none."""
-    troubles: list[Trouble] = []
+    troubles: list[ScheduleTrouble] = []
     if (await figures.figures(session, LATE, 60.0)).active and not await presence.executors(session, STALE):
         troubles.append(
-            Trouble("no executor", None, "no executor runs, so nothing fires", "Start `penstock executor`.")
+            ScheduleTrouble(
+                "no executor", None, "no executor runs, so nothing fires", "Start `penstock executor`."
+            )
         )
     troubled = await figures.troubled(session, LATE)
     troubles += [_broken(row) if row.error else _late(row) for row in troubled]
@@ -45,14 +57,16 @@ async def troubles(session: Session) -> list[Trouble]:
         sentence = f"the fire of {row.due_at:%Y-%m-%d %H:%M:%S} UTC: {row.how}"
         hint = f"penstock show {row.execution_id}" if row.execution_id else "Correct it and apply it again."
         troubles.append(
-            Trouble("erroring", row.schedule, f"{sentence}: {row.error or ''}".rstrip(": "), hint)
+            ScheduleTrouble("erroring", row.schedule, f"{sentence}: {row.error or ''}".rstrip(": "), hint)
         )
     for late in await figures.orphaned(session, ORPHANED):
         sentence = (
             f"{late.count} fires have no run yet, the first is that of {late.first:%Y-%m-%d %H:%M:%S} UTC"
         )
         troubles.append(
-            Trouble("orphaned", late.schedule, sentence, "Is there a worker for its action and route?")
+            ScheduleTrouble(
+                "orphaned", late.schedule, sentence, "Is there a worker for its action and route?"
+            )
         )
     troubles += _several(
         "stalled", await figures.stalled(session, STALLED), MOST_STALLED, "runs that do not end"
@@ -63,19 +77,19 @@ async def troubles(session: Session) -> list[Trouble]:
     return troubles
 
 
-def _broken(row: Troubled) -> Trouble:
-    return Trouble("broken", row.schedule, str(row.error), "Correct it and apply it again.")
+def _broken(row: Troubled) -> ScheduleTrouble:
+    return ScheduleTrouble("broken", row.schedule, str(row.error), "Correct it and apply it again.")
 
 
-def _late(row: Troubled) -> Trouble:
+def _late(row: Troubled) -> ScheduleTrouble:
     sentence = f"it has been due for {row.late:.0f} s"
-    return Trouble("late", row.schedule, sentence, "Look at the executors' logs for loop=schedules.")
+    return ScheduleTrouble("late", row.schedule, sentence, "Look at the executors' logs for loop=schedules.")
 
 
-def _several(kind: str, rows: Iterable[FireCount], limit: int, description: str) -> list[Trouble]:
+def _several(kind: str, rows: Iterable[FireCount], limit: int, description: str) -> list[ScheduleTrouble]:
     """Return troubles of one kind, if all schedules together have more than `limit`."""
     rows = list(rows)
     if sum(row.count for row in rows) <= limit:
         return []
     hint = "`penstock schedule history` shows them."
-    return [Trouble(kind, row.schedule, f"{row.count} {description}", hint) for row in rows]
+    return [ScheduleTrouble(kind, row.schedule, f"{row.count} {description}", hint) for row in rows]

@@ -24,18 +24,40 @@ class ScheduleSummary:
     state: Annotated[
         str,
         Field(
-            description="active, paused, disabled, broken (it cannot be planned), over (it never fires again)"
+            description="`active`: it fires. `paused`: for a time. `disabled`: until it is enabled. `broken`: it cannot "
+            "be planned. `over`: it never fires again."
         ),
     ]
     action: str
-    when: str
-    timezone: str
-    next_due: datetime | None
-    last_due: datetime | None
-    last: Annotated[str | None, Field(description="The outcome of its last fire.")]
-    last_execution: UUID | None
-    waiting: Annotated[int, Field(description="The number of fires that wait for the previous execution.")]
-    error: str | None
+    when: Annotated[
+        str,
+        Field(
+            description="The times, as they were declared: a cron expression, `@every 90s`, `at ...`, or a "
+            "recurrence rule."
+        ),
+    ]
+    timezone: Annotated[str, Field(description="The IANA name of the zone in which the times are read.")]
+    next_due: Annotated[
+        datetime | None, Field(description="The instant of the next fire; null: it does not fire again.")
+    ]
+    last_due: Annotated[
+        datetime | None,
+        Field(description="The instant at which the last fire was due; null: it has not fired."),
+    ]
+    last: Annotated[
+        str | None,
+        Field(
+            description="The status of the execution of its last fire, or else of the fire itself, such as `skipped`; "
+            "null: it has not fired."
+        ),
+    ]
+    last_execution: Annotated[
+        UUID | None, Field(description="The id of the execution of its last fire; null: there is none.")
+    ]
+    waiting: Annotated[
+        int, Field(description="The number of fires that wait for the execution of an earlier fire.")
+    ]
+    error: Annotated[str | None, Field(description="The reason why it cannot be planned; null: it can.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,24 +128,63 @@ async def listed(db: Session | Transaction, ref: str | None = None) -> list[Sche
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """A due instant of a schedule, and its fire. `kind` is due, missed, manual or backfill; `status` is created,
-    queued, skipped or failed; `outcome` is the status of the execution. `made_by` recorded it at `made_at`.
-    `recoveries`: how often its execution was lost. `started_at`: when the execution began to run. `lag`: seconds by
-    which the fire was recorded late; `took`: seconds from then to the end of the execution."""
+    """A due instant of a schedule, and its fire."""
 
-    due_at: datetime
-    kind: str
-    status: str
-    outcome: str | None
-    execution_id: UUID | None
-    made_at: datetime
-    made_by: str | None
-    recoveries: int
-    started_at: datetime | None
-    ended_at: datetime | None
-    error: str | None
-    lag: float
-    took: float | None
+    due_at: Annotated[datetime, Field(description="The instant at which it was due.")]
+    kind: Annotated[
+        str,
+        Field(
+            description="`due`: in time. `missed`: later than the grace. `manual`: asked for by a command. "
+            "`backfill`: a past fire that was started later."
+        ),
+    ]
+    status: Annotated[
+        str,
+        Field(
+            description="`queued`: it waits for the execution of an earlier fire. `created`: it has an "
+            "execution. `skipped`: it has none, and `error` says why. `failed`: its execution "
+            "could not be started, or was lost too often."
+        ),
+    ]
+    outcome: Annotated[
+        str | None,
+        Field(description="The status of its execution, such as `completed`; null: it has no execution."),
+    ]
+    execution_id: Annotated[UUID | None, Field(description="The id of its execution; null: it has none.")]
+    made_at: Annotated[datetime, Field(description="The instant at which the fire was recorded.")]
+    made_by: Annotated[
+        str | None,
+        Field(description="The process that recorded it, such as `executor:NAME`; null: not known."),
+    ]
+    recoveries: Annotated[
+        int,
+        Field(description="The number of times that its execution was lost without a trace, and replaced."),
+    ]
+    started_at: Annotated[
+        datetime | None,
+        Field(
+            description="The instant at which its execution began to run; null: it has not begun, or its "
+            "history is not kept any more."
+        ),
+    ]
+    ended_at: Annotated[
+        datetime | None,
+        Field(description="The instant at which its execution ended; null: it has not ended."),
+    ]
+    error: Annotated[
+        str | None, Field(description="The reason why it was skipped or failed; null: it was neither.")
+    ]
+    lag: Annotated[
+        float,
+        Field(description="The seconds from the due instant to the instant at which the fire was recorded."),
+    ]
+    took: Annotated[
+        float | None,
+        Field(
+            description="The seconds from the instant at which the fire was recorded to the end of its "
+            "execution; null: it has not ended."
+        ),
+    ]
 
 
 HISTORY = """
@@ -147,24 +208,51 @@ async def history(session: Session, ref: str, limit: int, before: datetime | Non
 
 @dataclass(frozen=True, slots=True)
 class FireStats:
-    """Counts of fires, and times in seconds: the delay of fires that were due (`lag`), and the duration until the
-    executions ended (`took`). Without fires there are no times."""
+    """The counts and the times of the fires of a schedule that were due within a time."""
 
-    fires: int
-    started: int
-    queued: int
-    skipped: int
-    failed_to_start: int
-    missed: int
-    backfilled: int
-    completed: int
-    not_completed: int
-    open: int
-    recoveries: int
-    lag_average: float | None
-    lag_most: float | None
-    took_average: float | None
-    took_most: float | None
+    fires: Annotated[int, Field(description="The number of fires that were due in the time.")]
+    started: Annotated[int, Field(description="The number of fires with an execution.")]
+    queued: Annotated[
+        int, Field(description="The number of fires that wait for the execution of an earlier fire.")
+    ]
+    skipped: Annotated[int, Field(description="The number of fires that were skipped.")]
+    failed_to_start: Annotated[
+        int,
+        Field(
+            description="The number of fires with an execution that could not be started, or was lost too often."
+        ),
+    ]
+    missed: Annotated[int, Field(description="The number of fires that came later than the grace.")]
+    backfilled: Annotated[int, Field(description="The number of past fires that a backfill started.")]
+    completed: Annotated[int, Field(description="The number of fires with an execution that completed.")]
+    not_completed: Annotated[
+        int, Field(description="The number of fires with an execution that ended in another way.")
+    ]
+    open: Annotated[int, Field(description="The number of fires with an execution that has not ended.")]
+    recoveries: Annotated[
+        int,
+        Field(
+            description="The number of times that executions of these fires were lost without a trace, and replaced."
+        ),
+    ]
+    lag_average: Annotated[
+        float | None,
+        Field(
+            description="The average of `lag`, in seconds, of the fires that were in time; null without any."
+        ),
+    ]
+    lag_most: Annotated[
+        float | None,
+        Field(
+            description="The maximum of `lag`, in seconds, of the fires that were in time; null without any."
+        ),
+    ]
+    took_average: Annotated[
+        float | None, Field(description="The average of `took`, in seconds; null if no execution has ended.")
+    ]
+    took_most: Annotated[
+        float | None, Field(description="The maximum of `took`, in seconds; null if no execution has ended.")
+    ]
 
 
 STATS = """

@@ -52,20 +52,27 @@ async def slices(session: Session, first: int, last: int, seconds: int) -> list[
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OpenExecutions:
     """The open executions that wait for the same thing."""
-
-    # The causes are `running`, `stopping`, `worker` (ready on a route) and `route` (no live worker can run them). Further
-    # causes are `timer` (a retry, a delay), `held` (by a hold), `executor` (to be scheduled), `limit`, `human` (open
-    # inquiries) and `event`. The last are `asleep` (durable functions that wait) and `workflow` (workflows, and durable
-    # functions that wait for a child; their open children are counted under the causes of these).
 
     cause: Annotated[
         str,
-        Field(description="running, worker, limit, route, timer, executor, human, event, stopping, workflow"),
+        Field(
+            description="The cause of the wait. `running`: none, a worker has them. `stopping`: a worker is about to end "
+            "them. `worker`: a free worker. `route`: a live worker that can run them. `limit`: a slot. `timer`: a retry or "
+            "a delay. `held`: the release of a hold. `executor`: an executor that schedules them. `human`: an answer. "
+            "`event`: an event. `asleep`: a durable function waits for a timer, a signal or an outside system. "
+            "`workflow`: their own tasks or children."
+        ),
     ]
-    count: int
-    oldest: datetime | None
+    count: Annotated[int, Field(description="The number of executions.")]
+    oldest: Annotated[
+        datetime | None,
+        Field(
+            description="The instant at which the oldest of them became ready, or began its present wait; "
+            "null: there is none."
+        ),
+    ]
     top_level: Annotated[
         int, Field(description="The number of them that no other execution started: those that lists show.")
     ] = 0
@@ -97,6 +104,6 @@ from waiter w join lane l on l.id = w.lane join execution e on e.id = w.executio
 """
 
 
-async def standing(session: Session) -> list[Standing]:
+async def standing(session: Session) -> list[OpenExecutions]:
     """Count the open executions by the cause of their wait."""
-    return rows_as(Standing, await session.fetch(STANDING))
+    return rows_as(OpenExecutions, await session.fetch(STANDING))

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from penstock import Rule, Trigger
-from penstock.client.rule_replays import Replay, Replayed, replay
+from penstock.client.rule_replays import Replay, ReplayedEvent, replay
 from penstock.language.terms.ids import new_id
 from penstock.operate.check import check
 from penstock.store.events import events
@@ -96,9 +96,9 @@ async def test_replays_agree_with_the_interpreter(
     }
     started: Counter[UUID] = Counter()
 
-    async def walk(dry_run: bool, *, may_die: bool) -> list[Replayed]:
+    async def walk(dry_run: bool, *, may_die: bool) -> list[ReplayedEvent]:
         session = desk.database.session()
-        items: list[Replayed] = []
+        items: list[ReplayedEvent] = []
         cursor = None
         while True:
             selection = Replay(
