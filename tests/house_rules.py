@@ -188,6 +188,7 @@ JSON_READERS = {
     "services/penstock_worker/executors/http/http_client.py": "an answer, of which large integers are refused",
     "services/penstock_worker/executors/kubernetes/kubernetes_api.py": "an answer of Kubernetes, of which texts are read",
     "services/penstock_worker/executors/processes/program_result.py": "whether a text is JSON: the result is checked",
+    "services/penstock_api/requests/description.py": "the description of the API itself",
 }
 """The files of these rooms that may decode JSON without the loader, with the reason."""
 

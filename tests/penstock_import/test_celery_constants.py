@@ -57,7 +57,7 @@ def test_parameter_is_no_constant(tmp_path: Path) -> None:
             "setattr(app.conf, 'task_time_limit', 9)",
             "setattr(app.conf, 'task_time_limit', 9), which sets a setting",
         ),
-        ("app.conf[name] = True", "the setting app.conf[name], whose name is computed"),
+        ("app.conf[name] = True", "the setting app.conf[name], with a computed name"),
         (
             "settings, other = app.conf, 1\nsettings['task_default_queue'] = 'z'",
             "the setting settings['task_default_queue']",

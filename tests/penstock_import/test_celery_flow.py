@@ -260,7 +260,7 @@ def test_harmless_use_of_a_value_is_not_named(tmp_path: Path, text: str) -> None
         ("each = weigh.s(1)\neach.set(queue='x')\n", "the call each.set(queue='x')"),
         ("each = weigh.s(1)\neach.options['queue'] = 'x'\n", "the call weigh.s(1)"),
         ("each = weigh.s(1)\neach['options'] = {}\n", "each['options'], which is set on a signature"),
-        ("globals()[input()].rate_limit = '1/m'\n", "globals()[input()], whose name is computed"),
+        ("globals()[input()].rate_limit = '1/m'\n", "globals()[input()], with a computed name"),
         ("eval('weigh').rate_limit = '1/m'\n", "eval('weigh'), which runs a text as code"),
         ("import sys\nsys.modules[__name__].weigh.rate_limit = '1/m'\n", "which is set later"),
         ("def run(x):\n    return getattr(x, 'delay')(1)\nrun(weigh)\n", "the call getattr(x, 'delay')(1)"),

@@ -46,7 +46,7 @@ Parent = Annotated[
 ]
 Label = Annotated[list[str] | None, typer.Option(help="Only with this label: key=value. May be repeated.")]
 WaitsForAnswer = Annotated[
-    bool, typer.Option("--waits-for-answer", help="Only those in which a question to a human is open.")
+    bool, typer.Option("--waits-for-answer", help="Include only executions with an open question to a human.")
 ]
 Key = Annotated[Text, typer.Option(help="Only the one with this idempotency key (of --tenant, or public).")]
 

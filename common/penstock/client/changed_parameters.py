@@ -93,7 +93,8 @@ class ChangedParameters:
         listed = "; ".join(map(_read_text, reads[:SHOWN]))
         suffix = f"; and {len(reads) - SHOWN} more" if len(reads) > SHOWN else ""
         raise Conflict(
-            f"tasks whose results would be reused have read a changed parameter: {listed}{suffix}", hint=hint
+            f"tasks with results that would be reused have read a changed parameter: {listed}{suffix}",
+            hint=hint,
         )
 
     async def check_kept_steps(self, tx: Transaction) -> None:

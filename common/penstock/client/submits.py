@@ -84,8 +84,12 @@ class Submits:
         """Store the submissions of single starts. The flag of a stored one says that it is left to an executor, which admits
         it."""
         tx, answered = await self._store(group)
-        left = {id for message in tx.staged if message.queue == EXECUTION_REQUESTED for id in message.ids}
-        return [answer if isinstance(answer, Exception) else (answer, answer in left) for answer in answered]
+        requested = {
+            id for message in tx.staged if message.queue == EXECUTION_REQUESTED for id in message.ids
+        }
+        return [
+            answer if isinstance(answer, Exception) else (answer, answer in requested) for answer in answered
+        ]
 
     async def _store(self, group: Sequence[Submission]) -> tuple[Transaction, list[UUID | Exception]]:
         self._turn = (self._turn + 1) % len(self._sessions)

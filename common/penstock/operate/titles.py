@@ -103,8 +103,8 @@ def _listed_wait(wait: InnerWait) -> ListedWait:
     else:
         because = "timer"
         text = "is about to continue" if wait.due_at is None else wait_clauses.until_instant(wait.due_at)
-    others = f" (and {wait.inside - 1} more)" if wait.inside > 1 else ""
-    return ListedWait(because, cut_end(text, MAX_TITLE) + others, wait.execution_id, wait.due_at)
+    suffix = f" (and {wait.inside - 1} more)" if wait.inside > 1 else ""
+    return ListedWait(because, cut_end(text, MAX_TITLE) + suffix, wait.execution_id, wait.due_at)
 
 
 async def _of_inquiries(session: Session, rows: Sequence[ListedExecution]) -> Mapping[UUID, str | None]:

@@ -92,7 +92,7 @@ def _of_unread_text(tree: ast.Module) -> Iterator[Use]:
         elif isinstance(node, ast.Subscript) and is_namespace(node.value):
             is_known = isinstance(node.slice, ast.Constant)
             yield from (
-                () if is_known else [Use(node, f"{ast.unparse(node)}, whose name is computed", _LOOK_WHERE)]
+                () if is_known else [Use(node, f"{ast.unparse(node)}, with a computed name", _LOOK_WHERE)]
             )
 
 

@@ -355,7 +355,7 @@ class Flow:
         own = self._named(file, call.func)
         if isinstance(call.func, ast.Attribute) and name in _PUTTING:
             if not (kind in (CONF, SETTING) and name in ("update", "extend")):  # those read it
-                self._values.put(file, call.func.value, kind)
+                self._values.hold(file, call.func.value, kind)
             if not own and root_name(call.func) not in self._foreign(file):
                 return None
         if name == "partial" and call.args and node is not call.args[0]:

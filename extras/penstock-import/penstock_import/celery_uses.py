@@ -283,7 +283,7 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                         advice_of(str(getattr(target.slice, "value", ""))),
                     )
                 elif isinstance(target, ast.Subscript) and _is_configuration(target.value):
-                    text = f"the setting {ast.unparse(target)}, whose name is computed"
+                    text = f"the setting {ast.unparse(target)}, with a computed name"
                     yield Use(node, text, OF_ANY)
                 elif isinstance(base, ast.Name) and is_setting(base.id, plain=is_config):
                     yield Use(node, f"the setting {ast.unparse(target)}", advice_of(base.id))

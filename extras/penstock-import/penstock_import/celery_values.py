@@ -167,14 +167,14 @@ class Values:
                     self.bind(file, target, text, kind)
                     self.give((file, id(self._trees[file]), text), kind)
                 case ast.Subscript(value=holder):
-                    self.put(file, holder, kind)
+                    self.hold(file, holder, kind)
                 case ast.Starred(value=inner):
                     self.store(file, inner, [IN + kind.removeprefix(IN)])
                 case ast.Tuple(elts=parts) | ast.List(elts=parts):
                     for part in parts:
                         self.store(file, part, [*within(kind)])
 
-    def put(self, file: str, holder: ast.expr, kind: str) -> None:
+    def hold(self, file: str, holder: ast.expr, kind: str) -> None:
         """Note that a container holds a value."""
         while isinstance(holder, ast.Subscript):
             holder = holder.value

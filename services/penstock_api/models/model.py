@@ -58,7 +58,8 @@ MaxDepth = Annotated[
     Field(
         ge=1,
         le=INTEGER,
-        description="The longest chain of rules that may follow: a rule starts an execution, whose event matches the next rule. "
+        description="The longest chain of rules that may follow: a rule starts an execution, and an event of that "
+        "matches the next rule. "
         "null: no bound.",
     ),
 ]

@@ -152,7 +152,8 @@ class End(Sent):
     attempt: AttemptNumber
     outcome: Literal["completed", "failed", "timed_out", "deferred", "cancelled", "handed_back"] = Field(
         description="`completed`: with `result`. `failed`: with `error`. `timed_out`: the attempt took longer than "
-        "its `timeout`. `deferred`: the action runs again later. `cancelled`: after a requested cancel; without one it is a failure. "
+        "its `timeout`. `deferred`: the action runs again later. `cancelled`: after a cancel; unasked, it is a "
+        "failure. "
         "`handed_back`: the worker stops, or gives the attempt up."
     )
     result: Any = Field(default=None, description="The result of a completed attempt, any JSON.")

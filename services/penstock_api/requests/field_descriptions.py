@@ -72,7 +72,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "waiting": "The number of executions that wait for a slot.",
     "workers": "The number of live workers that serve the route.",
 }
-"""A field whose meaning differs between two models has no entry here, but a description of its own in each model."""
+"""A field with another meaning in each of two models has no entry here, but a description of its own in each model."""
 
 PARAMETER_DESCRIPTIONS: Mapping[str, str] = {
     "id": "The id, as the list shows it.",

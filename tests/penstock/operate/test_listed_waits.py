@@ -96,7 +96,7 @@ async def listed(house: Installation, **filters: Any) -> dict[UUID, ListedWait |
     return {row.id: row.waits_for for row in rows}
 
 
-async def test_workflows_say_what_they_wait_for(house: Installation) -> None:
+async def test_workflows_name_their_waits(house: Installation) -> None:
     await house.start(*ALL)
     ids = {}
     for ref in ("ship", "nested", "busy", "retries", "builds"):
@@ -125,7 +125,7 @@ async def test_workflows_say_what_they_wait_for(house: Installation) -> None:
     assert set(asking) == {ids["ship"], ids["nested"], ids["busy"]}
 
 
-async def test_durable_functions_say_what_they_wait_for(house: Installation) -> None:
+async def test_durable_functions_name_their_waits(house: Installation) -> None:
     await house.start(*ALL)
     ids = {ref: await house.client.start(f"waits.{ref}", {"order": 7}) for ref in ("paid", "sleeps", "asks")}
     for id in ids.values():

@@ -60,7 +60,13 @@ FAILURE = (
 class ListedWait:
     """The wait of an execution in which nothing runs: for an answer, an event, an outside system, or an instant."""
 
-    because: Literal["inquiry", "event", "outside", "timer"]
+    because: Annotated[
+        Literal["inquiry", "event", "outside", "timer"],
+        Field(
+            description="The kind of wait: an answer (`inquiry`), an event or a signal (`event`), an outside system, "
+            "or an instant."
+        ),
+    ]
     text: Annotated[
         str,
         Field(

@@ -122,7 +122,7 @@ SCHEDULE_SUBMITTED = "select schedule_submitted($1::uuid[]) as messages"
 
 
 async def schedule_submitted(tx: Transaction, ids: Sequence[UUID]) -> None:
-    """Schedule executions that the caller has submitted, and whose submit left them to an executor. Does nothing if a lock
+    """Schedule executions of the caller that their submit has left to an executor. Does nothing if a lock
     of their keys is held for more than two seconds. The call is the whole transaction, in one round trip."""
     await tx.stage_alone(SCHEDULE_SUBMITTED, ids)
 
@@ -159,23 +159,23 @@ async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str, *, by_hand: 
     number of executions that were ended or notified; the others had ended before.
 
     Only a request `by_hand` cancels what cleans up already: the exit task of a workflow, or a durable function and the open
-    children of that function. An ended function whose children still clean up counts as notified, too.
+    children of that function. An ended function with children that still clean up counts as notified, too.
     """
-    told: set[UUID] = set()
+    notified: set[UUID] = set()
     children = [Inside(**row) for row in await tx.fetch(INSIDE, list(ids))] if by_hand and ids else []
     # Children first: the end of a child locks its row, and then that of its function.
     for depth in sorted({child.depth for child in children}, reverse=True):
         level = {child.id: child.root for child in children if child.depth == depth}
-        told.update(level[id] for id in await _cancel(tx, list(level), reason, CANCEL_BY_HAND))
-    told.update(await _cancel(tx, ids, reason, CANCEL_BY_HAND if by_hand else CANCEL))
-    tx.tell(asked=len(ids), told=len(told))
-    return len(told)
+        notified.update(level[id] for id in await _cancel(tx, list(level), reason, CANCEL_BY_HAND))
+    notified.update(await _cancel(tx, ids, reason, CANCEL_BY_HAND if by_hand else CANCEL))
+    tx.tell(asked=len(ids), told=len(notified))
+    return len(notified)
 
 
 async def _cancel(tx: Transaction, ids: Sequence[UUID], reason: str, statement: str) -> list[UUID]:
     [row] = await tx.stage(statement, sorted(ids), reason)
-    told = row["moved"] + row["canceling"] + row["stopping"]  # ended at once, run by a worker, workflows
-    return [UUID(int=id.int) for id in told]
+    notified = row["moved"] + row["canceling"] + row["stopping"]  # ended at once, run by a worker, workflows
+    return [UUID(int=id.int) for id in notified]
 
 
 SET_PRIORITY = "select messages, changed from set_priority($1, $2)"
