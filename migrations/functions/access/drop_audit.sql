@@ -1,5 +1,6 @@
--- Delete the oldest rows of the audit: at most `p_most` sealed rows, without a gap, each older than `p_days` days. Write the
--- new beginning of the chain to `audit_chain`, and add a row to the audit that records the deletion. Return the deleted rows.
+-- Delete the oldest sealed rows of the audit, at most `p_most`. Each is older than `p_days` days, and no younger row lies between
+-- them. Write the position and seal of the last deleted row to `audit_chain`, where the remaining rows begin. Add a row to the
+-- audit that records the deletion. Return the deleted rows.
 create or replace function drop_audit(p_days integer, p_most integer) returns setof audit
 language plpgsql security definer
 as $$

@@ -1,5 +1,5 @@
--- Create the triggers with which each table with values of users refuses plain values of encrypted tenants. The owner of
--- the tables calls this when a tenant is first encrypted. An installation without encrypted tenants has none of these
+-- Create the triggers that refuse plain values of encrypted tenants (refuse_clear), one on each table with values of users. The
+-- owner of the tables calls this when a tenant is first encrypted. An installation without encrypted tenants has none of these
 -- triggers, and pays nothing for them.
 create or replace function guard_values() returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- Lease at most `p_most` due calls for `p_seconds`, and count a try of each. At most `p_each` of them are for the same
--- subscription, and none for those of `p_busy` with earlier calls under way: no call waits behind a subscriber that does
--- not answer. A failing subscription gets one call at a time, and its turn comes after that of the others.
+-- Lease at most `p_most` due calls to subscribers for `p_seconds`, and count a try of each. Lease at most `p_each` calls of one
+-- subscription, and none of the subscriptions `p_busy`, to which earlier calls are under way. So no call waits behind a
+-- subscriber that does not answer. A subscription that is failing gets one call, after those of the healthy subscriptions.
 -- planner: lookups
 create or replace function lease_calls(p_busy text[], p_each integer, p_most integer, p_seconds double precision)
 returns table (id uuid, subscription text, url text, body text, tries integer, now timestamptz)

@@ -1,5 +1,6 @@
 -- Turn at most `p_moves` recorded moves, oldest first, into calls to the subscriptions that match them. Return the number of
--- moves. A subscription with `p_waiting` unanswered calls gets no more: its `dropped` counts the moves that it misses.
+-- moves. A subscription that has `p_waiting` unanswered calls gets no further call. The column `dropped` counts the moves that
+-- such a subscription misses.
 -- planner: lookups
 create or replace function make_deliveries(p_moves integer, p_waiting integer) returns integer
 language plpgsql

@@ -1,5 +1,5 @@
--- Set the fields of a new audit row that its writer may not choose: the instant, the role of the session, and an empty place
--- in the chain, which seal_audit fills later.
+-- Set the fields of a new audit row that its writer may not choose. These are the instant, the role of the session, and the
+-- position and seals, which stay null until seal_audit writes them.
 create or replace function note_audit() returns trigger
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
--- Refuse a row with a plain value of an encrypted tenant (PN005), or with a sealed value of another tenant (PN006). The
--- triggers that call it exist only once a tenant is encrypted: see guard_values. The first argument says how the tenant is
--- found: by the row's execution, by its namespace, or in its own column. The other arguments are the columns with values.
+-- Refuse a row with a plain value of an encrypted tenant (PN005), or with a sealed value of another tenant (PN006). guard_values
+-- creates the triggers that call this, once a tenant is encrypted. The first argument of the trigger says where the row's tenant
+-- comes from: its execution, its namespace, or its own column `tenant`. The other arguments are the columns with values.
 -- planner: lookups_planned_once
 create or replace function refuse_clear() returns trigger
 language plpgsql
@@ -17,7 +17,7 @@ begin
         when 'execution' then
             select split_part(n.name, '::', 1) into v_tenant
             from execution e join namespace n on n.id = e.namespace_id where e.id = (v_row ->> 'execution_id')::uuid;
-            if not found then  -- the last log lines may come after the archive has taken the execution
+            if not found then  -- the last log lines may come after the execution was archived
                 select split_part(a.namespace, '::', 1) into v_tenant from archive a where a.id = (v_row ->> 'execution_id')::uuid;
             end if;
         when 'namespace' then
@@ -44,14 +44,15 @@ begin
             when jsonb_typeof(v_value) = 'string' then not starts_with(v_value #>> '{}', '$sealed:')
             when jsonb_typeof(v_value) <> 'object' then true
             when v_value ? '$sealed' then false
-            -- Of a system event only these values are of users. The others are of the database, which cannot seal.
+            -- In a system event, only the title and the prompt come from users. The database writes all other values, and cannot
+            -- seal.
             when v_column = 'payload' and starts_with(v_row ->> 'trigger', 'penstock.') then
                 coalesce(not starts_with(v_value ->> 'title', '$sealed:') or not starts_with(v_value ->> 'prompt', '$sealed:'), false)
             -- An error that the database itself writes has no traceback. Carried values and questions are sealed inside the
             -- error.
             when v_column = 'error' then v_value ? 'traceback' or v_value ? 'carry' and not (v_value -> 'carry') ? '$sealed'
                 and not starts_with(coalesce(v_value #>> '{carry,prompt}', ''), '$sealed:')
-            -- Only the result and the error of a task are sealed: SQL reads its status and its counts.
+            -- In a task's record, only the result and the error are sealed, since SQL reads the status and the counts.
             when v_column = 'record' then v_value ? 'result' and not coalesce((v_value -> 'result') ? '$sealed', false)
                 or v_value ? 'error' and not coalesce((v_value -> 'error') ? '$sealed', false)
             else true

@@ -1,7 +1,7 @@
--- Seal at most `p_most` committed rows of the audit: give each the next position in the chain, and a hash of the previous
--- seal and of the row. The hash covers the row's fields in order, each after its length (`4:text`), a null as `-`. `seal_of`
--- in `penstock.operate.audit` computes the same hash. No row is sealed twice: the caller locks the chain's row, and a second
--- caller returns no row at once.
+-- Seal at most `p_most` committed rows of the audit. Each row gets the next position, and a hash of the previous seal and of its
+-- own fields. The hash covers the fields in order, each after its length (`4:text`), and a null as `-`. `seal_of` in
+-- `penstock.operate.audit` computes the same hash. The function locks the single row of `audit_chain`, so no row is sealed twice.
+-- Return no row if there is nothing to seal, or if another transaction is sealing.
 create or replace function seal_audit(p_most integer)
 returns table (sealed integer, chain_position bigint, chain_seal bytea)
 language plpgsql security definer

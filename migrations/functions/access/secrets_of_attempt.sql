@@ -1,5 +1,5 @@
--- Return the sealed secrets among `p_names` that the parameters of the execution or the options of its action refer to, if the
--- process `p_process` holds its claim; otherwise none. A worker can read no other row of the table `secret`.
+-- Return the sealed secrets among `p_names` that the execution's parameters or the options of its action refer to. Return none
+-- unless the process `p_process` holds the claim of the execution. A worker's role can read the table `secret` in no other way.
 create or replace function secrets_of_attempt(p_execution uuid, p_process uuid, p_names text[])
 returns table (tenant text, name text, sealed bytea, data_key bytea, master_key text)
 language sql stable security definer

@@ -1,5 +1,5 @@
--- Return the sealed secrets that sign the calls of the subscriptions `p_names`. An executor can read no other row of the
--- table `secret`.
+-- Return the sealed secrets that sign the calls of the subscriptions `p_names`. An executor's role can read the table `secret` in
+-- no other way.
 create or replace function secrets_of_subscriptions(p_names text[])
 returns table (tenant text, name text, sealed bytea, data_key bytea, master_key text)
 language sql stable security definer

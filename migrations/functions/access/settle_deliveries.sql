@@ -1,7 +1,7 @@
--- Record the results of calls to subscribers. An answered call (its `p_errors` is null) is deleted. A failed call is retried
--- in `p_delays` seconds, or dropped where that is null. A subscription is disabled, and its calls are deleted, after
--- `p_patience` seconds without a delivered call, or when the subscriber answers that it is gone (`p_gone`). Return the names
--- of the subscriptions that were disabled, null for none.
+-- Record the results of calls to subscribers. Delete an answered call, which has a null in `p_errors`. Retry a failed call after
+-- its seconds in `p_delays`, or drop it if the delay is null. Disable a subscription, and delete its calls, in two cases: no call
+-- has been delivered for `p_patience` seconds, or the subscriber has answered that it is gone (`p_gone`). Return the names of the
+-- disabled subscriptions, or null if there are none.
 -- planner: lookups
 create or replace function settle_deliveries(
     p_ids uuid[], p_subscriptions text[], p_errors text[], p_delays double precision[], p_gone boolean[],
@@ -11,7 +11,7 @@ as $$
 declare
     v_disabled text[];
 begin
-    -- Locked in the order of names: two replicas that settle calls of the same subscriptions do not deadlock.
+    -- The rows are locked in the order of names, so two replicas that settle calls of the same subscriptions do not deadlock.
     perform from subscription where name = any (p_subscriptions) order by name for update;
     delete from delivery where id in (
         select id from unnest(p_ids, p_errors, p_delays) as u (id, error, delay) where error is null or delay is null);

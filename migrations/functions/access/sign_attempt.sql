@@ -1,5 +1,6 @@
--- Return a signature about an attempt for a purpose (`token`, `callback`), if the worker owns the attempt; otherwise null.
--- A worker cannot read the key, and so it can sign only for what it runs. The two hashes keep a signature from being extended.
+-- Return a signature about an attempt for a purpose (`token` or `callback`), or null if the worker does not own the attempt. A
+-- worker cannot read the key, so it can sign only for its own attempts. The second hash prevents that a signature is extended to
+-- a longer text.
 create or replace function sign_attempt(p_worker uuid, p_execution uuid, p_attempt integer, p_purpose text) returns bytea
 language sql stable security definer
 as $$

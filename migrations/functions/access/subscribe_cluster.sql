@@ -1,4 +1,4 @@
--- Store the statuses of all enabled subscriptions in the row of `cluster`. Every move reads that row.
+-- Store in the row of `cluster` the statuses that enabled subscriptions ask for. Each move of an execution reads that row.
 create or replace function subscribe_cluster() returns void
 language sql
 as $$

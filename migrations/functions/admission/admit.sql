@@ -1,7 +1,8 @@
 -- Admit executions: move them from requested or queued to the status in which they start, insert their slots, log their
--- admissions, and stage their messages. With `p_born_at`, the caller has created the rows as started at that instant, and
--- none is moved. An execution without keys starts without a slot. The caller holds the locks of the rows and of all their
--- keys, has found room (`p_rooms`, as it was before), and has taken the executions out of their lanes.
+-- admissions, and stage their messages. With `p_born_at`, the caller has created the rows as started at that instant, so the
+-- function moves none. An execution without keys starts without a slot. `p_rooms` is the room of each key before this admission.
+-- The caller holds the locks of the rows and of all their keys. It has checked the room, and has taken the executions out of
+-- their lanes.
 -- planner: hashed
 create or replace function admit(p_candidates candidate[], p_rooms room[], p_born_at timestamptz default null) returns message[]
 language plpgsql
@@ -28,7 +29,7 @@ begin
             from unnest(p_candidates) c
             where p_born_at is not null
         ), held as materialized (
-            -- What a lowered limit does not allow any more takes the whole limit.
+            -- An execution that costs more than a lowered limit allows takes the whole limit.
             select m.id, m.rank, m.turn, m.ready_at, m.since, m.gate_limit, m.fair_limit, m.next_attempt, limit_id, group_value,
                 case when o.weighted then least(coalesce(k.cost, 1), o.allowed) end as cost, o.held, o.allowed, o.rated,
                 clock_timestamp() as admitted_at
@@ -38,8 +39,9 @@ begin
             insert into slot (limit_id, group_value, execution_id, attempt, cost, admitted_at)
             select limit_id, group_value, id, next_attempt, cost, admitted_at from held
         ), logged as (
-            -- I4 compares only the admissions since an execution stood in line for a key. It stood in line only at its gate,
-            -- and not there either if its turn is one of another key's groups: for all its other keys `since` is now.
+            -- I4 compares the admissions of a key since the instant at which the execution began to wait at that key's gate. For
+            -- a key at which it did not wait, `since` is now. It is also now for the gate's key if the execution's turn is one of
+            -- another key.
             insert into admission (limit_id, group_value, execution_id, attempt, rank, turn, ready_at, since, held, allowed,
                 rated, cost, admitted_at)
             select h.limit_id, h.group_value, h.id, h.next_attempt, h.rank,
@@ -68,7 +70,8 @@ begin
         join slot s on s.limit_id = k.limit_id and s.group_value = k.group_value and s.execution_id = c.id
         on conflict (owner, unit, execution_id, attempt) do update set reserved = excluded.reserved, spent = null;
     end if;
-    -- Under limits with `when_full: cancel_running`, older executions give way to new ones. Those without a slot now do so as well.
+    -- Under a limit with `when_full: cancel_running`, older executions give way to new ones. Older executions that hold no slot
+    -- now give way, too.
     for r in
         select k.limit_id, k.group_value, l.max from unnest(p_candidates) c cross join unnest(c.keys) k
         join concurrency_limit l on l.id = k.limit_id and l.when_full = 'cancel_running'

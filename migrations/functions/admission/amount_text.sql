@@ -1,5 +1,5 @@
--- Return an amount as text, with its unit if it has one: `12,300 tokens`, `1.5`. An amount of more than 18 digits is in scientific
--- notation: `1.00e+308`.
+-- Return an amount as text, followed by its unit if that is not empty: `12,300 tokens`, `1.5`. An amount with more than 18 digits
+-- is in scientific notation: `1.00e+308`.
 create or replace function amount_text(p_amount numeric, p_unit text) returns text
 language sql immutable
 as $$

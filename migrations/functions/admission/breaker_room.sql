@@ -1,8 +1,8 @@
--- Return how many more executions the breaker of a key lets start. Without a row the breaker is closed, and does not bound
--- them. Before its probe it lets none start, nor within `probe` after a probe that began to wait and keeps its slots. Then it
--- lets `allowed` executions be under way, without those that were admitted before it opened. A breaker that counts running
--- calls (`counts_running`) takes each for a failure until it has ended: what has failed and what is under way are together
--- never more than `failures`. The caller holds the lock of the key.
+-- Return how many more executions the breaker of a key lets start. A closed breaker has no row, and does not bound them. An open
+-- breaker returns 0 until its probe is due. It also returns 0 for the time `probe` after a probe that has begun to wait while it
+-- keeps its slots. Otherwise at most `allowed` executions that were admitted since it opened may be under way. A breaker with
+-- `counts_running` counts each running call as a failure until the call ends. Then recent failures and running calls together are
+-- at most `failures`, even while the breaker is closed. The caller holds the lock of the key.
 create or replace function breaker_room(p_limit integer, p_group text) returns integer
 language sql stable
 as $$

@@ -1,5 +1,6 @@
--- Return the owner of the budgets that the tree of an execution shares, null if there are none. `p_parent` is its parent, if it has one.
--- An execution that an attempt of the tree started (`started_by`) belongs to the tree, with all that it starts.
+-- Return the owner of the budgets that the execution's tree shares, or null if it shares none. `p_parent` is the parent of the
+-- execution `p_id`, or null. An execution that an attempt of the tree started (`started_by`) belongs to the tree, and so do all
+-- executions under it.
 -- planner: lookups
 create or replace function budget_owner(p_parent uuid, p_id uuid) returns uuid
 language plpgsql stable

@@ -1,11 +1,10 @@
--- Choose the next executions to start under the keys `p_gates`, where some lanes need several keys. The results and the
--- treatment of locked rows are those of choose_at_once. Here, the best-placed execution of all lanes is taken first, then the
--- next, since each start changes the room of several keys. A lane moves to the gate of another of its keys if that key is
--- full, or has a better-placed lane in line: the lane waits there from then on. The caller holds the locks of these keys, and
--- of the keys that keys_around returned.
--- The lock of a key that is discovered only now cannot be taken in order, so the function tries it. If that fails, or if the
--- row of a lane's first execution is locked, the call starts nothing more at this gate, and leaves a wake row. So no
--- execution overtakes that one.
+-- Choose the next executions to start under the keys `p_gates`, where some lanes need several keys. The results, and the
+-- treatment of locked rows, are those of choose_at_once. Each start changes the room of several keys. So the function takes the
+-- best-placed execution of all lanes, and then the next one. A lane moves to the gate of another of its keys if that key is full,
+-- or has a better-placed lane at its gate. The caller holds the locks of `p_gates`, and of the keys that keys_around returned.
+-- A lane may need a key that keys_around did not return. Its lock can no longer be taken in order, so the function only tries it.
+-- If that fails, or if the row of a lane's first execution is locked, nothing more starts at this gate. A wake row is written. So
+-- no execution overtakes the first one.
 -- planner: lookups
 create or replace function choose_one_by_one(
     p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]
@@ -43,7 +42,7 @@ begin
         p_rooms := p_rooms || key_room(v_late);
         v_stop := stopping_key(v_lane, p_rooms, v_open);
         if v_stop = v_gate then
-            v_open := array_remove(v_open, v_gate); -- it has room, and less than the first execution needs
+            v_open := array_remove(v_open, v_gate); -- the key has room, but less than the first execution needs
             continue;
         elsif v_stop.limit_id is not null then
             update lane set gate_limit = v_stop.limit_id, gate_group = v_stop.group_value, moved_at = clock_timestamp()

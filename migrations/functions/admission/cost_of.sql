@@ -1,7 +1,7 @@
--- Return the cost of an execution with the parameters `p_params`: the sum of the terms of `p_cost`. A term is an array of a factor,
--- the path of a parameter (null: the factor alone) and a default for a missing parameter. Return NaN, which is more than any
--- limit, if a parameter is not a number, or if the sum is negative. The function is called
--- for each execution, and so it runs no query.
+-- Return the cost of an execution with the parameters `p_params`: the sum of the terms in `p_cost`. A term is an array of a
+-- factor, the path of a parameter, and a default for a missing parameter. If the path is null, the term is the factor alone.
+-- Return NaN, which is more than any limit, if a parameter is not a number or the sum is negative. The function is called for
+-- each execution, so it runs no query.
 create or replace function cost_of(p_cost jsonb, p_params jsonb) returns numeric
 language plpgsql immutable
 as $$

@@ -1,4 +1,4 @@
--- Return each key that the candidates need, once, and the number of candidates that need it.
+-- Return each key that the candidates need, once, and for each key the number of candidates that need it.
 create or replace function count_keys(p_asking candidate[], out keys limit_key[], out counts integer[])
 language plpgsql immutable
 as $$

@@ -1,7 +1,8 @@
--- Count attempts that waited for something outside, and got their outcome now, for the breakers of their keys (note_calls). Such an
--- attempt gave its slots back when its wait began, so `release` did not count it. Where the limits keep the slots of a wait, `release`
--- still counts it. It counts as if it had been admitted when its wait began. Completed ones can begin a release: promote there. The
--- caller holds the locks of the rows and of all keys around theirs.
+-- Count the outcomes of attempts that waited for something outside, for the breakers of their keys (note_calls). `release` has
+-- not counted such an attempt, since it freed its slots when the wait began. If a limit keeps its slot during a wait, `release`
+-- counts the attempt, and this function leaves it out. The attempt counts as admitted when its wait began. A completed attempt
+-- can begin the release of a breaker, so its keys are promoted. The caller holds the locks of the rows, of their keys, and of the
+-- keys around these.
 -- planner: lookups
 create or replace function count_outside(p_ids uuid[]) returns message[]
 language plpgsql

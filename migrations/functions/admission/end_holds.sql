@@ -1,5 +1,5 @@
--- Delete the holds that are over: their time is up, or all that they held is released. Return true if any was. The caller has locked
--- the rules.
+-- Delete the holds that are over: the time of the hold has ended, or all executions that it held were released. Return true if a
+-- hold was deleted. The caller has locked the rules.
 create or replace function end_holds() returns boolean
 language plpgsql
 as $$

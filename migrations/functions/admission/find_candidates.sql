@@ -1,4 +1,5 @@
--- Return the executions `p_ids` as candidates for admission, each with the keys that it needs.
+-- Return the executions `p_ids` as candidates for admission, each with the keys that it needs. The lane and the costs are null:
+-- find_lanes and set_costs set them.
 create or replace function find_candidates(p_ids uuid[]) returns setof candidate
 language sql stable
 as $$

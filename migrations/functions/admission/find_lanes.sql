@@ -1,6 +1,7 @@
--- Return the candidates with the lane of each: executions of one namespace that need the same keys share a lane. Where one of
--- their limits is fair, set also the group in which an execution takes its turn: the values of the parameters that the limit
--- is grouped by and fair to. Where a limit has a cost, another declared cost is another lane, so that a change regroups what waits.
+-- Return the candidates with the lane of each. Executions of one namespace that need the same keys share a lane. If one of their
+-- limits is fair, also set the group in which an execution takes its turn. The group has the values of the parameters that the
+-- limit is grouped by and fair to. If a limit has a cost, the text of the cost is part of the lane, so a changed cost regroups
+-- the waiting executions.
 -- planner: lookups
 create or replace function find_lanes(p_candidates candidate[]) returns candidate[]
 language plpgsql stable

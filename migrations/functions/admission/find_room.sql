@@ -1,8 +1,7 @@
--- Split the candidates into `p_free`, which may start at once, and `p_waiting`. An execution waits if a key that it needs
--- has waiters, or has less room than there are candidates for it. It also waits if no live worker runs its namespace. It
--- waits too if a lane of its namespace stands aside because no worker runs it, or is to be regrouped because limits
--- changed. `p_rooms` are the free slots of each key. The caller holds the locks of all keys, and passes the keys and counts
--- of count_keys.
+-- Split the candidates into `p_free`, which may start now, and `p_waiting`. A candidate waits in these cases: A key that it needs
+-- has waiters, or less room than all candidates of the key need. No live worker runs its namespace. A lane of its namespace
+-- stands aside because no worker runs it, or is to be regrouped because limits changed. `p_keys` and `p_counts` are the results
+-- of count_keys. `p_rooms` is the room of each key. The caller holds the locks of all keys.
 -- planner: hashed
 create or replace function find_room(
     p_asking candidate[], p_keys limit_key[], p_counts integer[],

@@ -1,14 +1,14 @@
--- Lock the keys of executions that are about to be created and are due. Return in `free` those that may be created together
--- with their slots: each of their keys has room for all that come now, and no waiter. No other transaction sees the new rows
--- yet, so keys may be locked before rows.
--- How long it waits for the locks depends on the caller:
---   * an executor (`p_fused`: it creates and schedules in one call) waits until it has them.
---   * a submit of at most 10 executions waits for a moment, since the owner of a lock can be stuck.
---   * a submit of 11 to 100 executions does the same, and leaves out keys with waiters: a transaction that frees a slot there
---     would have to wait for it.
---   * a submit of more than 100 executions locks no key.
--- `locked` says that all keys are locked, so that executions without room can join their lanes at once. `rooms` are the free
--- slots of each locked key.
+-- Lock the keys of executions that are about to be created and are due. Return in `free` the executions that may be created
+-- together with their slots. Each of their keys has room for all of this call's executions, and has no waiter. No other
+-- transaction sees the new rows yet, so keys may be locked before rows.
+-- The caller decides how long the function waits for the locks:
+--   * An executor (`p_fused`: it creates and schedules in one call) waits until it has them.
+--   * A submit of at most 10 executions waits at most 50 ms for each key, since the holder of a lock can be stuck.
+--   * A submit of 11 to 100 executions does the same, but leaves out keys with waiters. A transaction that frees a slot there
+--     would wait for the submit.
+--   * A submit of more than 100 executions locks no key. Nor does one that cannot lock the placement at once.
+-- `locked` is true if all keys are locked, so that executions without room can join their lanes now. It is false for every submit
+-- of more than 10 executions. `rooms` is the room of each locked key.
 -- planner: lookups
 create or replace function find_slots(
     p_ids uuid[], p_namespaces integer[], p_params text[], p_priorities smallint[], p_not_before timestamptz[],
@@ -42,7 +42,7 @@ begin
         where d.not_before is null and k.keys is not null);
     v_asking := set_costs(v_asking, p_ids, p_params);
     if exists (select from unnest(v_asking) c where c.costs is not null) then
-        -- request_slots refuses these once they are stored.
+        -- A candidate that costs more than its limits allow is left out here. request_slots refuses it once its row is stored.
         v_asking := array(select c from unnest(v_asking) c where c.id not in (select t.id from too_costly(v_asking) t));
     end if;
     select keys, counts into v_keys, v_counts from count_keys(v_asking);

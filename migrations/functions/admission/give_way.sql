@@ -1,6 +1,6 @@
--- Set timers that end the oldest executions of a key, until `p_max` remain. An execution counts if it holds the key, waits in a
--- lane that needs it, or has held it and now waits for something else: a retry, an instant, an answer, a child. The timers' loop ends
--- them in a transaction that takes their locks in order.
+-- Set timers that end the oldest executions of a key, until `p_max` remain. An execution counts if it holds the key, or waits in
+-- a lane that needs the key. It also counts if it has held the key and now waits for a retry, an instant, an answer or a child.
+-- The loop of the timers ends the executions in another transaction, which takes its locks in order.
 -- planner: lookups
 create or replace function give_way(p_key limit_key, p_max integer) returns void
 language plpgsql
@@ -25,14 +25,14 @@ begin
             select true, w.ready_at, w.execution_id from lane l join waiter w on w.lane = l.id
             where l.gate_limit = p_key.limit_id and l.gate_group = p_key.group_value
             union
-            -- Those that wait at the gate of another limit. They are found by the limits that share a namespace with this one.
+            -- Executions that wait at the gate of another limit. Such a limit shares a namespace with this one.
             select true, w.ready_at, w.execution_id from (
                 select distinct unnest(n.limits) as id from namespace n
                 where n.limits && array[p_key.limit_id] and cardinality(n.limits) > 1) s
             join lane l on l.gate_limit = s.id and cardinality(l.keys) > 1 and p_key = any (l.keys)
             join waiter w on w.lane = l.id
             union
-            -- Those that wait for a worker or for their regrouping.
+            -- Executions in lanes that wait for a worker, or for their regrouping.
             select true, w.ready_at, w.execution_id from namespace n
             join lane l on l.namespace_id = n.id and l.gate_kind <> 'limit' and p_key = any (l.keys)
             join waiter w on w.lane = l.id

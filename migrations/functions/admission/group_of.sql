@@ -1,5 +1,5 @@
--- Return the values of the parameters at `p_paths` as text that is the same for equal values. A missing parameter counts as
--- null, and 7.0 is 7. A text of more than 64 bytes is cut, and gets a hash of the whole.
+-- Return the values of the parameters at `p_paths` as a text. Equal values give equal texts: 7.0 gives the text of 7, and a
+-- missing parameter that of null. A text of more than 64 bytes is shortened to 16 characters and a hash of the whole.
 create or replace function group_of(p_paths text[], p_params jsonb) returns text
 language plpgsql stable
 as $$

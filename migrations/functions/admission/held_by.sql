@@ -1,4 +1,5 @@
--- Return the keys that the executions hold slots of, or wait for.
+-- Return the keys of the executions `p_ids`: those that they hold slots of, and those that they wait for. Return null if there
+-- are none.
 -- planner: lookups
 create or replace function held_by(p_ids uuid[]) returns held[]
 language plpgsql stable

@@ -1,5 +1,5 @@
--- Return true if an execution was admitted before the breaker of one of its keys opened. No worker may claim it: an executor puts
--- it back into its lane (return_blocked).
+-- Return true if the execution was admitted before the breaker of one of its keys opened. No worker may claim such an execution:
+-- return_blocked puts it back into its lane.
 create or replace function is_blocked(p_id uuid, p_keys limit_key[]) returns boolean
 language sql stable
 as $$

@@ -1,6 +1,7 @@
--- Return true if a hold covers a namespace. A hold of an action covers its executions wherever they run. A hold of a
--- workflow covers the workflow and its tasks. A hold of a pack or a tenant covers all of its actions and workflows. A hold
--- of a route covers the executions that run there.
+-- Return true if a hold of the kind `p_kind` and the name `p_name` covers a namespace. A hold of an action covers its executions
+-- on every route and in every workflow. A hold of a workflow, which has the kind `action` too, covers the workflow and its tasks.
+-- A hold of a pack or a tenant covers all of its actions and workflows. A hold of a route covers the executions on that route. No
+-- hold covers a namespace of waiting tasks.
 create or replace function is_covered(p_kind text, p_name text, p_namespace namespace) returns boolean
 language sql immutable
 as $$

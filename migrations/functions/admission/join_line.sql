@@ -1,9 +1,10 @@
--- Queue executions: requested -> queued. Each joins its lane (find_lanes) in the order of rank, turn and the instant at which
--- it became ready. The caller holds the locks of the rows and of all their keys, so no other transaction promotes there.
--- Under a fair limit, the first execution of a group without waiters joins the current round. Each further one joins the
--- round after its group's last, so that a large group does not keep out the others. Return the keys of the lanes that are
--- new: the caller promotes there. An execution that joins an older lane promotes none, unless it is the new first execution and
--- has a cost: it may need less than the first one before it.
+-- Queue executions: requested -> queued. Each joins its lane (find_lanes) at its place. The caller holds the locks of the rows
+-- and of all their keys, so no other transaction promotes at these keys meanwhile.
+-- Under a fair limit, the first execution of a group without waiters joins the current round. Each further execution joins the
+-- round after the last one of its group. So a large group does not keep out the other groups.
+-- Return the keys at which the caller has to promote, or null. These are the keys of new lanes. An older lane has been tried
+-- before, and is not among them. An exception is an older lane with a new first execution that has a cost, since this one may
+-- need less than the former first.
 -- planner: hashed
 create or replace function join_line(p_candidates candidate[]) returns limit_key[]
 language plpgsql
@@ -41,7 +42,7 @@ begin
         select o.lane, c.namespace_id, c.keys, (c.keys[1]).limit_id, (c.keys[1]).group_value, c.fair_limit,
             o.rank, o.turn, o.ready_at, o.execution_id, o.costs
         from unnest(v_first) o join unnest(p_candidates) c on c.id = o.execution_id
-        order by o.rank, o.turn, o.ready_at, o.execution_id -- inserted in the order in which promotions read them
+        order by o.rank, o.turn, o.ready_at, o.execution_id -- inserted in the order in which promotions read lanes
         on conflict (id) do nothing
         returning keys
     )

@@ -1,7 +1,8 @@
--- Return how many more executions may start under each key: the limit minus the holders, bounded by the rate. The caller
--- holds the locks of the keys. Where a key has free slots and only its rate is used up, write a wake row for the instant of
--- the next permitted start. Where the limit has a cost, held and free are amounts in its unit. Where it is a breaker, the breaker
--- bounds what is free.
+-- Return the room of each key: how many more executions may start. This is the limit minus its holders, bounded by the rate.
+-- Under a limit with a cost, the held and the free amounts are in the limit's unit. Under a breaker, breaker_room bounds the free
+-- amount. The caller holds the locks of the keys.
+-- If a rate without costs is used up while slots are free, write a wake row for the instant of the next permitted start. Until
+-- that instant the wake row stands for the used-up rate: a key that has one gets no room, and its admissions are not counted.
 create or replace function key_room(p_keys limit_key[]) returns room[]
 language plpgsql
 as $$
@@ -18,7 +19,7 @@ begin
         from unnest(p_keys) k join concurrency_limit l on l.id = k.limit_id
         cross join lateral (
             select case when l.cost is null then count(*) else coalesce(sum(coalesce(s.cost, 1)), 0) end as held from slot s
-            -- A limit with only a rate may have very many holders: they are not counted.
+            -- A limit that has only a rate may have very many holders, so they are not counted.
             where l.max < 2147483647 and s.limit_id = k.limit_id and s.group_value = k.group_value
         ) s);
     if exists (select from unnest(v_rooms) m where m.weighted and (m.rated or m.allowed = 'Infinity')) then

@@ -1,6 +1,6 @@
--- Take executions out of their lanes, either since they are admitted (`p_admitted`: they are listed in `live` again) or since
--- they no longer wait there. Each lane then names its new first execution, and an empty lane is deleted. The caller holds the
--- locks of all keys of these lanes.
+-- Take executions out of their lanes. With `p_admitted` they are admitted, and are listed in `live` again; otherwise they only
+-- stop waiting. A lane that loses its first execution then names its new first one. An empty lane is deleted. The caller holds
+-- the locks of all keys of these lanes.
 -- planner: lookups
 create or replace function leave_line(p_ids uuid[], p_admitted boolean) returns void
 language plpgsql
@@ -17,7 +17,8 @@ begin
         insert into live (execution_id) select unnest(p_ids);
     end if;
 
-    -- Search for the new first behind the old first: the index before it is full of deleted rows.
+    -- The search for the new first execution begins behind the old first one. The index before that place is full of deleted
+    -- rows.
     with begins as (
         select g.lane, g.execution_id as was_first, g.n, w.rank, w.turn, w.ready_at, w.execution_id, w.costs
         from unnest(v_gone, v_counts) g (lane, rank, turn, ready_at, execution_id, since, fair_limit, fair_key, fair_group, costs, n)

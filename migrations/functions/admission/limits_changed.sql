@@ -1,6 +1,6 @@
--- Mark the lanes of the namespaces `p_namespaces` for regrouping, since limits changed. Write wake rows for all keys of
--- `p_limits` that lanes still wait for. The caller holds the placement lock exclusively, so no transaction promotes or joins
--- a lane meanwhile.
+-- Mark the lanes of the namespaces `p_namespaces` for regrouping, since limits changed. Replace the wake rows of the limits
+-- `p_limits` by one for each key at which a lane still waits. The caller holds the placement lock exclusively, so no transaction
+-- promotes or joins a lane meanwhile.
 create or replace function limits_changed(p_namespaces integer[], p_limits integer[]) returns void
 language plpgsql
 as $$

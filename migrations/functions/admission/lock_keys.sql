@@ -1,5 +1,5 @@
--- Lock keys until the transaction ends, in the order of their lock numbers. The caller reads counts of a key in a later
--- statement, which sees what the lock's former holder committed.
+-- Lock keys until the transaction ends, in the order of their lock numbers, after the placement in shared mode. The caller has to
+-- count the holders of a key in a later statement, which sees all that the former holder of the lock committed.
 create or replace function lock_keys(p_keys limit_key[]) returns void
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- Lock keys as lock_keys does, but wait at most 50 ms for each. Return false, with no key locked, if another transaction
--- holds one of them for longer. The caller's own lock_timeout holds again when the function returns.
+-- Lock keys as lock_keys does, but wait at most 50 ms for each lock. If one of them is not free within that time, return false,
+-- with no key locked. After the call, the caller's own lock_timeout applies again.
 create or replace function lock_keys_soon(p_keys limit_key[]) returns boolean
 language plpgsql
 set lock_timeout = '50ms'

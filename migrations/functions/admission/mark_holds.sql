@@ -1,6 +1,6 @@
--- Mark the namespaces with the state of the holds that cover them. The caller has locked the rules exclusively, or has inserted
--- these namespaces (`p_ids`, null for all), so that no hold comes meanwhile. The function has the owner's rights, since clients
--- insert namespaces, and may not change them.
+-- Write to the namespaces `p_ids` (null: all) whether a hold covers them: `held`, `releasing`, or null. No hold may be added
+-- meanwhile: the caller has locked the rules exclusively, or has inserted these namespaces in this transaction. Clients insert
+-- namespaces but may not change them, so the function has the owner's rights.
 create or replace function mark_holds(p_ids integer[]) returns void
 language plpgsql security definer
 as $$

@@ -1,9 +1,9 @@
--- Return the keys of the slots that an execution needs, one for each limit in `p_limits`; null for none. Limits by a budget need one
--- for each unit, and none where the tree has no budget of that unit. A workflow inside
--- another workflow needs no slot of a limit that its parent holds: it would wait for its own parent. With `p_params` null,
--- the function reads the parameters itself, which only a limit that is grouped by parameters needs.
--- The function returns one row, and PostgreSQL inlines it into the caller's query (`offset 0`: it is evaluated once). A
--- single limit, the usual case, needs no aggregate.
+-- Return the keys of the slots that an execution needs, one for each limit in `p_limits`, or null if it needs none. Limits by a
+-- budget need one key for each unit, and none if the tree has no budget of that unit. A workflow or a waiting task needs no slot
+-- of a limit that a workflow around it holds. Otherwise it could wait for the end of that workflow. `p_params` are the
+-- parameters. If they are null, the function reads them for limits that are grouped by parameters.
+-- PostgreSQL inlines this function into the caller's query. `offset 0` makes it evaluate the result once. A single limit, the
+-- usual case, needs no aggregate.
 create or replace function needed_keys(p_limits integer[], p_kind text, p_parent uuid, p_id uuid, p_params jsonb)
 returns table (keys limit_key[])
 language sql stable

@@ -1,5 +1,6 @@
--- Return the instant at which the first execution that waits at a key's gate may start, as far as the key's rate decides: now, if
--- there is room for it. Return null if none waits, or if it waits for a slot and not for the rate. The caller holds the lock of the key.
+-- Return the earliest instant at which the rate of a key permits its first waiting execution to start. This is now if the key has
+-- room. Return null if no execution waits at the key's gate, or if the first one waits for a slot and not for the rate. The
+-- caller holds the lock of the key.
 -- planner: lookups
 create or replace function next_start(p_room room) returns timestamptz
 language plpgsql stable
@@ -22,7 +23,7 @@ begin
         return case when v_need is not null then v_now end;
     end if;
     select l.rate_count, l.rate_seconds into v_count, v_seconds from concurrency_limit l where l.id = p_room.limit_id;
-    -- The first admissions leave the window until the need fits into what is left.
+    -- The oldest admissions leave the window one after another. This is the instant at which enough of them have left.
     return (
         select min(x.admitted_at) + make_interval(secs => v_seconds) from (
             select a.admitted_at, sum(coalesce(a.cost, 1)) over (order by a.admitted_at desc, a.ctid)

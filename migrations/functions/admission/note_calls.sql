@@ -1,12 +1,15 @@
--- Count ended attempts of keys with breakers. The caller has freed their slots. A failed attempt and a timeout count as
--- failures, a completed one as a success. Nothing else counts: not a cancelled, lost, deferred or waiting attempt, not one that
--- was handed back, and not one with refused parameters. The attempts of one transaction count in the order of their executions.
--- If the completed ones came last, they could push all failed ones out of the last attempts. The breaker opens at its
--- threshold. Of an open one, only what was admitted since it opened counts: a failed probe waits for another time, and a
--- completed one begins the release. A probe that was deferred or cancelled, or waits, has called the service as well: the next
--- one waits, too. While it releases, the number of calls doubles once as many have completed. It is closed when no execution
--- waits there any more. Where running calls count, a wake row lets others start once a failure is too old to count. The caller
--- holds the locks of the keys, so no other transaction counts meanwhile.
+-- Count ended attempts for the breakers of their keys. The caller has freed the slots of these attempts. It holds the locks of
+-- the keys, so no other transaction counts meanwhile.
+-- A failed attempt and a timeout count as failures, and a completed attempt counts as a success. An attempt that failed because
+-- its parameters were refused does not count. Nor does one that was cancelled, lost, deferred or handed back, or that waits. The
+-- attempts of one call count in the order of their executions. In another order, the successes could push all failures out of the
+-- last attempts.
+-- A closed breaker opens when its failures reach the threshold. While it is open, only executions that were admitted since it
+-- opened count. A failed probe puts off the next probe. A probe that was deferred or cancelled, or that waits, puts it off as
+-- well, since it has called the service. A completed probe begins the release.
+-- During the release, the number of permitted calls doubles each time that as many have completed. The breaker closes when no
+-- execution waits for it any more. Under a breaker that counts running calls, a wake row makes an executor look again when a
+-- failure is too old to count.
 -- planner: lookups
 create or replace function note_calls(p_calls breaker_call[]) returns void
 language plpgsql
@@ -51,7 +54,7 @@ begin
                 update breaker set releasing_since = clock_timestamp(), allowed = 2
                 where limit_id = r.limit_id and group_value = r.group_value;
             elsif exists (select from unnest(r.undecided) c where c.admitted_at >= v_breaker.opened_at) then
-                -- The service was called, and its answer is not known: the next call waits as after a failed probe.
+                -- The service was called, and its answer is not known. The next call waits as after a failed probe.
                 update breaker set probe_at = clock_timestamp() + r.probe
                 where limit_id = r.limit_id and group_value = r.group_value returning probe_at into v_breaker.probe_at;
                 insert into wake (limit_id, group_value, at) values (r.limit_id, r.group_value, v_breaker.probe_at);

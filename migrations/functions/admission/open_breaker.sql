@@ -1,6 +1,6 @@
--- Open the breaker of a key, and forget the attempts that opened it. A wake row makes an executor take back what was admitted and
--- not claimed (return_blocked), and another one starts a probe at `p_probe_at` (null: not before it is closed by hand). The caller
--- holds the lock of the key.
+-- Open the breaker of a key, and delete the attempts that it has counted. A first wake row makes an executor take back executions
+-- that were admitted and not claimed (return_blocked). A second one starts a probe at `p_probe_at`. If that is null, no probe
+-- starts, and the breaker stays open until it is closed by hand. The caller holds the lock of the key.
 create or replace function open_breaker(
     p_limit integer, p_group text, p_probe_at timestamptz, p_failed integer, p_attempts integer, p_by text, p_reason text
 ) returns void

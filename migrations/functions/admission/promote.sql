@@ -1,7 +1,7 @@
--- Promote executions: admit those that wait at the gates of `p_keys`, as far as there is room, in the order of rank, turn and
--- the instant at which they became ready. Leave a wake row where more may start. The cost depends on the number that start,
--- not on the number that wait. The caller holds the locks of the keys, so no transaction frees a slot or joins a lane between
--- the check and the choice. A locked row is skipped: its holder may wait for these keys.
+-- Promote executions: admit those that wait at the gates of `p_keys`, by their place, as far as there is room. If more may start
+-- later, write a wake row. The cost of a call depends on the number of executions that start, not on the number that wait. The
+-- caller holds the locks of the keys, so no transaction frees a slot or joins a lane between the check and the choice. An
+-- execution with a locked row is skipped, since the holder of that row may wait for these keys.
 -- planner: lookups
 create or replace function promote(p_keys limit_key[]) returns message[]
 language plpgsql
@@ -23,8 +23,8 @@ begin
         return v_messages;
     end if;
     if v_several then
-        -- Some lanes need several keys. All lanes are compared, so that no execution takes a slot before an older one that
-        -- needs that key and another.
+        -- Some lanes need several keys, so all lanes are compared. Otherwise an execution could take a slot before an older one
+        -- that needs this key and another.
         select * into v_chosen, v_rooms, v_again from choose_one_by_one(v_gates);
     else
         select * into v_chosen, v_rooms, v_again from choose_at_once(v_gates);
@@ -33,8 +33,8 @@ begin
         v_messages := admit(v_chosen, v_rooms);
     end if;
     if v_again <> '{}' then
-        -- At these gates executions still have room (more than one call starts), or wait for the next start that their rate
-        -- permits.
+        -- Either there is still room at these gates, because one call starts a limited number, or the rate permits the next start
+        -- later.
         insert into wake (limit_id, group_value, at)
         select x.limit_id, x.group_value, x.at
         from (

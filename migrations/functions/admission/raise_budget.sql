@@ -1,5 +1,6 @@
--- Set a budget of an execution's tree to a higher amount, and wake what waits for it. Return the owner and the amount before, null if
--- the tree has no budget of the unit. A lower amount changes nothing.
+-- Raise a budget of the tree of the execution `p_id` to `p_amount`, and write a wake row for the executions that wait for it.
+-- Return the owner and the amount before the change, or null if the tree has no budget of this unit. An amount that is not higher
+-- changes nothing.
 create or replace function raise_budget(p_id uuid, p_unit text, p_amount numeric, out owner uuid, out before numeric)
 language plpgsql
 as $$

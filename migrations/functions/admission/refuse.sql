@@ -1,8 +1,8 @@
--- Cancel the new executions in `p_waiting` that a limit does not let wait: it has `when_full: cancel_new`, or `max_waiting`
--- others wait already. Under `when_full: cancel_running`, make older executions give way. Each limit of an execution decides, at the
--- gate of whichever it waits: what waits at the gate of another limit, for a worker or for its regrouping, and needs this key, takes
--- of its room. Only an execution that never ran is refused: a retry keeps its place. The caller holds the locks of the rows and of
--- all keys, so neither the waiters nor the room can change.
+-- Cancel the new executions in `p_waiting` that a limit does not let wait. Either the limit has `when_full: cancel_new`, or
+-- `max_waiting` executions wait for it already. Under `when_full: cancel_running`, make older executions give way. Each limit of
+-- an execution decides, not only the one at which the execution waits. An execution that waits for another limit, a worker or its
+-- regrouping, and needs this key, counts as a waiter of this key. An execution that has run before is not refused, so a retry
+-- keeps its place. The caller holds the locks of the rows and of all keys, so neither the waiters nor the room can change.
 create or replace function refuse(p_waiting candidate[]) returns message[]
 language plpgsql
 as $$
@@ -32,10 +32,10 @@ begin
         group by k.limit_id, k.group_value, c.id
         order by k.limit_id, k.group_value
     loop
-        -- Another limit may have refused some of them.
+        -- In an earlier turn of this loop, another limit may have refused some of these executions.
         v_ids := array(select d.id from unnest(r.ids) with ordinality d (id, place)
                        where exists (select from waiter w where w.execution_id = d.id) order by d.place);
-        -- One promotion starts only so many executions, so there can be room for some that still wait.
+        -- One promotion starts a limited number of executions, so there can be room for some that still wait.
         v_free := (
             select case when m.weighted then (
                 select count(*) from (
@@ -45,8 +45,8 @@ begin
                     where w.execution_id = any (v_ids) and k.limit_id = m.limit_id and k.group_value = m.group_value) x
                 where x.needs <= m.free) else m.free end
             from unnest(key_room(array[(r.limit_id, r.group_value)::limit_key])) m);
-        -- Lanes at the gate of another limit are found by the limits that share a namespace with this one. The counts stop as soon as
-        -- they decide.
+        -- Lanes at the gate of another limit are found by the limits that share a namespace with this one. Counting stops at the
+        -- number that decides.
         select count(*), count(*) filter (where x.execution_id <> all (v_ids)) into v_waiting, v_others from (
             select w.execution_id from lane l join waiter w on w.lane = l.id
             where l.gate_limit = r.limit_id and l.gate_group = r.group_value

@@ -1,5 +1,6 @@
--- Cancel queued executions that need more than is left of a spent budget. One that fits by now stays in line, and so does one
--- with a running attempt beside it that has reserved a part of the budget: the next promotion there decides.
+-- Cancel the queued executions among `p_ids` that need more than is left of a spent budget with `when_spent: refuse`. An
+-- execution that fits by now stays queued. It also stays queued while another attempt holds a slot of the budget. That attempt
+-- may give back a part, and the next promotion decides.
 -- planner: lookups
 create or replace function refuse_spent(p_ids uuid[]) returns message[]
 language plpgsql

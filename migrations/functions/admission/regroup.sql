@@ -1,6 +1,6 @@
--- Move executions under changed limits into the lanes where they belong now: the first `p_limit` of one lane. They keep the
--- instant at which they became ready, and with it their place. `regrouped` is false if no lane was left to regroup, or other
--- transactions hold all of the lane's rows.
+-- Move executions under changed limits to the lanes in which they belong now: the first `p_limit` executions of one lane. They
+-- keep their places, since they keep the instant at which they became ready. An execution that needs no key any more starts.
+-- `regrouped` is false if no lane is left to regroup, or if other transactions hold all rows that this call looked at.
 -- planner: lookups
 create or replace function regroup(p_limit integer, out messages message[], out regrouped boolean)
 language plpgsql
@@ -27,11 +27,11 @@ begin
     v_keys := v_lane.keys || array(select distinct k from unnest(v_belong) c cross join unnest(c.keys) k);
     perform lock_keys(v_keys);
     if v_ids = '{}' and exists (select from waiter where lane = v_lane.id) then
-        return; -- other transactions hold the rows, perhaps to regroup them: the lane is not done
+        return; -- other transactions hold the rows, perhaps to regroup them, so the lane stays marked
     end if;
 
     if not exists (select from unnest(v_belong) c where c.lane <> v_lane.id or c.keys is null) then
-        -- All of the executions wait in the right lane, or none waits any more.
+        -- All of these executions are in the right lane, or the lane has none any more.
         perform restore_gates(array[v_lane.id], 'regroup');
     else
         select array_agg(c) filter (where c.keys is not null), array_agg(c) filter (where c.keys is null)

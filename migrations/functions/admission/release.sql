@@ -1,6 +1,7 @@
--- Free the slots in `p_held`, take its executions without a slot out of their lanes, let `p_line` (null for none) join their
--- lanes, count the ended attempts for breakers, and promote the next waiters. The caller has moved the rows of these executions
--- in this transaction (rows before keys), so no other transaction admits one of them meanwhile.
+-- Free the slots in `p_held`, and promote the next waiters. An execution in `p_held` without a slot leaves its lane instead. The
+-- candidates in `p_line` (null: none) join their lanes before the promotion. Attempts with freed slots count for breakers. The
+-- caller has moved the rows of these executions in this transaction, so no other transaction admits one of them meanwhile. Rows
+-- are locked before keys.
 -- planner: lookups
 create or replace function release(p_held held[], p_line candidate[]) returns message[]
 language plpgsql
@@ -19,8 +20,8 @@ declare
     v_now timestamptz;
     v_new limit_key[];
 begin
-    -- Without a slot to free, no keys around these are locked. A caller that refuses new executions (refuse) holds these
-    -- already.
+    -- If no slot is freed, the keys around these are not needed. A caller that refuses new executions (refuse) holds the locks of
+    -- these keys already.
     if exists (select from unnest(p_held) h join slot s
                on s.limit_id = h.limit_id and s.group_value = h.group_value and s.execution_id = h.execution_id) then
         v_locked := keys_around(v_locked);
@@ -61,7 +62,8 @@ begin
     end if;
     v_messages := v_messages || promote(v_keys || v_joined);
     if v_new is not null then
-        -- Executors that know of no lane here look by themselves after 10 s: after the next start of a rate, or a probe.
+        -- An executor that knows of no waiting lane looks again only after 10 s. That would be too late for the next start of a
+        -- rate, or for a probe.
         v_messages := v_messages || timers_set((
             select min(w.at) from unnest(v_new) k
             join concurrency_limit l on l.id = k.limit_id and (l.rate_count is not null or l.breaker is not null)

@@ -1,9 +1,9 @@
--- Admit requested executions: requested -> scheduled where every key that the execution needs has room, and -> queued for the
--- others, unless a limit refuses them. An execution that needs no key starts. If there is room for all of them and none
--- waits, all start at once, in any order.
+-- Admit the requested and due executions among `p_ids`: requested -> scheduled if each key that the execution needs has room. An
+-- execution without room is queued, unless a limit refuses it. An execution that needs no key starts. If there is room for all of
+-- them, and no execution waits, all start in any order.
 -- The function takes all locks in their order: rows of executions, the placement, keys. It reads the rows after it has locked
--- them, since they may have lost their limits or become due since the caller looked. It reads the room after it has locked
--- the keys.
+-- them, since their limits or their instants may have changed after the caller looked. It reads the room after it has locked the
+-- keys.
 -- planner: lookups
 create or replace function request_slots(p_ids uuid[]) returns message[]
 language plpgsql
@@ -56,14 +56,16 @@ begin
         v_waiting := find_lanes(v_waiting);
         v_new := join_line(v_waiting);
         if v_new is not null then
-            -- Executions that wait for their regrouping may need the same keys: what comes now waits behind them.
+            -- An older lane of this namespace may wait for its regrouping and need the same keys. The new lane is marked for
+            -- regrouping, too, so it waits behind that lane.
             update lane l set gate_kind = 'regroup', gate_limit = null, gate_group = null
             where l.id = any (array(select c.lane from unnest(v_waiting) c)) and l.gate_kind = 'limit' and exists (
                 select from lane o where o.gate_kind = 'regroup' and o.namespace_id = l.namespace_id
                     and (o.rank, o.ready_at, o.execution_id) < (l.rank, l.ready_at, l.execution_id));
-            -- The new lanes were never tried. Each older lane was, and its gate is closed.
+            -- Only the new lanes are promoted. Each older lane was tried before, and its gate is closed.
             v_messages := v_messages || promote(v_new);
-            -- Executors that know of no lane here look by themselves after 10 s: after the next start of a rate, or a probe.
+            -- An executor that knows of no waiting lane looks again only after 10 s. That would be too late for the next start of
+            -- a rate, or for a probe.
             v_messages := v_messages || timers_set((
                 select min(w.at) from unnest(v_new) k
                 join concurrency_limit l on l.id = k.limit_id and (l.rate_count is not null or l.breaker is not null)

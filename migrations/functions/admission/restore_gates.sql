@@ -1,6 +1,7 @@
--- Let lanes that stood aside (`p_kind` = worker), or were regrouped (regroup), wait at the gate of their first key again.
--- Return these keys. The caller holds the locks of all keys of the lanes, and promotes there, which finds out whether a key
--- is full. A lane with another kind of gate is left alone: its limits may have changed before the caller had the locks.
+-- Let lanes wait at the gate of their first key again, and return these keys, or null. `p_kind` is the kind of gate that the
+-- lanes have now: `worker` or `regroup`. A lane with another kind of gate is left alone, since its limits may have changed before
+-- the caller got the locks. The caller holds the locks of all keys of the lanes. It promotes at the returned keys, which finds
+-- out whether a key is full.
 -- planner: lookups
 create or replace function restore_gates(p_lanes uuid[], p_kind text) returns limit_key[]
 language plpgsql

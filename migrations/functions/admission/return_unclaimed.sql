@@ -1,5 +1,5 @@
--- Take back the slots of at most `p_limit` admitted executions that no worker has claimed, if no live worker has run their
--- namespace for `p_grace`. These executions are requested again, at their old places in line.
+-- Take back the slots of at most `p_limit` scheduled executions that no worker has claimed. Only namespaces that no live worker
+-- has run for `p_grace` count. The executions are requested again, and keep their places.
 -- planner: lookups
 create or replace function return_unclaimed(p_grace interval, p_limit integer) returns message[]
 language plpgsql

@@ -1,7 +1,7 @@
--- Return the candidates with their costs, one for each key, in the order of the keys. If none of their limits has a cost, the
--- candidates are returned unchanged. The key of a limit without a cost has the cost null, and counts as one. A budget's key
--- takes the costs of all limits of its unit. The function reads the stored parameters, or takes `p_params` of the executions
--- `p_ids`, which are not stored yet.
+-- Return the candidates with their costs: one for each key, in the order of the keys. If none of their limits has a cost, return
+-- the candidates unchanged. The key of a limit without a cost has the cost null, which counts as 1. The key of a budget gets the
+-- sum of the costs of all limits of its unit. The function reads the stored parameters, unless the caller passes `p_ids` and
+-- `p_params` of executions that are not stored yet.
 -- planner: lookups
 create or replace function set_costs(p_candidates candidate[], p_ids uuid[] default null, p_params text[] default null)
 returns candidate[]

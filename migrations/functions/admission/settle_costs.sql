@@ -1,8 +1,8 @@
--- Replace the reserved costs of attempts by the true ones that they report, in the transaction that ends them. The true cost
--- counts in the window of each rate in that unit, and in the budget of the tree. The fence is the attempt and the claim (I2):
--- the rows are locked, so the attempts stay this worker's until the transaction ends. The end of the attempts releases their
--- slots and promotes the next waiters. The function has the owner's rights, so that no worker needs the right to change the log
--- of admissions.
+-- Replace the reserved costs of attempts by the true costs that the attempts report, in the transaction that ends them. A true
+-- cost counts in the window of each rate of its unit, and in the budget of the tree. The fence is the attempt and the claim (I2).
+-- The rows are locked, so the worker keeps the attempts until the transaction ends. This function frees no slot: the end of the
+-- attempts does that, and promotes the next waiters. It has the owner's rights, so that no worker needs the right to change the
+-- log of admissions.
 -- planner: lookups
 create or replace function settle_costs(p_worker uuid, p_ids uuid[], p_attempts integer[], p_units text[], p_amounts numeric[])
 returns void
@@ -14,7 +14,7 @@ declare
         where e.id = any (p_ids) and e.claim = p_worker and e.status in ('running', 'canceling')
         order by e.id for no key update);
 begin
-    -- A slot has the instant of its admission, by which the index of the log finds the row.
+    -- The slot has the same instant of admission as the log, and the index of the log begins with it.
     update admission a set cost = d.amount
     from unnest(p_ids, p_attempts, p_units, p_amounts) d (id, attempt, unit, amount)
     join execution e on e.id = d.id and e.attempt = d.attempt

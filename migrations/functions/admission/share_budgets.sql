@@ -1,4 +1,5 @@
--- Let the re-run `p_new` share the budgets of the tree of the execution `p_old`, which may be archived.
+-- Let the re-run `p_new` share the budgets of the tree of the execution `p_old`, which may be archived. Do nothing if that tree
+-- has no budgets.
 create or replace function share_budgets(p_new uuid, p_old uuid) returns void
 language sql
 as $$

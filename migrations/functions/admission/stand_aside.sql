@@ -1,5 +1,5 @@
--- Set lanes aside that no live worker runs, so that other lanes pass them. The caller holds the locks of the keys of these
--- lanes. Write a wake row for each namespace: a worker may have started just now, and seen no lane that waits for it.
+-- Mark lanes that no live worker runs as standing aside, so that other lanes pass them. The caller holds the locks of the keys of
+-- these lanes. Write a wake row for each namespace: a worker may have started just now, before it could see these lanes.
 -- planner: lookups
 create or replace function stand_aside(p_lanes uuid[]) returns void
 language plpgsql

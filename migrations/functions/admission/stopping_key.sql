@@ -1,7 +1,7 @@
--- Return a key that stops this lane: one that has no room for its first execution, or one outside `p_open`, which this
--- promotion does not try, with a better-placed lane at its gate. Return null if no key does. Prefer a key without costs: at the
--- gate of a key with costs, the lane would keep others waiting that need less. The caller holds the locks of all keys of the
--- lane.
+-- Return a key at which this lane has to wait, or null if its first execution may start. Such a key has no room for that
+-- execution. Or it is not among the keys `p_open`, which this promotion tries, and has a better-placed lane at its gate. Prefer a
+-- key without costs. At the gate of a key with costs, the lane would delay lanes behind it that need less. The caller holds the
+-- locks of all keys of the lane.
 -- planner: lookups
 create or replace function stopping_key(p_lane lane, p_rooms room[], p_open limit_key[]) returns limit_key
 language plpgsql stable

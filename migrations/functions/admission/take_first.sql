@@ -1,6 +1,6 @@
 -- Lock the first execution of a lane, take it out of the lane, and return it. The lane then names its next execution, or is
--- deleted. Return null where another transaction has locked the row, perhaps to end it; that transaction may die, so write a
--- wake row. The caller holds the locks of the lane's keys.
+-- deleted if it is empty. Return null if another transaction has locked the row, perhaps to end the execution. That transaction
+-- may fail, so also write a wake row for 100 ms later. The caller holds the locks of the lane's keys.
 -- planner: lookups
 create or replace function take_first(p_lane lane) returns candidate
 language plpgsql

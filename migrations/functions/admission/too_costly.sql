@@ -1,6 +1,6 @@
--- Return the new executions among the candidates that cost more than one of their limits allows at all, with the reason for each.
--- A retry is not among them: it starts when it has the whole limit for itself.
--- The dearest candidate of each limit tells whether there can be one.
+-- Return the new executions among the candidates that cost more than one of their limits or budgets allows in total, with the
+-- reason for each. A retry is not returned: it starts when it can have the whole limit. A first query compares only the highest
+-- cost under each limit, since most calls find none.
 -- planner: lookups
 create or replace function too_costly(p_candidates candidate[]) returns table (id uuid, reason text)
 language plpgsql stable

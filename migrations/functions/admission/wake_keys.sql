@@ -1,7 +1,7 @@
--- Handle at most `p_limit` due wake rows: promote at the keys that they name. Lanes that stood aside, and have a live
--- worker now, wait at the gates of their keys again (restore_gates). A key has a wake row if a slot was freed without the
--- locks of all other keys involved, if its rate permits a start now, or if its limit changed. `woken` says whether this
--- call deleted a wake row.
+-- Handle at most `p_limit` due wake rows: promote at the keys that they name. For a row that names a namespace, lanes that stood
+-- aside and have a live worker now wait at their gates again (restore_gates). A key has a wake row for several reasons. For
+-- example, its rate permits a start now, its limit has changed, or a slot was freed without the locks of all keys involved.
+-- `woken` is true if this call deleted a wake row or took back executions. Then the caller calls again.
 -- planner: lookups
 create or replace function wake_keys(p_limit integer, out messages message[], out woken boolean)
 language plpgsql
@@ -14,14 +14,15 @@ declare
 begin
     messages := '{}';
     woken := false;
-    -- A wake row names a key or a namespace, and has nulls for the other. The nulls match nothing below.
+    -- A wake row names a key or a namespace. The columns of the other are null, and match nothing in the queries below.
     select array_agg(distinct (x.limit_id, x.group_value)::limit_key), array_agg(distinct x.namespace_id)
     into v_keys, v_spaces
     from (select * from wake where at <= v_now order by at limit p_limit) x;
     if v_keys is null then
         return;
     end if;
-    -- Rows are locked before keys, so this is a transaction of its own. The wake rows stay for the next one.
+    -- return_blocked locks rows, and rows are locked before keys. So if it finds executions, it is all that this transaction
+    -- does, and the wake rows stay for the next call.
     messages := return_blocked(v_keys, 500);
     if messages is not null then
         woken := true;
@@ -46,7 +47,7 @@ begin
         return;
     end if;
     v_keys := v_keys || restore_gates(v_lanes, 'worker');
-    insert into wake (namespace_id) -- at most p_limit lanes at once: the rest later
+    insert into wake (namespace_id) -- each call restores at most p_limit lanes, so a new wake row leads to the others
     select n.id from namespace n
     where n.id = any (v_spaces) and n.away_since is null
         and exists (select from lane l where l.namespace_id = n.id and l.gate_kind = 'worker');

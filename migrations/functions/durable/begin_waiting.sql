@@ -1,7 +1,7 @@
--- Begin the waits of executions that have just become waiting: write their inquiries, or suspend those that are durable
--- functions (`awaits` in `p_asked`), or wait for something outside (`outside`). A durable function with a requested
--- end is woken at once. A breaker counts only the calls that are under way: an execution that waits is none of them, so the next one may
--- start although the slot is kept.
+-- Begin the waits of executions that have just become waiting. `p_asked` says for each execution what it waits for. With
+-- `awaits`, it is a durable function, which is suspended. With `outside`, it waits for something outside. Any other value is an
+-- inquiry, which is written. A durable function with a requested end is woken at once. A breaker counts only calls that are under
+-- way, and a waiting execution is none. So the next execution may start there, even though the slot is kept.
 create or replace function begin_waiting(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
 as $$
@@ -25,7 +25,8 @@ begin
     if v_ids is not null then
         v_messages := v_messages || wait_outside(v_ids, v_asked);
     end if;
-    -- An attempt that waits is no call under way for a breaker, and where it keeps its slots, no release promotes the next execution.
+    -- An attempt that waits does not count as a call of the breaker. If it keeps its slots, no release promotes the next
+    -- execution, so wake rows do: one for now, and one for the time after a probe.
     insert into wake (limit_id, group_value, at)
     select distinct k.limit_id, k.group_value, clock_timestamp() + d.later
     from execution e cross join unnest(e.keys) k

@@ -1,9 +1,10 @@
--- Write a result for a step of a durable function, so that the step is skipped. A step that is over keeps its result. A
--- step with an ended child is over, since the function may have read the child's result, and so is a signal that was sent.
--- A signal is sent with the result when the woken function waits for it again. A step that has begun may be given
--- a result; its running child is returned in `open_child`, and the caller has to cancel it. `known`: the execution is a
--- durable function that has not ended. `given`: the step was not over, and has the result now. A result that the step's
--- attempt records later does not count. The row has the number of the present attempt, which may be about to suspend itself.
+-- Write the result that an operator gives for a step of a durable function, so that the function skips the step. A step that is
+-- over keeps its own result. Three kinds of steps are over: a step with a result, a step with an ended child, and a signal that
+-- was sent. The result of a signal is stored now, and the signal is sent when the woken function waits for it again.
+-- `known` is true if the execution is a durable function that has not ended. `given` is true if the step was not over and has the
+-- result now. `open_child` is the running child of a step that had begun, which the caller has to cancel. A result that the
+-- step's own attempt records later does not count. The row has the number of the present attempt, which may be about to suspend
+-- itself (suspend_functions).
 -- planner: lookups
 create or replace function give_step(
     p_execution uuid, p_name text, p_ordinal integer, p_result text, p_kind text, p_by text, p_reason text,

@@ -1,7 +1,7 @@
--- Copy the recorded steps of a durable function to its re-run `p_new`: completed steps, and sleeps that have begun. If the
--- re-run starts at the step `p_name` (null for none), copy only the steps before it. In its own branch these are the steps
--- that were requested before it, and in other branches those that were recorded before it. A signal has no place: the steps
--- before it are those that the function was told, or has asked for, before it received the signal.
+-- Copy the recorded steps of a durable function to its re-run `p_new`: completed steps, and sleeps that have begun. If the re-run
+-- starts at the step `p_name` (null: at the beginning), copy only the steps before it. In the same branch, these are the steps
+-- that the function requested earlier. In other branches, they are the steps that were recorded earlier. A signal belongs to no
+-- branch. The steps before it are those that the function had received, or had asked for, when it received the signal.
 -- planner: lookups
 create or replace function keep_steps(p_new uuid, p_old uuid, p_name text, p_ordinal integer) returns void
 language plpgsql

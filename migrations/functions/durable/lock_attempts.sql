@@ -1,5 +1,5 @@
--- Lock the executions among `p_ids` that this worker runs, so that no transaction takes their attempts away before this one
--- ends. The locks are shared: they wait only for transactions that move the executions.
+-- Lock the executions among `p_ids` that this worker runs, so that no transaction takes these attempts away before this one ends.
+-- The locks are shared, so they wait only for transactions that move the executions.
 -- planner: lookups_planned_once
 create or replace function lock_attempts(p_worker uuid, p_ids uuid[]) returns void
 language plpgsql

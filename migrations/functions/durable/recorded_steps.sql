@@ -1,5 +1,5 @@
--- Return the recorded steps of a durable function, whether it is archived or not. A step with a child execution counts as
--- completed, with the child's result, once the child has completed.
+-- Return the recorded steps of a durable function, open or archived. A step with a child execution counts as completed, with the
+-- child's result, once the child has completed.
 -- planner: lookups
 create or replace function recorded_steps(p_execution uuid) returns setof step
 language plpgsql stable

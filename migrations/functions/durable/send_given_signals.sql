@@ -1,6 +1,5 @@
--- Send the signals for which suspended functions wait, if an operator has given a result by the name of the signal. The nth
--- given result is the nth signal of its name, and is sent after the signals before it. The caller has locked the
--- executions, and wakes them.
+-- Send the signals that suspended functions wait for, if an operator has given their results. The nth given result of a name is
+-- its nth signal, and is sent after the signals before it. The caller has locked the executions, and wakes them.
 -- planner: lookups
 create or replace function send_given_signals(p_ids uuid[]) returns void
 language sql

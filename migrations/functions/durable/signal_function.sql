@@ -1,5 +1,5 @@
--- Record a signal for a durable function: a step `p_name` with the next ordinal of that name. Wake the function if it waits
--- for that signal. `known` is false if the execution has ended, or is not a durable function.
+-- Record a signal for a durable function: a step `p_name` with the next ordinal of that name. Wake the function if it waits for
+-- that signal. `known` is false if the execution has ended, or is not a durable function.
 -- planner: lookups
 create or replace function signal_function(p_execution uuid, p_name text, p_value text, out messages message[], out known boolean)
 language plpgsql
@@ -8,7 +8,7 @@ declare
     v_next integer;
 begin
     messages := '{}';
-    -- The lock on the row serializes signals of one name, and the function cannot be suspended meanwhile.
+    -- The lock on the row serializes the signals of one name. It also keeps the function from being suspended meanwhile.
     perform from execution e join definition d on d.id = e.definition_id
     where e.id = p_execution and e.finished_at is null and d.body ? 'durable' for no key update of e;
     known := found;

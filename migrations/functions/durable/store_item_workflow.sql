@@ -1,7 +1,7 @@
--- Store the workflow that runs an action for each of its items, and make it current. Return true if it was not current
--- before. The function has the owner's rights, since a worker may write no other definition. So it checks that the ref has
--- the form that only Penstock uses, and that the only task runs what the ref names. The caller holds the placement lock, and
--- then places the namespaces again.
+-- Store the workflow that runs an action once for each item, and make it the current one. Return true if another workflow, or
+-- none, was current before. A worker calls this and may write no other definition, so the function has the owner's rights.
+-- Therefore it checks that the ref has a form that only Penstock uses, and that the only task runs the action in the ref. The
+-- caller holds the placement lock, and then places the namespaces again.
 create or replace function store_item_workflow(p_ref text, p_digest text, p_body jsonb) returns boolean
 language plpgsql security definer
 as $$

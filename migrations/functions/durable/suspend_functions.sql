@@ -1,7 +1,7 @@
--- Suspend functions that have just become waiting. An awaited end, a signal, a cancel or the result of a step from an operator
--- may have come while they ran, and woke none of them. The function looks for those under the locks of the rows, and wakes the
--- functions again. A transaction that ends a child, sends a signal or gives a result later finds them suspended. A result that
--- came before the present attempt began wakes no function: the attempt has read it.
+-- Suspend durable functions that have just become waiting. While a function ran, its reason to go on may have come, and could not
+-- wake it. The reason is a child's end, a signal, a requested end, or a step's result from an operator. The function looks for
+-- these reasons under the locks of the rows, and wakes such functions again. A transaction that brings a reason later finds the
+-- function suspended. A result that came before the present attempt began wakes no function, since the attempt has read it.
 -- planner: lookups
 create or replace function suspend_functions(p_ids uuid[], p_awaits jsonb[]) returns message[]
 language plpgsql

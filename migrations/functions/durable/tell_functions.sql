@@ -1,8 +1,8 @@
--- Request the end of durable functions that have begun, with `p_status`. A running function learns it from its worker, a
--- waiting one is woken, also if it asked a question or waits for something outside, and one that is about to run reads the
--- request. Their status stays, so that the next attempt after a crash reads the request too. Return in `told` the functions
--- with a new request. A function with an earlier request is left to the caller, which ends it as any other execution if the
--- request is by hand.
+-- Request that durable functions which have begun end with `p_status`. A running function learns of the request from its worker.
+-- A waiting function is woken, even from a question or a wait for something outside. A function that waits for its retry becomes
+-- due now. All others read the request when they run. The request does not change the status, so an attempt after a crash reads
+-- it, too. Return in `told` the functions with a new request. A function with an earlier request is not in `told`. The caller
+-- ends it as any other execution if the request is by hand.
 -- planner: lookups
 create or replace function tell_functions(p_ids uuid[], p_status text, p_reason text, out messages message[], out told uuid[])
 language plpgsql

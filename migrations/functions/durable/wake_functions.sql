@@ -1,6 +1,6 @@
--- Wake suspended functions: waiting -> requested. Functions that are not suspended (they run, have ended, or were woken
--- before) are left alone: they check by themselves before they wait. A function with a requested end is woken from a question,
--- which is closed, and from a wait for something outside, too: its next attempt cleans up.
+-- Wake suspended durable functions: waiting -> requested. A function that runs, has ended or was woken before is left alone,
+-- since it checks by itself before it waits. A function with a requested end is also woken from a question, which is closed, and
+-- from a wait for something outside. Its next attempt cleans up.
 -- planner: lookups
 create or replace function wake_functions(p_ids uuid[], p_reason text) returns message[]
 language plpgsql
@@ -14,8 +14,8 @@ begin
     if p_ids = '{}' then
         return '{}';
     end if;
-    -- The rows are locked whatever their status. The transaction that suspends a function may have checked already and be
-    -- open still: this transaction waits for its row, and then finds the function suspended.
+    -- All rows are locked, whatever their status. A transaction that suspends a function may have checked already and still be
+    -- open. This transaction waits for its row, and then finds the function suspended.
     perform from execution where id = any (p_ids) order by id for no key update;
     with ended as (
         select id, ends_as from execution where id = any (p_ids) and status = 'waiting' and ends_as is not null

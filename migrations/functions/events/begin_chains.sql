@@ -1,5 +1,6 @@
--- Begin a chain with each of these new events, with the bounds that its publisher gives. The caller has stored the events in this
--- transaction, and no rule is matched with them before it commits.
+-- Begin a chain with each of these new events, bounded by `p_max_depth` and `p_max_descendants`, which the publisher gives. A
+-- chain is all that one event or start causes, directly or indirectly. The caller has stored the events in this transaction, so
+-- no process matches rules with them before it commits.
 create or replace function begin_chains(p_ids uuid[], p_max_depth integer[], p_max_descendants integer[]) returns void
 language plpgsql security definer
 as $$

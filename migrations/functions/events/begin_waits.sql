@@ -1,6 +1,6 @@
--- Begin the waits of tasks that have just become waiting: write the inquiries of some, and list the others in `event_wait`,
--- where events find them. An event that is stored after this commit finds the wait. An event that was stored before `since`
--- came before the wait, even if it is matched later.
+-- Begin the waits of tasks that have just become waiting. A task of the action `inquiry` gets an inquiry. A task of the action
+-- `wait_for_event` gets a row of `event_wait`, where events find it, and a timer for its timeout. An event that is stored after
+-- this commit finds the wait. An event that was stored before the row's `since` does not count, even if it is matched later.
 -- planner: lookups
 create or replace function begin_waits(p_ids uuid[]) returns message[]
 language plpgsql

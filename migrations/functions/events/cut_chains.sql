@@ -1,8 +1,8 @@
--- Count each execution that a rule is about to start in the chains that it belongs to. Return for each of `p_ids`, in their order,
--- the error if one of its chains is full, else null. Matches with an error, and matches that another delivery of the event
--- has enforced, count nothing. `p_again`: the caller evaluates failed enforcements again, and holds the locks of their rows. The
--- rows of the chains stay locked, so that two executors cannot both count the last execution. A chain that is cut for the first
--- time leaves a dead letter.
+-- Count each execution that a rule is about to start, in all chains that it belongs to. Return an array in the order of `p_ids`:
+-- an error for each execution of which a chain is full, else null. Matches in `p_errors` keep their error, and count nothing. A
+-- match that another delivery of the event has enforced counts nothing either. With `p_again`, the caller evaluates failed
+-- enforcements again, and holds the locks of their rows. The rows of the chains stay locked, so two executors cannot both count
+-- the last permitted execution. When a chain is cut for the first time, write a dead letter.
 -- planner: lookups
 create or replace function cut_chains(
     p_ids uuid[], p_events uuid[], p_rules text[], p_options text[], p_errors text[], p_again boolean
@@ -58,7 +58,7 @@ begin
                     encode(sha256(convert_to('chain ' || v_full.id, 'utf8')), 'hex'))
                 on conflict (fingerprint) do nothing;
             end if;
-            delete from chain where id = r.id; -- a chain of its own begins only with its execution
+            delete from chain where id = r.id; -- its own chain begins only if its execution starts
         else
             update chain set descendants = descendants + 1 where id = any (v_chains);
             insert into chain_step (id, cause, name, depth, chains, raised)

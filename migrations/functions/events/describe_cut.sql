@@ -1,5 +1,6 @@
--- Return the reason why the rule `p_rule` starts nothing for an event in the chain `p_chain`: the bound that is reached, and the
--- circle of triggers and rules that leads to this rule again. Without a circle it names the triggers and rules before the event.
+-- Return the reason why the rule `p_rule` starts nothing for an event of the chain `p_chain`. The text names the bound that is
+-- reached, and the circle of triggers and rules that leads back to this rule. If there is no circle, it names the triggers and
+-- rules before the event.
 create or replace function describe_cut(p_chain chain, p_event uuid, p_rule text) returns text
 language plpgsql stable
 as $$

@@ -1,6 +1,6 @@
--- Return the tenant and the payload of a system event for each of these executions. `language/terms/system_triggers.py` describes its
--- fields. The claim of the last attempt is still there, unless a worker was lost. An executor adds the title before it matches rules. The
--- text of an encrypted error stays sealed.
+-- Return the tenant and the payload of a system event for each of these executions. `language/terms/system_triggers.py` describes
+-- the fields. `started_at` comes from the claim of the last attempt, which exists unless the worker was lost. The title is null,
+-- since an executor adds it before it matches rules. The text of an encrypted error stays sealed.
 -- planner: lookups
 create or replace function describe_executions(p_ids uuid[]) returns table (id uuid, tenant text, payload jsonb)
 language plpgsql stable

@@ -1,7 +1,7 @@
--- Record which rules matched which events, once for each pair (I7), and create an execution for each match. An enforcement
--- is written as executed, since its execution is created in the same transaction. Messages name it by the id of the
--- execution. If the parameters of a match could not be rendered, or its chain is cut, its enforcement is stored as failed. New
--- enforcements are announced if an operator asked for it.
+-- Record which rules matched which events, once for each pair (I7), and create an execution for each match. An enforcement is
+-- written as executed, since its execution is created in the same transaction. It is written as failed if its parameters could
+-- not be rendered (`p_errors`), or if its chain is full. Messages name an enforcement by the id of its execution. They are staged
+-- only if `enforcement.created` is announced.
 create or replace function enforce_rules(
     p_ids uuid[], p_events uuid[], p_rules text[], p_definitions integer[], p_namespaces integer[],
     p_action_definitions integer[], p_priorities smallint[], p_params text[], p_options text[], p_errors text[]
@@ -28,7 +28,8 @@ begin
     )
     select array_agg(execution_id), array_agg(execution_id) filter (where status = 'executed') into v_made, v_new from made;
     if cardinality(v_made) is distinct from cardinality(p_ids) then
-        -- Another delivery of an event began its chains while this one waited for it.
+        -- Another delivery of the event has enforced it, and has begun its chains. Delete what cut_chains wrote for this
+        -- delivery.
         delete from chain where id = any (p_ids) and id <> all (coalesce(v_made, '{}'));
         delete from chain_step where id = any (p_ids) and id <> all (coalesce(v_made, '{}'));
     end if;

@@ -1,5 +1,5 @@
--- Execute enforcements (created -> executed), and create an execution for each. An enforcement that is executed already is
--- left alone: another delivery of the same event was first.
+-- Execute enforcements (created -> executed), and create the execution of each. An enforcement that another delivery of the event
+-- has executed is left alone.
 create or replace function execute_enforcements(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

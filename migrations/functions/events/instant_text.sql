@@ -1,4 +1,4 @@
--- Return an instant as payloads of events have it: ISO 8601 in UTC, with microseconds.
+-- Return an instant as a text for payloads of events: ISO 8601 in UTC, with microseconds.
 create or replace function instant_text(p_at timestamptz) returns text
 language sql stable
 as $$

@@ -1,5 +1,5 @@
--- Return true if an enabled rule, or a task that waits, asks for events of a system trigger. A caller that gets false raises none
--- and writes nothing.
+-- Return true if an enabled rule or a waiting task asks for events of a system trigger. Otherwise the caller raises no event and
+-- writes nothing.
 create or replace function is_asked(p_trigger text) returns boolean
 language sql stable
 as $$

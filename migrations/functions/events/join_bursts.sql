@@ -1,6 +1,6 @@
--- Add events to the open bursts of their keys. An event that a rule has in a burst already is left alone: another delivery of it
--- was first. A key's row is locked until the commit, so that no burst of the key closes meanwhile. An existing row is locked
--- and not changed: the process that looks at the burst computes when it closes.
+-- Add events to the open bursts of their keys. An event is left out if another delivery has added it for this rule, or has
+-- enforced it. The key's row stays locked until the commit, so no burst of the key closes meanwhile. An existing row is locked
+-- and not changed: the process that checks the burst computes when it closes.
 create or replace function join_bursts(
     p_events uuid[], p_rules text[], p_tenants text[], p_keys text[], p_at timestamptz[], p_definitions integer[],
     p_waits double precision[]

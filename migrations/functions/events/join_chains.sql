@@ -1,5 +1,5 @@
--- Add effects of executions to the chains of their tree: events that it published, and executions that it started. A rule that
--- matches such an event is counted in these chains.
+-- Add the effects `p_ids` of the executions `p_causes` to the chains of their trees. An effect is an event that an execution has
+-- published, or an execution that it has started. When a rule matches such an event, its execution counts in these chains.
 -- planner: lookups
 create or replace function join_chains(p_causes uuid[], p_ids uuid[]) returns void
 language plpgsql
@@ -13,7 +13,7 @@ begin
     from (select c.id, root_of(c.cause) as root from unnest(p_causes, p_ids) as c (cause, id) order by 1) d
     join chain_step s on s.id = d.root
     order by d.id, s.id
-    -- An effect with bounds of its own has begun a chain. It descends from the same system events nevertheless.
+    -- An effect with its own bounds has begun its own chain. It still descends from the same system events.
     on conflict (id) do update set raised = array(select distinct unnest(own.raised || excluded.raised))
     where not excluded.raised <@ own.raised;
 end $$;

@@ -1,6 +1,6 @@
--- Add events to the windows of their keys, each once for a rule. Late events (`p_late`) are recorded, and join none. Lock the row of each
--- key until the commit, so that no window of the key ends meanwhile. A key is due once one of its windows can end: an event that
--- can complete a match makes its key due earlier.
+-- Add events to the windows of their keys, each event once for a rule. A late event (`p_late`) is recorded but joins no window.
+-- The row of each key stays locked until the commit, so no window of the key ends meanwhile. `p_due` is when a window of the key
+-- can end next. An event that can complete a match makes its key due earlier.
 create or replace function join_windows(
     p_events uuid[], p_rules text[], p_tenants text[], p_keys text[], p_at timestamptz[], p_definitions integer[],
     p_due timestamptz[], p_fits text[], p_late boolean[]

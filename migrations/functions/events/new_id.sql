@@ -1,4 +1,4 @@
--- Return a new UUIDv7 (RFC 9562) of the database's clock: 48 bits of milliseconds, then random bits.
+-- Return a new UUIDv7 (RFC 9562) by the database's clock: 48 bits of milliseconds, then random bits.
 create or replace function new_id() returns uuid
 language sql volatile
 as $$

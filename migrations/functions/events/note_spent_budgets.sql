@@ -1,6 +1,7 @@
--- Set timers that refuse the executions at these gates that need more than is left of their budget, while no running attempt can give any
--- back. The timers' loop ends them in a transaction that takes its locks in order. Raise `penstock.budget.spent`, once for each budget:
--- `budget.spent_at` is set in the same transaction. The caller holds the locks of the keys. The function has the owner's rights, so that
+-- Handle spent budgets of these keys: budgets of which less is left than a waiting execution needs, while no attempt holds a slot
+-- of the budget. If the budget refuses (`when_spent: refuse`), set timers for these executions. The loop of the timers then ends
+-- them (refuse_spent) in a transaction that takes its locks in order. Raise `penstock.budget.spent` once for each budget, and set
+-- `budget.spent_at` in the same transaction. The caller holds the locks of the keys. The function has the owner's rights, so that
 -- no worker needs the right to change budgets.
 -- planner: lookups
 create or replace function note_spent_budgets(p_keys limit_key[]) returns message[]

@@ -1,9 +1,9 @@
--- Store system events of one trigger, in the transaction of the moves that they are about, and stage them. A tenant gets an
--- event only if an enabled rule or a waiting task of that tenant, or a rule of all tenants, asks for it. `p_causes` has for
--- each event the execution that caused it, or null. The event counts as caused by that execution, and belongs to its chains.
--- What descends from a system event raises no event of the same trigger, so no rule can start itself (`chain_step.raised`).
--- `p_once` has a key for each event: an event with a key that was stored before is left out. Null: no keys are needed, because
--- the move itself happens only once.
+-- Store system events of one trigger, in the transaction of the moves that they report, and stage their messages. A tenant gets
+-- an event only if a rule or a waiting task asks for it: an enabled rule of that tenant or of all tenants, or a task of that
+-- tenant. `p_causes` has for each event the execution that caused it, or null. The event belongs to the chains of that execution.
+-- Anything that descends from a system event raises no event of the same trigger (`chain_step.raised`), so no rule can start
+-- itself. `p_once` has a key for each event: an event with a key that was stored before is left out. If `p_once` is null, the
+-- events need no keys, since the move itself happens only once.
 -- planner: lookups
 create or replace function raise_events(
     p_trigger text, p_tenants text[], p_payloads jsonb[], p_causes uuid[], p_once text[] default null

@@ -1,8 +1,9 @@
--- Raise `penstock.execution.late` for the executions among these that have not ended `warn_after` after their first start. The timer of
--- an execution is set at its creation. If the execution started later, or has not started, set the timer again: each timer belongs to one
--- transaction, so the event comes once. A workflow starts when it is admitted. The first attempt starts with its claim, which is gone
--- when that attempt has ended: then the history has the instant. It is read for at most an hour, and after a longer first attempt the
--- time counts from the end of that.
+-- Raise `penstock.execution.late` for each of these executions that has not ended within `warn_after` of its first start. A timer
+-- of the kind `late` leads to this call. It was set when the execution was created. If the execution has started later or not at
+-- all, set the timer again. One transaction deletes a timer, so the event is raised once.
+-- A workflow starts when it is admitted. An action starts with the claim of its first attempt. The claim is deleted when that
+-- attempt ends, so the instant is then read from the history. The history is searched for at most an hour after the creation. If
+-- it has no entry there, the time counts from the end of the first attempt.
 -- planner: tails
 create or replace function raise_late(p_ids uuid[]) returns message[]
 language plpgsql

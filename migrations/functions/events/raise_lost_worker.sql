@@ -1,5 +1,5 @@
--- Raise `penstock.worker.lost` for each tenant of the executions that were taken back from a worker. The key of an event is the worker,
--- with an id that is never used again: claims that are found later raise no second event.
+-- Raise `penstock.worker.lost` for each tenant of the executions that were taken back from a worker. The key of the event is the
+-- id of the worker, which is never used again. So claims of this worker that turn up later raise no second event.
 -- planner: lookups
 create or replace function raise_lost_worker(p_worker uuid, p_name text, p_reason text, p_moved uuid[]) returns message[]
 language plpgsql
@@ -17,7 +17,8 @@ begin
     into r
     from (
         select split_part(n.name, '::', 1) as tenant, array_agg(e.id order by e.id) as ids,
-            -- An execution that descends from such an event comes first: it may be what ends its workers.
+            -- An execution that descends from an earlier event of this trigger comes first, as the cause. It may be what ends the
+            -- workers.
             (array_agg(e.id order by 'penstock.worker.lost' = any (coalesce(s.raised, '{}')) desc, e.id))[1] as cause
         from execution e join namespace n on n.id = e.namespace_id left join chain_step s on s.id = root_of(e.id)
         where e.id = any (p_moved) group by 1

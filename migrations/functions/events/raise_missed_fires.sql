@@ -1,4 +1,4 @@
--- Raise `penstock.schedule.missed` for fires that the policy for missed fires has skipped.
+-- Raise `penstock.schedule.missed` for these fires, which the policy for missed fires has skipped.
 -- planner: lookups
 create or replace function raise_missed_fires(p_schedules text[], p_dues timestamptz[]) returns message[]
 language plpgsql

@@ -1,5 +1,6 @@
--- Raise `penstock.breaker.opened` for the breakers that these calls have opened since `p_since`, once for each tenant of the failed
--- calls. The caller has held the locks of the keys since before `p_since`, so no other transaction has opened one of them.
+-- Raise `penstock.breaker.opened` for each breaker that these calls have opened since `p_since`, once for each tenant of the
+-- failed calls. The caller has held the locks of the keys since before `p_since`, so no other transaction has opened one of these
+-- breakers.
 -- planner: lookups
 create or replace function raise_opened_breakers(p_calls breaker_call[], p_since timestamptz) returns message[]
 language plpgsql

@@ -1,6 +1,6 @@
--- Store the new results of rules for events on which these rules had failed. A rule that matches without an error starts its
--- execution, under its id in `p_ids` (`started`), unless its chain is cut. A rule that fails again keeps its new error. If a
--- rule does not match, its enforcement is deleted. An enforcement that is no longer failed was settled by another transaction,
+-- Store new results of rules for events on which these rules had failed. A rule that matches now starts its execution, with its
+-- id in `p_ids`, unless its chain is full. `started` are these executions. A rule that fails again gets its new error. If a rule
+-- does not match, its enforcement is deleted. An enforcement that another transaction has settled meanwhile is no longer failed,
 -- and is left alone (I7).
 create or replace function rerun_enforcements(
     p_events uuid[], p_rules text[], p_matched boolean[], p_ids uuid[], p_definitions integer[], p_namespaces integer[],

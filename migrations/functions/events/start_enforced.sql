@@ -1,4 +1,4 @@
--- Create the execution of each of the enforcements `p_ids`, which the caller has just written as executed.
+-- Create the executions of the enforcements `p_ids`, which the caller has just written as executed.
 -- planner: indexes_planned_once
 create or replace function start_enforced(p_ids uuid[]) returns message[]
 language plpgsql

@@ -1,4 +1,4 @@
--- Begin calls of poll triggers: create an execution for each trigger without a running call, with the trigger's state as its
+-- Begin calls of poll triggers. For each trigger that has no running call, create an execution with the trigger's state as its
 -- parameter. The caller holds the locks of the triggers' rows.
 create or replace function start_polls(p_triggers text[], p_ids uuid[]) returns message[]
 language plpgsql

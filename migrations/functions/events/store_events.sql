@@ -1,6 +1,7 @@
--- Store events (`stored`). An event with a message id that was seen before for its tenant, trigger and source is not stored
--- again: it is in `existing`, or in `conflicts` if its payload differs. Stage `event.created` unless the caller matches the
--- rules itself in this transaction (`p_matched`). Raise PN007 for system events, which raise_events alone writes.
+-- Store events, and return the new ones in `stored`. An event is not stored if an event with the same message id, tenant, trigger
+-- and source exists. It is in `existing` then, or in `conflicts` if the payloads differ. Stage `event.created`, unless the caller
+-- matches the rules itself in this transaction (`p_matched`). Raise PN007 for an event of a system trigger: only raise_events
+-- writes these.
 create or replace function store_events(
     p_ids uuid[], p_triggers text[], p_tenants text[], p_payloads text[], p_sources text[], p_message_ids text[],
     p_digests text[], p_matched boolean,
@@ -22,7 +23,7 @@ begin
     where d.message_id is not null
     order by d.tenant, d.trigger, d.source, d.message_id, d.id
     on conflict do nothing;
-    -- A later statement, so that it sees rows of transactions that the insert waited for.
+    -- This is a later statement, so it sees rows of transactions that the insert has waited for.
     select coalesce(array_agg((d.id, k.event_id)::replaced_id) filter (where k.digest = d.digest), '{}'),
         coalesce(array_agg((d.id, k.event_id)::replaced_id) filter (where k.digest is distinct from d.digest), '{}')
     into existing, conflicts

@@ -1,6 +1,6 @@
--- Return the status of an execution after the loss of its worker. A requested end (`p_ends_as`) wins. Otherwise the recovery
--- policy of the action, or of its task in a workflow, decides. The execution runs again, ends as `abandoned` when it was lost
--- too often, or ends as `failed` where it must not run twice.
+-- Return the status of an execution after the loss of its worker. A requested end (`p_ends_as`) comes first. Otherwise the
+-- recovery policy of the action, or of its task in a workflow, decides (`p_recovery`). The execution is requested again, or ends
+-- as `abandoned` if it was lost too often. It ends as `failed` if it must not run twice.
 create or replace function after_loss(p_ends_as text, p_recoveries integer, p_recovery jsonb) returns text
 language sql immutable
 as $$

@@ -1,4 +1,5 @@
--- Stage announcements of moves to statuses in `cluster.announced`, in envelopes that fit a NOTIFY.
+-- Stage announcements of moves to the statuses in `cluster.announced`, with at most 150 executions in each, so that each fits a
+-- NOTIFY.
 create or replace function announce_moves(p_ids uuid[], p_statuses text[]) returns void
 language sql
 as $$

@@ -1,6 +1,6 @@
--- Answer an inquiry, once. An answer, a timeout and a cancel have one winner: the transaction that moves the execution out of
--- waiting. The answer becomes the execution's result. If instead the attempt asked in order to go on, the execution is
--- requested again with the answer. Listeners are notified. `moved` is empty if another transaction moved the execution first.
+-- Answer an inquiry, once. An answer, a timeout and a cancel may come at the same time. The first transaction to move the
+-- execution out of waiting wins. `moved` is empty if this call lost. The answer becomes the execution's result. An attempt that
+-- asked in order to go on is an exception: its execution is requested again, with the answer. Stage a message for listeners.
 create or replace function answer_inquiry(
     p_execution uuid, p_response text, p_by text, out messages message[], out moved uuid[]
 )

@@ -1,6 +1,6 @@
--- Move finished trees to the archive: at most `p_batches` batches of roots, noted in `finished` after the row `p_after` and
--- older than `p_older`. Only whole trees are moved, of which every execution is final. Return the number of moved executions,
--- and in `last` the last batch that was handled, null for none.
+-- Move finished trees to the archive, at most `p_batches` batches of roots. These are rows of `finished` after the id `p_after`
+-- that are older than `p_older`. A tree is moved only if each of its executions has ended. Return the number of moved executions.
+-- `last` is the last batch that was handled, or null.
 -- planner: archive
 create or replace function archive_finished(p_older interval, p_batches integer, p_after bigint default 0, out moved integer, out last bigint)
 language plpgsql

@@ -1,6 +1,6 @@
--- Write the inquiries of executions that have just become waiting, stage a message of each, and raise `penstock.inquiry.opened`. An
--- inquiry without a timeout gets that of the execution's options or of its action, if any. An execution that went on with an answer may
--- ask again, in the same row: its earlier answers are kept with its attempts.
+-- Write the inquiries of executions that have just become waiting, stage a message of each, and raise `penstock.inquiry.opened`.
+-- An inquiry without a timeout gets that of the execution's options or of its action, if there is one. An execution that went on
+-- with an answer may ask again: the new question replaces the old one in its row. Its earlier answers are kept with its attempts.
 -- planner: lookups
 create or replace function ask_inquiries(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql

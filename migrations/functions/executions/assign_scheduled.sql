@@ -1,10 +1,10 @@
--- Assign executions that this transaction has scheduled on a queue to workers that have permits (take_permits): scheduled ->
--- running, with a claim of that worker and the history that its own claim would have. The caller stages those that are not
--- `assigned`. Higher priorities come first, and then the order of `p_ids`, of which the first 100 are considered. Nothing is
--- assigned where other work waits in the order of its route. What is held is not assigned, and neither is a task that may run
--- at most once: it would fail with its worker without having begun. An execution that has expired is not assigned. A task of a
--- workflow that is asked to stop is not assigned either. The function has the owner's rights, since the triggers of moves
--- accept `penstock.moves` from the owner only.
+-- Assign executions that this transaction has scheduled on a queue to workers with permits (take_permits): scheduled -> running.
+-- Each gets a claim of that worker, and the history that the worker's own claim would write. The caller stages the executions
+-- that are not in `assigned`. The first 100 of `p_ids` are considered, by priority and then in their order. Nothing is assigned
+-- while other work waits in the backlog of the queue. An execution that is held or has expired is not assigned, nor is a task of
+-- a workflow that was asked to stop. A task that may run only once is not assigned either. It would fail if the worker were lost
+-- before the task began. The triggers of moves accept `penstock.moves` only from the owner, so the function has the owner's
+-- rights.
 -- planner: lookups_planned_once
 create or replace function assign_scheduled(p_queue text, p_ids uuid[], out messages message[], out assigned uuid[])
 language plpgsql security definer
@@ -18,7 +18,7 @@ begin
     messages := '{}';
     assigned := '{}';
     if not exists (select from permit where queue = p_queue)
-        or exists (select from backlog where queue = p_queue) -- what waits there comes first
+        or exists (select from backlog where queue = p_queue) -- the backlog comes first
     then
         return;
     end if;

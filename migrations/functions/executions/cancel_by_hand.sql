@@ -1,5 +1,5 @@
--- Request the end of executions as cancelled, for a person or a caller of the API. Cancelling again ends the exit task of a workflow and
--- the cleanup of a durable function. The results are those of request_ends.
+-- Request that executions end as cancelled, for a person or a caller of the API. A second request also ends the exit task of a
+-- workflow, and the cleanup of a durable function. The results are those of request_ends.
 create or replace function cancel_by_hand(
     p_ids uuid[], p_reason text,
     out messages message[], out canceling uuid[], out stopping uuid[], out moved uuid[]

@@ -1,4 +1,4 @@
--- Request the end of executions as cancelled, not by hand. The results are those of request_ends.
+-- Request that executions end as cancelled, but not by hand. The results are those of request_ends.
 create or replace function cancel_executions(
     p_ids uuid[], p_reason text,
     out messages message[], out canceling uuid[], out stopping uuid[], out moved uuid[]

@@ -1,5 +1,5 @@
--- Return, as JSON, the values that the latest deferred or answered attempt of an execution carries over to the next attempt;
--- null for none.
+-- Return, as JSON, the values that the latest deferred or waiting attempt of an execution passes to the next attempt. Return null
+-- if there are none.
 create or replace function carried_over(p_execution uuid) returns text
 language sql stable
 as $$

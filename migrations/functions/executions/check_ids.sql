@@ -1,5 +1,5 @@
--- Raise PN002 if an id was made by a clock that is more than an hour off this one: the execution would stand first, or last,
--- in every list for as long as it is kept. The first 48 bits of an id are milliseconds (UUIDv7).
+-- Raise PN002 if one of these ids comes from a clock that is more than an hour off this one. Such an execution would be the first
+-- or the last of every list. The first 48 bits of an id are milliseconds (UUIDv7).
 create or replace function check_ids(p_ids uuid[]) returns void
 language plpgsql
 as $$

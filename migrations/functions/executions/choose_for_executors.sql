@@ -1,6 +1,6 @@
--- Choose the executions of an envelope that a worker may claim when some of its task executors have less room than the worker
--- has slots. Choose at most `p_take`, in the order of the envelope, and for each task executor at most its room (`fitting`).
--- `full_up` are the executions without room in their task executor.
+-- Choose which executions of an envelope a worker may claim, if some of its task executors have less room than the worker has
+-- slots. Choose in the order of the envelope, at most `p_take`, and for each task executor at most its room (`fitting`).
+-- `full_up` are the executions that have no room in their task executor.
 create or replace function choose_for_executors(
     p_ids uuid[], p_take integer, p_limited executor_room[], out fitting uuid[], out full_up uuid[]
 )

@@ -1,11 +1,12 @@
--- Choose the executions of an ordered route that a claim takes for the message `p_ids`: one for each execution that the
--- message names, at most `p_most`. They are deleted from the backlog. `others` go back to their routes: one waiting
--- execution for each unused turn, and those of `p_ids` that came to a wrong route. `chosen` is null if the route is not
--- ordered any more.
--- The order is by priority, then by turns of the tenants, then by the age of the outermost workflow, then by the age of the
--- execution. Within a priority, tenants have a turn each, in the order of their names. Every tenth turn goes to a lower
--- priority with waiting executions, and these take turns too, so that none starves.
--- Claims of one route wait for each other. After that the function waits for no lock: locked rows are skipped.
+-- Choose the executions of an ordered route that a worker claims by the message `p_ids`. Each execution that the message names
+-- stands for one turn. Choose one execution for each turn, at most `p_most`, and delete them from the backlog. `chosen` is null
+-- if the route is not ordered any more. `others` are executions that the caller stages again: one that waits for each unused
+-- turn, and those of `p_ids` that belong to another route.
+-- The order is by priority, then by the turns of the tenants, then by the ages of the outermost workflow and of the execution.
+-- Within a priority, the tenants take turns in the order of their names. Every tenth turn goes to a lower priority that has
+-- waiting executions, and the lower priorities take turns, too. So none starves.
+-- Claims of one route wait for each other on its row in `route_turn`. Apart from that the function waits for no lock, since it
+-- skips locked rows.
 -- planner: lookups_planned_once
 create or replace function choose_from_backlog(p_queue text, p_ids uuid[], p_most integer, out chosen uuid[], out others uuid[])
 language plpgsql

@@ -1,6 +1,6 @@
--- Claim executions for a worker by a message of its queue. On most routes they are the executions that the message names
--- (claim_named). On an ordered route, the message gives the worker as many turns as it names executions, and
--- choose_from_backlog chooses one execution for each turn. Turns for which the worker has no slot go back to the route.
+-- Claim executions for a worker by a message of its queue. On most routes, the worker claims the executions that the message
+-- names (claim_named). On an ordered route, the message gives the worker as many turns as it names executions, and
+-- choose_from_backlog chooses an execution for each turn. Turns for which the worker has no slot are staged again.
 -- planner: lookups_planned_once
 create or replace function claim_executions(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],

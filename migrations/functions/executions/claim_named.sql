@@ -1,12 +1,12 @@
--- Claim at most `p_take` of the executions `p_ids`: scheduled -> running. Held ones, those that a breaker blocks, and those
--- that have expired, are left out. The attempt is counted now, so that a crash uses it up (I1). Only executions on this queue,
--- of definitions that the worker knows (`p_definitions`), are claimed. For definitions in `p_limited`, the task executors have
--- less room than the worker has slots, and only that many are claimed. `unknown` are definitions that the worker has neither
--- looked up nor marked as lacking: it looks them up, and claims again. The other executions go back to their route, or are
--- parked, in the same transaction. If two workers have the same message, the guard on the status lets one of them claim: the
--- other finds the execution running. A worker that lost the answer of a claim repeats it under the same id, and also gets the
--- executions that became ready since. The function has the owner's rights, since the triggers of moves accept `penstock.moves`
--- from the owner only.
+-- Claim at most `p_take` of the executions `p_ids` for a worker: scheduled -> running. Executions that are held, have expired, or
+-- that a breaker blocks are left out. Only executions on this queue and of definitions that the worker knows (`p_definitions`)
+-- are claimed. For the definitions in `p_limited`, the task executor has less room than the worker has slots. Only that many are
+-- claimed. The attempt is counted now, so a crash uses it up (I1).
+-- `unknown` are definitions that the worker neither knows nor lacks (`p_lacking`). It looks them up, and claims again. In the
+-- same transaction, the other executions return to their route, or are parked (`parked` is true). If two workers have the same
+-- message, the status lets only one of them claim: the other finds the execution running. If the answer of a claim was lost, the
+-- worker repeats it with the same `p_claim`. It may then get further executions, too. The triggers of moves accept
+-- `penstock.moves` only from the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function claim_named(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],
@@ -24,7 +24,7 @@ begin
     unknown := '{}';
     messages := '{}';
     parked := false;
-    -- The session may have set it, and the triggers would believe it, since this function has the owner's rights.
+    -- The session may have set `penstock.moves`. The triggers would believe it, since this function has the owner's rights.
     perform set_config('penstock.moves', '', true);
     if cardinality(p_limited) > 0 then
         select c.fitting, c.full_up into v_tried, v_full from choose_for_executors(p_ids, p_take, p_limited) c;

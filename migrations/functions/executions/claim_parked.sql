@@ -1,7 +1,7 @@
--- Claim parked executions of a queue for a worker, by priority and age, as claim_named claims an envelope: definitions that the
--- worker does not lack and has room for. Executions that are not claimed stay parked. `waits` says that an execution is
--- parked that the worker does not lack. `unknown` are definitions that the worker has to look up first. Their executions are
--- not locked: a worker that has the action would skip locked rows, and look again much later.
+-- Claim parked executions of a queue for a worker, by priority and age, as claim_named claims an envelope. Their definitions are
+-- those that the worker does not lack and has room for. Executions that are not claimed stay parked. `waits` is true if there are
+-- parked executions that the worker does not lack. `unknown` are definitions that the worker has to look up first. Their
+-- executions are not locked, because another worker that has the action would skip locked rows, and look again much later.
 -- planner: lookups
 create or replace function claim_parked(
     p_worker uuid, p_claim uuid, p_take integer, p_queue text, p_definitions integer[], p_lacking integer[],
@@ -16,7 +16,7 @@ declare
 begin
     claimed := '{}';
     messages := '{}';
-    -- One step in the index for each definition, however many executions are parked.
+    -- The recursion takes one step in the index for each definition, however many executions are parked.
     v_definitions := array(
         with recursive found (definition_id) as (
             select min(definition_id) from parked where queue = p_queue

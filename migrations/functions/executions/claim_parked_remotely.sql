@@ -1,6 +1,6 @@
--- Claim parked executions of a queue for a worker that calls a gateway, oldest first, as claim_parked does for other workers. The
--- history names `p_actor`. A worker that is not active claims nothing. With `p_tenants` it claims only executions of these
--- tenants, and `waits` says whether it has claimed as many as it asked for.
+-- Claim parked executions of a queue for a worker that calls a gateway, as claim_parked does for other workers. The history names
+-- `p_actor`. A worker that is not active claims nothing. With `p_tenants`, the worker claims only executions of these tenants,
+-- oldest first and without regard to priorities. Then `waits` is true if as many were parked as the worker asked for.
 -- planner: lookups
 create or replace function claim_parked_remotely(
     p_actor text, p_worker uuid, p_claim uuid, p_take integer, p_queue text, p_definitions integer[], p_lacking integer[],

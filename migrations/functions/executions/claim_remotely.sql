@@ -1,7 +1,7 @@
 -- Claim executions for a worker that calls a gateway, by a message of its queue, as claim_executions does for other workers. The
--- history names `p_actor`. A worker that is not active claims nothing, and what the message names goes back on its route. With
--- `p_tenants` it claims only executions of these tenants, in the order of the message, and executions of others are parked for
--- another worker.
+-- history names `p_actor`. If the worker is not active, it claims nothing, and the executions return to their route. With
+-- `p_tenants`, the worker claims only executions of these tenants, in the order of the message, even on an ordered route. The
+-- executions of other tenants are parked for another worker.
 -- planner: lookups_planned_once
 create or replace function claim_remotely(
     p_actor text, p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],

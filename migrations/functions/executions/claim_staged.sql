@@ -1,7 +1,7 @@
--- Claim new work for a worker in the transaction that reports its finished work: envelopes in `p_staged`, which this
--- transaction staged, on one of the worker's queues. The claimed envelopes have together at most `p_most` executions, as many
--- as the transaction ends. `messages` are the remaining envelopes, and messages that the claim staged. An envelope that was
--- claimed as a whole is offered to no other worker. `queue` is null if nothing was staged on these queues.
+-- Claim new work for a worker, in the transaction that reports its finished work. `p_staged` are the messages that this
+-- transaction staged. The worker claims envelopes among them that are on one of its queues, with at most `p_most` executions
+-- together. `messages` are the remaining messages, and those that the claim staged. An envelope that was claimed as a whole is
+-- deleted, so no other worker gets it. `queue` is null if nothing was staged on these queues.
 create or replace function claim_staged(
     p_staged message[], p_most integer, p_worker uuid, p_claim uuid, p_queues text[], p_known integer[],
     p_lacking integer[], p_limited executor_room[],

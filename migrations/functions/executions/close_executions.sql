@@ -1,7 +1,8 @@
--- Close executions that ended, for any reason: write their results, delete them from `live`, delete their timers, close their inquiries,
--- and list roots in `finished` for the archive. Stage messages to the workflow or the callbacks that follow each, and to the clients that
--- wait. List traced executions in `untraced`, to send their spans. Raise `penstock.execution.failed` for those that ended badly. The
--- caller, settle_moves, releases their slots.
+-- Close executions that have ended, whatever ended them. Write their results, close their inquiries, and delete their timers and
+-- their rows in `live`. List roots in `finished` for the archive, and traced executions in `untraced`, so that their spans are
+-- sent. Stage messages for the workflows and callbacks that follow the executions, and return messages for waiting clients. Raise
+-- `penstock.execution.failed` for executions that failed, timed out or were abandoned. The caller, settle_moves, releases their
+-- slots.
 create or replace function close_executions(p_ended ended[]) returns message[]
 language plpgsql
 as $$
@@ -22,8 +23,8 @@ begin
     insert into untraced (execution_id)
     select p.execution_id from payload p where p.execution_id = any (v_ids) and p.origin ? 'trace';
     delete from live where execution_id = any (v_ids);
-    -- A locked timer stays. A loop that is about to fire it has locked the row, and waits for the rows of these executions, which
-    -- the caller holds: to wait for the timer would be a deadlock. The loop then finds the executions ended, and does nothing.
+    -- A locked timer is left alone. The loop that fires it has locked it, and waits for the row of its execution, which this
+    -- transaction holds. Waiting for the timer would be a deadlock. The loop then finds the execution ended, and does nothing.
     delete from timer where ctid = any (array(
         select ctid from timer where execution_id = any (v_ids) for update skip locked));
     if v_unclaimed is not null then -- an execution that a worker had claimed has no such rows

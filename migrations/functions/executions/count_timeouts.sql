@@ -1,5 +1,5 @@
--- Give the attempts of executions that wait for something outside, and will now end as timeout, that outcome, and count them for the
--- breakers of their keys. The caller has locked the rows, and ends them in the same transaction.
+-- Set the outcome `timeout` of attempts that wait for something outside and are about to end as timeout. Count them for the
+-- breakers of their keys. The caller has locked the rows, and ends the executions in the same transaction.
 -- planner: lookups
 create or replace function count_timeouts(p_ids uuid[], p_reason text) returns message[]
 language plpgsql

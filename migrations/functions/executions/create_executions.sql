@@ -1,11 +1,10 @@
--- Insert new executions with their payloads and timers. An execution is created as started if it need not wait for an
--- instant, and its namespace is in `p_free` (no limit covers it). It gets the status and slots of its entry in `p_births`,
--- if it has one. Its history also records that it was requested. With `p_worker`, all are created as running, claimed by
--- that worker. Arrays shorter than `p_ids` are padded with null. A child of a traced execution is traced with it,
--- and an execution has the labels of its parent (label_executions). `made`
--- are the executions that were created, `ready` those of them that are requested and due, and `due` is the instant of the
--- first timer. An execution that exists (the same id, or the same child of a workflow) is left alone: another delivery of
--- the same message was first.
+-- Insert new executions with their payloads and timers. By default an execution is requested. It is created as started if it has
+-- no `p_not_before` and its namespace is in `p_free`, which no limit covers. An entry in `p_births` gives it a status and slots
+-- instead. With `p_worker`, all are created as running, claimed by that worker. Arrays shorter than `p_ids` count as padded with
+-- nulls. A child inherits the trace and the labels of its parent (label_executions).
+-- An execution that exists (the same id, or the same child of a workflow) is left alone, since another delivery of the message
+-- was first. `made` are the executions that this call created. `ready` are those of them that are requested and due. `due` is the
+-- instant of the first timer.
 -- planner: indexes_planned_once
 create or replace function create_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
@@ -16,8 +15,8 @@ create or replace function create_executions(
 language plpgsql
 as $$
 begin
-    -- The namespaces are few: one look-up for each row would be slower. A join is avoided, since it would lose the order of
-    -- the arrays, which is that of the instants.
+    -- There are few namespaces, so looking one up for each row would be slower. A join would lose the order of the arrays, which
+    -- is that of the instants.
     with free as materialized (
         select id, start_status(kind) as status from namespace where id = any (p_free)
     ), written as (

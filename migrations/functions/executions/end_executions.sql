@@ -1,6 +1,6 @@
--- End executions that no worker reports on: cancelled, timed out, refused, dead-lettered, abandoned. Only executions in one
--- of the statuses `p_from` are ended, since a worker may claim or finish one meanwhile. `moved` are the executions that this
--- call ended.
+-- End executions that no worker reports on: they were cancelled, refused or dead-lettered, timed out, or were abandoned. Only
+-- executions in one of the statuses `p_from` are ended, since a worker may claim or finish one at the same time. `moved` are the
+-- executions that this call ended.
 -- planner: lookups
 create or replace function end_executions(
     p_ids uuid[], p_from text[], p_to text, p_reason text, p_error text, out messages message[], out moved uuid[]
@@ -21,7 +21,7 @@ begin
         select id, attempt, p_to, current_setting('application_name'), p_error::jsonb from changed where claim is not null
         on conflict do nothing
     )
-    -- `followed` is true: the workflows and callbacks that follow these executions are notified.
+    -- `followed` is true, so that the workflows and callbacks that follow these executions are notified.
     select coalesce(array_agg(id), '{}'), array_agg(id) filter (where keys is not null),
         array_agg((id, parent, p_to, claim is not null, true, null,
             coalesce(p_error::jsonb, jsonb_build_object('type', p_to, 'message', p_reason)))::ended)

@@ -1,6 +1,6 @@
--- Raise PN001 if a service's role inserts an execution that has ended, or in a status in which none begins: its history
--- would have moves that were never made. Only the owner may insert such an execution. The trigger recognizes the owner by
--- the right to truncate the table, which no role of a service has. It has the rights of the role that inserts.
+-- Raise PN001 if a service's role inserts an execution that has ended, or in a status in which no execution begins. Otherwise the
+-- history would contain moves that never happened. Only the owner may insert such an execution. The trigger recognizes the owner
+-- by the right to truncate the table, which no service has. The function has the rights of the role that inserts.
 create or replace function execution_begun() returns trigger
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- Delete the rows that belong to executions when these are archived.
+-- Delete the rows that belong to executions which are deleted because they are archived.
 create or replace function execution_gone() returns trigger
 language plpgsql
 as $$

@@ -1,9 +1,9 @@
--- Write the history of new executions, announce their statuses, and record them for subscriptions. An execution that was
--- created as started was also requested in that instant. One that was created as running was also scheduled.
--- Some functions write their moves themselves. They set `penstock.moves` for their transaction, and the trigger then does
--- nothing. Any session can set that, so the trigger accepts it only inside functions with the owner's rights. It recognizes
--- them by the right to truncate the table, which no role of a service has. The function has the owner's rights, so that no
--- service needs the right to insert history.
+-- Write the history of new executions, announce their statuses, and record them for subscriptions. An execution that was created
+-- as started also gets the move to requested. One that was created as running also gets the move to scheduled.
+-- Some functions write the history themselves, and set `penstock.moves` for their transaction. The trigger then does nothing. Any
+-- session can set that, so the trigger accepts it only in functions with the owner's rights. It recognizes these by the right to
+-- truncate the table, which no service has. This function has the owner's rights, so that no service needs the right to insert
+-- history.
 create or replace function execution_inserted() returns trigger
 language plpgsql security definer
 as $$

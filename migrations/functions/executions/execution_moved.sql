@@ -1,8 +1,8 @@
--- Raise PN001 for moves of executions that `legal_move` does not have; write the history of the others, announce them, and
--- record them for subscriptions. The history also has a requested execution with a change of its place in line, and the place
--- of one that leaves `requested` after an instant: the starts of a burst put that off without an entry. One join of the transition
--- tables finds the moves. The trigger does nothing for a statement that writes its moves itself, as execution_inserted does. The
--- function has the owner's rights for the same reason.
+-- Raise PN001 for moves of executions that are not in `legal_move`. Write the history of all others, announce them, and record
+-- them for subscriptions. A requested execution that gets another place in line has an entry in the history, too. An entry for a
+-- status `requested` has the place in line. So has a move from `requested` after an instant (`not_before`), since the starts of a
+-- burst put that instant off without an entry. The trigger does nothing for a statement that writes its own history. The function
+-- has the owner's rights for the same reason as execution_inserted.
 -- planner: moves
 create or replace function execution_moved() returns trigger
 language plpgsql security definer

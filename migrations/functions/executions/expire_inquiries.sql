@@ -1,5 +1,5 @@
--- Settle inquiries that were not answered in time: answer them with their default, or end their executions as timeout. A
--- durable function cleans up first. The rows of the executions are locked first, and then all keys, as in answer_inquiry. An
+-- Settle at most `p_limit` inquiries that were not answered in time. Answer one that has a default with it. End the other
+-- executions as timeout, or let a durable function clean up first. The rows of the executions are locked before the keys. An
 -- execution that another transaction has locked, perhaps to answer it, is skipped. `expired` are the executions that this call
 -- handled.
 create or replace function expire_inquiries(p_limit integer, out messages message[], out expired uuid[])

@@ -1,6 +1,6 @@
--- End executions that waited too long for something outside, or for a heartbeat of it: waiting -> timeout. A
--- durable function cleans up first. An execution that
--- another transaction has locked, perhaps to complete it, is skipped. `expired` are the executions that this call ended.
+-- Settle at most `p_limit` executions that have waited too long for something outside, or for its heartbeat: waiting -> timeout.
+-- A durable function is woken and cleans up first. An execution that another transaction has locked, perhaps to complete it, is
+-- skipped. `expired` are the executions that this call handled.
 create or replace function expire_outside(p_limit integer, out messages message[], out expired uuid[])
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- Return the attempts of an execution that did not complete, open or archived. A role that cannot read the tables gets those of
--- executions that it started, as from find_executions.
+-- Return the attempts, other than completed ones, of an open or archived execution. A role that cannot read the tables gets them
+-- only for executions that it started, as in find_executions.
 -- planner: lookups_planned_once
 create or replace function failed_attempts(p_id uuid)
 returns table (attempt integer, outcome text, worker text, at timestamptz, error text)

@@ -1,5 +1,6 @@
--- Return executions by id, open or archived, with their parameters and results. A role that cannot read the tables, as a
--- client's, gets the executions that it started. The function has the owner's rights for its sake.
+-- Return executions by id, open or archived, with their parameters and results. Columns that the archive does not have are null.
+-- A client's role cannot read the tables, and gets only the executions that it started. For its sake, the function has the
+-- owner's rights.
 -- planner: lookups_planned_once
 create or replace function find_executions(p_ids uuid[])
 returns table (

@@ -1,11 +1,10 @@
--- End attempts of a worker: the executions become final, requested again (a retry, a deferral), or waiting. The fence is the
--- attempt and the claim (I2): an execution that another worker has claimed since, or that the sweeper has taken back, is not
--- moved and is not in `moved`. Slots are freed and the next waiters promoted in the same transaction (I5).
--- An execution with a requested end gets that end, unless it completed. An error with the type of that end is the request as a
--- durable function was told it, and gets the reason of the request. A durable function that has to clean up begins its next
--- attempt without a delay. An attempt without a delay to the next one was handed
--- back: its execution keeps its place in line. The values that a deferral carries over to the next attempt, and the question
--- of an inquiry, are kept with the attempt.
+-- End attempts of a worker: their executions end, are requested again (a retry, a deferral), or wait. The fence is the attempt
+-- and the claim (I2). An execution that another worker has claimed, or that the sweeper has taken back, is not moved and not in
+-- `moved`. Slots are freed, and the next waiters promoted, in the same transaction (I5).
+-- An execution with a requested end gets that end, unless the attempt completed. If a durable function raises that request as its
+-- error, the error gets the reason of the request. A durable function that has to clean up begins its next attempt without a
+-- delay. An attempt with a null in `p_delays` was handed back, so its execution keeps its place in line. The attempt keeps the
+-- values that a deferral passes to the next attempt, and the question of an inquiry.
 -- planner: hashed_planned_once
 create or replace function finish_attempts(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_statuses text[], p_results text[], p_errors text[],
@@ -70,7 +69,7 @@ begin
         messages := begin_waiting(v_asking, v_asked);
     end if;
     messages := messages || settle_moves(v_ended, v_again, v_held);
-    if p_claims <> '{}' then -- last, since events of the ends have the instants of the claims
+    if p_claims <> '{}' then -- last, since the events of the ends read the claims
         delete from claim where id = any (p_claims);
     end if;
 end $$;

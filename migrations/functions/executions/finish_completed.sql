@@ -1,9 +1,10 @@
--- End at most 20 attempts that completed, in a transaction of their own. If none of the executions has a parent, a slot, a
--- trace or a requested end, one statement ends them and writes their history, instead of the trigger. All others go to
--- finish_attempts. So do executions that a canceler or the sweeper moves between the first check and the update. `p_claims`
--- are the claims to delete, which have no other open attempt. A single execution, the usual case, is ended by plain statements
--- for one row: they cost half of the statement for several. The setting `penstock.moves` tells the triggers of moves that
--- the function writes the history itself. They accept it from the owner only, so the function has the owner's rights.
+-- End at most 20 attempts that completed, in their own transaction. The fast path writes the history itself instead of the
+-- trigger. It requires that no execution has a parent, a slot, a trace or a requested end, and that no status is announced or
+-- subscribed to. Otherwise finish_attempts ends them. It also ends executions that a cancel or the sweeper moves between the
+-- check and the update. `p_claims` are the claims to delete: they have no other open attempt.
+-- A single execution, the usual case, is ended by statements for one row, at half the cost of the statement for several.
+-- `penstock.moves` tells the triggers of moves that the function writes the history. The triggers accept it only from the owner,
+-- so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function finish_completed(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_results text[], p_claims uuid[],
@@ -18,12 +19,12 @@ declare
 begin
     moved := '{}';
     messages := '{}';
-    -- The session may have set it, and the triggers would believe it, since this function has the owner's rights.
+    -- The session may have set `penstock.moves`. The triggers would believe it, since this function has the owner's rights.
     perform set_config('penstock.moves', '', true);
     if v_size = 1 then
         perform set_config('penstock.moves', 'written', true);
         update execution e set status = 'completed', since = null, not_before = null, finished_at = clock_timestamp(),
-            reason = null -- that of an earlier retry or deferral
+            reason = null -- delete the reason of an earlier retry or deferral
         where e.id = p_ids[1] and e.attempt = p_attempts[1] and e.claim = p_worker and e.status = 'running'
             and e.keys is null and e.parent is null and e.ends_as is null
             and not exists (select from payload p where p.execution_id = e.id and p.origin ? 'trace')
@@ -33,7 +34,7 @@ begin
             values (p_ids[1], clock_timestamp(), 'running', 'completed', p_attempts[1], current_setting('application_name'));
             insert into result (execution_id, result) values (p_ids[1], p_results[1]::jsonb);
             delete from live where execution_id = p_ids[1];
-            -- A loop that is about to fire a timer has locked the timer, and waits for the execution: see close_executions.
+            -- A loop that fires a timer has locked the timer, and waits for the execution: see close_executions.
             if exists (select from timer where execution_id = p_ids[1]) then
                 delete from timer where ctid = any (array(
                     select ctid from timer where execution_id = p_ids[1] for update skip locked));
@@ -54,7 +55,7 @@ begin
         perform set_config('penstock.moves', 'written', true);
         with ended as (
             update execution e set status = 'completed', since = null, not_before = null, finished_at = clock_timestamp(),
-                reason = null -- that of an earlier retry or deferral
+                reason = null -- delete the reason of an earlier retry or deferral
             from unnest(p_ids, p_attempts, p_results) d (id, attempt, result)
             where e.id = d.id and e.attempt = d.attempt and e.claim = p_worker and e.status = 'running' and e.ends_as is null
             returning e.id, e.attempt, e.reason, d.result
@@ -66,7 +67,7 @@ begin
         ), closed as (
             delete from live where execution_id = any (array(select id from ended))
         ), dropped as (
-            -- A loop that is about to fire a timer has locked the timer, and waits for these executions: see close_executions.
+            -- A loop that fires a timer has locked the timer, and waits for its execution: see close_executions.
             delete from timer where ctid = any (array(
                 select ctid from timer where execution_id = any (array(select id from ended)) for update skip locked))
         ), kept as (

@@ -1,5 +1,5 @@
--- Hold the requested executions among `p_ids` that a hold covers, and the tasks of paused workflows, due retries as well as first
--- starts. Executions under a hold keep the instant at which they became ready. Return the others, which may be scheduled.
+-- Hold the requested executions among `p_ids` that a hold covers, and the tasks of paused workflows. This includes due retries.
+-- Return the other executions, which may be scheduled. Executions under a hold keep the instant at which they became ready.
 -- planner: lookups
 create or replace function hold_requested(p_ids uuid[]) returns uuid[]
 language plpgsql
@@ -19,7 +19,7 @@ begin
     perform from execution where id = any (v_paused || v_covered) and status = 'requested' order by id for no key update;
     update execution set not_before = held_until(), reason = 'its workflow is paused'
     where id = any (v_paused) and status = 'requested';
-    with moved as ( -- a task that was held with its workflow just now is not due any more
+    with moved as ( -- a task that the statement before has held is not due any more
         update execution set not_before = held_until(), reason = 'it is held'
         where id = any (v_covered) and status = 'requested' and (not_before is null or not_before <= clock_timestamp())
         returning id, namespace_id, priority, ready_at, timed

@@ -1,6 +1,6 @@
--- Hold executions that a hold covers and that wait for a worker or a limit. Of scheduled ones, look at the next `p_limit`
--- open executions after `p_after`; of queued ones, take at most `p_limit`. They are requested again, free their slots, and
--- keep the instant at which they became ready. `next` is the id to continue after, null at the end.
+-- Hold scheduled and queued executions that a hold covers. Among the next `p_limit` open executions after `p_after`, take all
+-- scheduled ones. Also take at most `p_limit` queued ones. They are requested again, free their slots, and keep the instant at
+-- which they became ready. `next` is the id to continue after, or null at the end.
 -- planner: lookups
 create or replace function hold_waiting(p_after uuid, p_limit integer, out messages message[], out next uuid)
 language plpgsql

@@ -1,6 +1,6 @@
--- Insert the scheduled executions of a queue into its backlog, and mark the queue as ordered. From now on a message on the
--- queue stands for a turn. An execution that is parked or already claimed is left out. Within a priority and a tenant,
--- workflows that began earlier come first, together with their tasks.
+-- Insert the scheduled executions of a queue into its backlog, and mark the queue as ordered if any were inserted. From then on,
+-- a message on the queue stands for a turn. A parked execution is left out, and so is one that is already claimed. Within a
+-- priority and a tenant, workflows that began earlier come first, together with their tasks.
 -- planner: lookups_planned_once
 create or replace function join_backlog(p_queue text, p_ids uuid[]) returns void
 language plpgsql

@@ -1,10 +1,11 @@
--- Let starts with a debounce time join the open bursts of their keys. A start without an open burst begins one, with an execution
--- that is due when the burst closes. A start of another version of the action also begins one. A later start puts off that instant, and
--- the last start gives the parameters, labels, priority and origin, unless the first is kept. A burst of 1,000 starts closes at
--- once. `joined`: starts with the executions that they joined. `conflicts`: starts that differ from the open burst in what the
--- execution has from its first start.
--- The starts of a key follow each other, since each locks the row of its burst. The loop of the timers may start the execution at
--- the same time: the lock of its row lets one of them be first. Either the loop finds the instant changed, or the start finds it past.
+-- Let starts with a debounce time join the open bursts of their keys. A start begins a new burst if its key has no open one, or
+-- if the open one has another version of the action. A new burst creates an execution that is due when the burst closes. Each
+-- later start puts off that instant. The last start gives the parameters, labels, priority and origin, unless the burst keeps
+-- those of the first. A burst of 1,000 starts closes at once.
+-- `joined` has each start that joined, and its execution. `conflicts` are starts that differ from the open burst in options that
+-- are fixed by its first start (`c_fixed`).
+-- Each start locks the row of its burst, so the starts of a key follow each other. The loop of the timers may start the execution
+-- at the same time, and the row of the execution decides. Either the loop finds the instant changed, or the start finds it past.
 -- planner: lookups
 create or replace function join_starts(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],
@@ -47,7 +48,8 @@ begin
         end if;
         continue when exists (select from execution where id = r.id);
 
-        -- An execution that has begun is not locked: the end of its own attempt may wait for this row of a burst.
+        -- An execution that has begun is not locked, since the transaction that ends its attempt may wait for this row of the
+        -- burst.
         select * into v_row from execution where id = v_burst.execution_id and status = 'requested' for no key update;
         v_now := clock_timestamp();
         if v_row.attempt = 0 and v_row.definition_id = r.definition_id
@@ -69,13 +71,13 @@ begin
                 perform label_executions(array[v_row.id], array[v_row.id], array[r.namespace_id], array[r.definition_id],
                     array[r.params], array[r.options], null);
             end if;
-            -- The history has the first place in line, and the last one when the execution leaves `requested`.
+            -- The history gets the first place in line, and the last one when the execution leaves `requested`.
             perform set_config('penstock.moves', 'written', true);
             update execution set not_before = v_closes_at, ready_at = v_closes_at,
                 priority = case r.keep when 'last' then coalesce(r.priority, 0) else priority end
             where id = v_row.id;
             perform set_config('penstock.moves', '', true);
-            -- A timer that the loop is about to fire is locked, and stays. It finds the instant changed, and has no effect.
+            -- A timer that the loop is firing is locked, and is left alone. The loop finds the instant changed, and does nothing.
             delete from timer where ctid = any (array(
                 select ctid from timer where execution_id = v_row.id and kind in ('ready', 'start') for update skip locked));
             insert into timer (due_at, kind, execution_id) values (v_closes_at, 'ready', v_row.id) on conflict do nothing;

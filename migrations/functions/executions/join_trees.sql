@@ -1,7 +1,7 @@
--- Begin the budgets and the chains that the options of new executions name, and let what an attempt starts share the budgets of its
--- tree, unless it has budgets of its own. The caller creates the executions in the same transaction, and asks for their slots after this
--- call. A child takes from the budgets of its tree, and gets none of its own. The bounds of a rule are in the same options, and
--- its executions have their step of the chain already (cut_chains).
+-- Begin the budgets and the chains that the options of new executions ask for. An execution that an attempt started shares the
+-- budgets of the attempt's tree, unless it has its own. A child of a workflow uses the budgets of its tree, and gets none of its
+-- own. The caller creates the executions in the same transaction, and requests their slots after this call. Executions of rules
+-- already have their step of the chain (cut_chains), and begin no other chain.
 create or replace function join_trees(p_ids uuid[], p_options text[], p_origins text[], p_parents uuid[]) returns void
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
--- Store the labels of new executions. An execution has the labels of its parent, those of its definition (`run_labels`), those
--- of its searchable parameters, and those in its options. Of two labels with one key, the later in this order counts. A
--- parameter has a label if it is a text of 1 to 200 characters, a number or a boolean. An encrypted parameter has none.
+-- Store the labels of the new executions `p_new`. The labels have four sources: the parent, the definition (`run_labels`), the
+-- searchable parameters, and the options. If two labels have the same key, the later source in this order counts. A parameter
+-- becomes a label if it is a text of 1 to 200 characters, a number or a boolean. An encrypted parameter does not.
 -- planner: indexes_planned_once
 create or replace function label_executions(
     p_new uuid[], p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_parents uuid[]

@@ -1,5 +1,6 @@
--- Release held executions that no hold covers any more (`p_staged`): those under limits are staged for executors. Otherwise all are
--- scheduled at once, although their namespaces are still held for what comes after them.
+-- Release held executions. With `p_staged`, no hold covers them any more, and those under limits are staged for the executors.
+-- Otherwise a hold is being released step by step. Then all are scheduled at once, although the hold still covers their
+-- namespaces.
 -- planner: lookups
 create or replace function let_go(p_ids uuid[], p_staged boolean) returns message[]
 language plpgsql

@@ -1,4 +1,4 @@
--- Return the moves after an instant, oldest first. If there are more than `p_limit`, return any `p_limit` of them: no
+-- Return the moves after the instant `p_at`, oldest first. If there are more than `p_limit`, return any `p_limit` of them: no
 -- reader can follow them all, and sorting them would be slow. Moves of archived executions are left out.
 -- planner: tails
 create or replace function moves_after(p_at timestamptz, p_limit integer)

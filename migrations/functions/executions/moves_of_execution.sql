@@ -1,5 +1,5 @@
--- Return the moves of an execution that was created at `p_created` and finished at `p_finished` (null: it is open), oldest first.
--- A role that cannot read the tables gets those of executions that it started, as from find_executions.
+-- Return the moves of an execution, oldest first. `p_created` and `p_finished` (null: it is open) limit which partitions are
+-- read. A role that cannot read the tables gets them only for executions that it started, as in find_executions.
 -- planner: tails
 create or replace function moves_of_execution(p_id uuid, p_created timestamptz, p_finished timestamptz)
 returns table (at timestamptz, old text, new text, attempt integer, actor text, reason text)

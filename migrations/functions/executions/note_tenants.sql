@@ -1,5 +1,5 @@
--- Note the tenants that have actions on queues. A queue with several tenants is ordered from then on, so that they take turns.
--- The function has the owner's rights: a client's role may name a tenant and need not see the others.
+-- Record which tenants have actions on which queues. From the second tenant on, a queue is ordered, so that the tenants take
+-- turns. A client's role may name its own tenant and need not see the others, so the function has the owner's rights.
 -- planner: lookups
 create or replace function note_tenants(p_queues text[], p_names text[]) returns void
 language plpgsql security definer

@@ -1,8 +1,9 @@
--- Notify workers of what this transaction has assigned to them on a queue, once it commits: the claim, the time in seconds, and
--- each attempt as in the type claimed_attempt. If that is longer than a notification can be, it names the claim alone.
--- PostgreSQL commits transactions that notify one after another. So that they do not wait for each other's disks, only one notifies
--- in its transaction at a time. The others return messages, which their process sends after the commit: the worker then looks for
--- its claims.
+-- Notify workers, at the commit, of the executions that this transaction has assigned to them on a queue. The notification has
+-- the claim, the instant in seconds, and each attempt as in the type claimed_attempt. If that is too long, the notification has
+-- only the claim.
+-- PostgreSQL commits transactions that notify one after another. So that they do not wait for each other's disks, only one at a
+-- time notifies inside its transaction. The others return messages, which their process sends after the commit. A worker that
+-- receives such a message looks for its claims.
 create or replace function notify_workers(p_assigned assignment[], p_queue text) returns message[]
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- Return the archived executions among `p_ids` that the role of this session started, and the tasks of those, as
--- own_executions does.
+-- Return the archived executions among `p_ids` that the role of this session started, and the tasks of such executions, at any
+-- depth (see own_executions).
 create or replace function own_archived(p_ids uuid[]) returns uuid[]
 language plpgsql stable
 as $$

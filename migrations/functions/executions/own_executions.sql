@@ -1,6 +1,5 @@
--- Return the open or finished executions among `p_ids` that the role of this session started, and the tasks of those, at any
--- depth. A submit of a client's role stores the role in the origin of the execution. Archived executions are left out: see
--- own_archived.
+-- Return the executions among `p_ids` that the role of this session started, and the tasks of such executions, at any depth. A
+-- submit by a client's role stores the role in the origin of the execution. Archived executions are left out: see own_archived.
 -- planner: lookups_planned_once
 create or replace function own_executions(p_ids uuid[]) returns uuid[]
 language plpgsql stable

@@ -1,13 +1,13 @@
--- Submit at most 20 executions of one namespace and one definition, in a transaction of their own. Assign one of them to a
--- worker for each permit that there is (take_permits). An assigned execution is created as running, and claimed
--- by its worker. All others are staged on their route.
--- If there is nothing to decide, one statement writes all rows of actions, and the history instead of the trigger. A single
--- execution, the usual case, is written by start_plain_execution, also of a workflow. Both require that no limit and no hold covers
--- the namespace, that no worker lacks the action, that the definition is current and has neither times nor labels, and that no status
--- is announced or subscribed to. All other submits go to submit_executions before anything is written. An id that exists was
--- submitted before, and its answer was lost: it is left alone.
+-- Submit at most 20 executions of one namespace and one definition, in their own transaction. Assign one of them to a worker for
+-- each permit (take_permits): such an execution is created as running, and claimed by its worker. The others are staged on their
+-- route.
+-- The fast path writes all rows of several actions in one statement, and the history instead of the trigger. It leaves a single
+-- execution, the usual case, to start_plain_execution. That execution may also be of a workflow. The fast path requires all of
+-- this: No limit and no hold covers the namespace, and no worker lacks the action. The definition is current, and has neither
+-- times nor labels. No status is announced or subscribed to. All other submits go to submit_executions before anything is
+-- written. An id that exists is left alone, since it was submitted before and the answer was lost.
 -- An assignment to a waiting take has the claim id of the take. `p_assigns` is false if the transaction may stay open. Nothing is
--- assigned on an ordered route where other work waits. The origin of an execution that a client's role submits has that role.
+-- assigned on an ordered route with a backlog. If a client's role submits, the origin of the executions has that role.
 -- planner: indexes_planned_once
 create or replace function place_alike(
     p_ids uuid[], p_namespace integer, p_definition integer, p_params text[], p_origins text[], p_priority smallint, p_assigns boolean,
@@ -46,7 +46,7 @@ begin
     existing := '{}';
     conflicts := '{}';
     if v_ordered and exists (select from backlog where queue = v_queue) then
-        p_assigns := false; -- what waits comes first
+        p_assigns := false; -- the backlog comes first
     end if;
     if v_size = 1 then
         v_origin := p_origins[1]::jsonb;

@@ -1,7 +1,7 @@
--- Take attempts away from a worker that is gone, and settle the executions by their recovery policies (after_loss). The
--- policy of a task in a workflow replaces that of its action. An execution that runs again keeps its place in line
--- (settle_moves). `moved` are the executions that this worker still had: another worker may have claimed one since, or the
--- worker's report may have been committed.
+-- Take attempts away from a worker that is gone, and settle the executions by their recovery policies (after_loss). The policy of
+-- a task in a workflow replaces that of its action. An execution that runs again keeps its place in line (settle_moves). `moved`
+-- are the executions that this worker still had. Another worker may have claimed an execution meanwhile, or this worker's report
+-- may have been committed.
 -- planner: lookups
 create or replace function recover_executions(
     p_worker uuid, p_ids uuid[], p_reason text, out messages message[], out moved uuid[]
@@ -20,8 +20,8 @@ begin
             since = clock_timestamp(), reason = p_reason,
             finished_at = case when after_loss(d.ends_as, e.recoveries, d.recovery) <> 'requested' then clock_timestamp() end
         from (
-            -- A running durable function with a requested end still has to clean up: it runs again, and its next attempt does
-            -- that.
+            -- A durable function with a requested end still has to clean up while it is running. It is requested again, and its
+            -- next attempt cleans up.
             select x.id, case x.status when 'canceling' then x.ends_as end as ends_as, coalesce(p.options -> 'recovery', d.body -> 'recovery') as recovery
             from execution x join definition d on d.id = x.definition_id left join payload p on p.execution_id = x.id
             where x.id = any (p_ids)

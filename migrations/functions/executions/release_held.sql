@@ -1,7 +1,7 @@
--- Release held executions: at most `p_limit` that no hold covers any more, and of each hold that is being released as many
--- as its rate permits. They are released in the order of priority and age. Where several holds are released, an execution needs a
--- place in the rate of each that covers it. While no executor lived, a release stood still: it makes up for at most 2 s of its rate.
--- `released` is the number of released executions. `over` says that a hold has nothing left to release, or that its time was up.
+-- Release held executions, by priority and age: at most `p_limit` that no hold covers any more, and of each hold that is being
+-- released as many as its rate permits. If several such holds cover an execution, it counts in the rate of each. While no
+-- executor runs, nothing is released. Afterwards, a hold makes up for at most 2 s of its rate. `released` is the number of
+-- released executions. `over` is true if a hold has nothing left to release, or if its time has ended.
 -- planner: lookups
 create or replace function release_held(p_limit integer, out messages message[], out released integer, out over boolean)
 language plpgsql
@@ -48,7 +48,7 @@ begin
     v_ids := '{}';
     for r in
         select x.execution_id, n.covering from (
-            -- Another replica has the row of a hold that is not in `v_holds`: it releases what that hold covers.
+            -- A hold that is not in `v_holds` is locked by another replica, which releases its executions.
             select n.id, array(select i from generate_subscripts(v_holds, 1) i
                                where is_covered((v_holds[i]).kind, (v_holds[i]).name, n)) as covering
             from namespace n

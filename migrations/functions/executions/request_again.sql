@@ -1,5 +1,5 @@
--- List executions that are `requested` again in `live`, and schedule those that are due (schedule_due). A timer
--- schedules the others later. An execution that is held with its paused workflow gets neither, until the workflow is resumed.
+-- Insert executions that are requested again into `live`, and schedule those that are due (schedule_due). Set a timer for each of
+-- the others. An execution that is held is neither scheduled nor gets a timer.
 -- planner: lookups
 create or replace function request_again(p_ids uuid[]) returns message[]
 language plpgsql
@@ -8,7 +8,7 @@ declare
     v_due uuid[];
     v_timed uuid[];
 begin
-    insert into live (execution_id) select unnest(p_ids) on conflict do nothing; -- an execution that stood in line is not listed there
+    insert into live (execution_id) select unnest(p_ids) on conflict do nothing; -- an execution that leaves a lane is not in `live`
     with again as (
         select e.id, e.not_before, e.timed, e.not_before is null or e.not_before <= clock_timestamp() as due
         from execution e where e.id = any (p_ids)

@@ -1,8 +1,9 @@
--- Request the end of executions as `p_status` (cancelled, timeout). An execution without a worker ends at once (`moved`). A
--- running execution becomes canceling (`canceling`). It keeps its slots until its worker or the sweeper ends it, and the
--- caller notifies its worker. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first,
--- and is in `canceling`, too. Only a request by hand (`p_by_hand`) ends what cleans up already: a limit, a timeout, a schedule or a
--- parent that needs the execution no longer must not cut the exit task or the cleanup of another request.
+-- Request that executions end as `p_status` (cancelled, timeout). An execution without a worker ends at once (`moved`). A running
+-- execution becomes canceling (`canceling`), and the caller notifies its worker. It keeps its slots until its worker or the
+-- sweeper ends it. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first, and is in
+-- `canceling`, too.
+-- Only a request by hand (`p_by_hand`) ends an execution that is already cleaning up. Requests by a limit, a timeout, a schedule
+-- or a parent must not cut short the exit task or the cleanup of an earlier request.
 -- planner: indexes
 create or replace function request_ends(
     p_ids uuid[], p_status text, p_reason text, p_by_hand boolean,
@@ -14,8 +15,8 @@ declare
     v_messages message[];
     v_told uuid[];
 begin
-    -- No transaction moves the executions between these steps: one that was about to be claimed is claimed now, and becomes
-    -- canceling. All rows are locked before the keys, which the last step locks.
+    -- The locks keep other transactions from moving the executions between the steps. An execution that a worker was about to
+    -- claim is claimed now, and becomes canceling. All rows are locked before the keys, which the last step locks.
     perform lock_runs(p_ids);
     if not p_by_hand then
         p_ids := array(select id from execution where id = any (p_ids) and ends_as is null);

@@ -1,10 +1,10 @@
--- Create executions. An execution that is due at once is created as started if no limit covers it, or if there is room for it
--- (find_slots). The others that are due are scheduled or queued at once in two cases: in an executor's transaction
--- (`p_fused`), and in a submit that is the whole transaction (`p_alone`) and got the locks of all their keys. Otherwise they
--- are staged as requested: a caller's own transaction may stay open for long, so it locks no keys.
--- If a client submits an execution of an action that some workers of the route lack, the execution is parked and not sent to
--- the route. A caller's own transaction assigns nothing to workers either. A single execution without anything to decide, the usual
--- case, is left to request_plain_execution.
+-- Create executions. One that is due now is created as started if no limit covers it, or if its keys have room (find_slots). Each
+-- other due execution is scheduled or queued at once in two cases. One is an executor's transaction (`p_fused`). The other is a
+-- submit that is the whole transaction (`p_alone`) and has the locks of all keys. Otherwise it is staged as requested: a caller's
+-- own transaction may stay open for long, so it locks no keys.
+-- If a client submits an execution of an action that some worker of the route lacks, the execution is parked instead of staged. A
+-- caller's own transaction assigns nothing to workers. request_plain_execution handles a single execution without anything to
+-- decide, the usual case.
 -- planner: indexes_planned_once
 create or replace function request_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],
@@ -40,13 +40,13 @@ begin
     if p_priorities is null and p_parents is not null then
         p_priorities := inherited_priorities(p_parents);
     end if;
-    -- One statement reads all of it. If there were two, another transaction could add a limit between them, and an
-    -- execution that was created as started would not be sent.
+    -- One statement reads all of this. Between two statements, another transaction could add a limit. Then an execution that was
+    -- created as started would not be sent.
     select coalesce(array_agg(id) filter (where limits = '{}'), '{}'), bool_or(limits <> '{}'), bool_or(hold is not null)
     into v_free, v_limited, v_held
     from namespace where id = any (p_namespaces);
     if v_held then
-        v_free := '{}'; -- schedule_executions holds those that a hold covers
+        v_free := '{}'; -- schedule_executions holds executions that a hold covers
     elsif p_fused and exists (select from paused_workflow) then
         v_free := '{}'; -- their workflow may be paused
     elsif v_limited and (p_fused or p_alone) then

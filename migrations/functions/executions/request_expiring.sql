@@ -1,5 +1,5 @@
--- Request executions (request_executions), of which each ends as `timeout` at its instant of `p_expires`, if it has not begun by then.
--- Null is no such instant. An execution that is past its instant already is not started, and ends at once.
+-- Create executions (request_executions) that end as `timeout` if they have not begun by their instants in `p_expires`. A null
+-- there means no such instant. An execution that is already past its instant is created but not started, and ends at once.
 -- planner: indexes_planned_once
 create or replace function request_expiring(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],
@@ -18,7 +18,7 @@ begin
     v_messages := timers_set((select min(d.expires) from unnest(p_expires) as d (expires)));
     v_expired := array(select d.id from unnest(p_ids, p_expires) as d (id, expires) where d.expires <= v_now);
     if v_expired <> '{}' then
-        -- None of them is created as started: each ends below.
+        -- No expired execution is created as started, since each ends below.
         p_not_before := array(
             select case when d.expires <= v_now then v_now else d.not_before end
             from unnest(p_ids, p_not_before, p_expires) with ordinality as d (id, not_before, expires, place) order by d.place);

@@ -1,7 +1,8 @@
--- Create one execution without options as started, if there is nothing to decide (start_plain_execution). Return null, and do nothing,
--- unless all of this holds: No limit and no hold covers its namespace. A client's submit is of an action that no worker lacks.
--- The definition has neither times nor labels. No status is announced or subscribed to. No workflow is paused, for a task. Its parent
--- is not asked to stop, and has neither a trace nor labels. No budgets are shared with the attempt that started it.
+-- Create one execution without options as started, if there is nothing to decide (start_plain_execution). Return null, and do
+-- nothing, unless all of this holds: No limit and no hold covers the namespace. The definition has neither times nor labels. No
+-- status is announced or subscribed to. If a client submits it, no worker lacks the action. In an executor's transaction
+-- (`p_fused`), no workflow is paused. The parent of a task was not asked to stop, and has neither a trace nor labels. If an
+-- attempt started the execution, no tree has budgets.
 -- planner: lookups_planned_once
 create or replace function request_plain_execution(
     p_id uuid, p_namespace integer, p_definition integer, p_params text, p_origin text, p_priority smallint,
@@ -40,7 +41,7 @@ begin
         end if;
     end if;
     v_assigns := (p_fused or p_alone) and current_setting('penstock.assigns', true) is distinct from 'off'
-        and not (v_ordered and exists (select from backlog where queue = v_queue)) -- what waits there comes first
+        and not (v_ordered and exists (select from backlog where queue = v_queue)) -- the backlog comes first
         and not (v_queue = any (coalesce(nullif(current_setting('penstock.own_queues', true), '')::text[], '{}'))
             and nullif(current_setting('penstock.own_slots', true), '')::integer > 0);
     return start_plain_execution(p_id, v_kind, v_queue, v_name, p_namespace, p_definition, p_params::jsonb, p_origin::jsonb,

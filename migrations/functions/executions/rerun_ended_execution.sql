@@ -1,8 +1,8 @@
--- Start a new execution `p_new` with the version, parameters and options of the ended execution `p_old`, which may be
--- archived. `p_params` replaces the parameters, if it is not null. Of the labels of the old start or rule, those named as a
--- searchable parameter are left out, since they may contradict the parameters. `p_labels` are added to the others, or
--- replace them. The new execution of a task is no task, and keeps the labels of the workflow. As for a task, those of the action
--- count before them. `known` is false if that execution has not ended or is no longer kept.
+-- Start a new execution `p_new` with the version, parameters and options of the ended execution `p_old`, which may be archived.
+-- `p_params` replaces the parameters, if it is not null. The re-run of a task is not a task, but it gets the labels of the
+-- workflow that are not labels of its action. Labels with the name of a searchable parameter are left out, since they may
+-- contradict the parameters. `p_labels` are added, and replace labels with the same key. `known` is false if the old execution
+-- has not ended, or is no longer kept.
 create or replace function rerun_ended_execution(
     p_new uuid, p_old uuid, p_origin text, p_task text, p_value text, p_by text, p_reason text,
     p_params text, p_labels text, out messages message[], out known boolean
@@ -49,7 +49,7 @@ begin
     select p_new, cause, name, depth, chains, raised from chain_step where id = p_old on conflict do nothing;
     messages := request_executions(array[p_new], array[v_old.namespace_id], array[v_old.definition_id],
         array[coalesce(p_params, v_old.params)], array[nullif(v_options, '{}')::text], array[p_origin], array[v_old.priority], null, null, null, null, false);
-    if messages <> '{}' then -- empty if an earlier try was committed and its answer lost
+    if messages <> '{}' then -- empty if an earlier try was committed and its answer was lost
         insert into workflow_command (execution_id, kind, task, value, by, reason, obeyed_at)
         values (p_old, 'rerun', p_task, p_value::jsonb, p_by, p_reason, clock_timestamp());
     end if;

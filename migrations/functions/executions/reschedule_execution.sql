@@ -1,10 +1,10 @@
--- Set the instant at which an execution becomes ready, while no worker has begun its next attempt. Until then it is requested:
--- it leaves its lane or its route, and frees its slots. An instant that is past makes it ready at once. The time that bounds
--- the whole execution moves with its first start. The command is stored with its author and reason. `outcome` is `moved`, or
--- the reason why nothing was changed: `missing`, `ended`, `begun`, `held` (a hold, or its paused workflow, keeps it), `expires`
--- (it would not start before it expires), or `ready` (it is due already, and keeps its place). A worker may claim the
--- execution, or the loop of the timers may fire its timer, at the same time: the lock of the row lets one of them be first, and
--- the other one finds the status or the instant changed.
+-- Set the instant at which an execution becomes ready, as long as no worker has begun its next attempt. Until then it is
+-- requested: it leaves its lane or its route, and frees its slots. If the instant is past, the execution is ready now. If it has
+-- not begun, the timer that bounds the whole execution moves with its start. The command is stored with its author and reason.
+-- `outcome` is `moved`, or the reason why nothing was changed. `missing`, `ended` and `begun` are states of the execution. `held`
+-- means that a hold or its paused workflow keeps it. `expires` means that it would expire before it started. `ready` means that
+-- it is due already, and keeps its place. A worker may claim the execution, or the loop of the timers may fire its timer, at the
+-- same time. The first to lock the row wins, and the other finds the status or the instant changed.
 -- planner: lookups
 create or replace function reschedule_execution(
     p_id uuid, p_at timestamptz, p_by text, p_reason text, out messages message[], out outcome text
@@ -33,14 +33,14 @@ begin
     if outcome <> 'moved' then
         return;
     end if;
-    -- Before the move: the check of places in line (I4r) finds it between two entries of the history.
+    -- This comes before the move. The check of places in line (I4r) expects it between two entries of the history.
     insert into workflow_command (execution_id, kind, by, reason, obeyed_at)
     values (p_id, 'reschedule', p_by, p_reason, clock_timestamp());
     update execution
     set status = 'requested', not_before = case when p_at > v_now then p_at end, ready_at = v_ready_at, since = null,
         reason = coalesce(p_reason, 'it was rescheduled')
     where id = p_id;
-    -- A timer that the loop is about to fire is locked, and stays. It finds the instant changed, and has no effect.
+    -- A timer that the loop is firing is locked, and is left alone. The loop finds the instant changed, and does nothing.
     delete from timer where ctid = any (array(
         select ctid from timer where execution_id = p_id and kind in ('ready', 'start', 'queued') for update skip locked));
     if v_row.attempt = 0 then

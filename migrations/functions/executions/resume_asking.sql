@@ -1,5 +1,5 @@
--- Resume an execution that asked a question in order to go on: waiting -> requested. The next attempt gets the state that
--- this attempt left, and all answers so far. `moved` is empty if another transaction moved the execution first.
+-- Resume an execution that asked a question in order to go on: waiting -> requested. The next attempt gets the state that this
+-- attempt left, and all answers so far. `moved` is empty if another transaction moved the execution first.
 -- planner: lookups
 create or replace function resume_asking(
     p_execution uuid, p_response jsonb, p_reason text, out messages message[], out moved uuid[]

@@ -1,4 +1,4 @@
--- Return the outermost workflow around `p_workflow`, or `p_workflow` itself if none is around it; null for null.
+-- Return the outermost workflow around `p_workflow`, or `p_workflow` itself if it has no parent. Return null for null.
 create or replace function root_of(p_workflow uuid) returns uuid
 language plpgsql stable
 as $$

@@ -1,6 +1,6 @@
--- Raise PN001 for moves that `legal_move` does not have, of all subjects but executions (see execution_moved). The trigger
--- fires for each row, since these rows move alone or few at a time; its `when` keeps it from all other updates. Its first
--- argument is the subject, and the others are the columns that identify a row in the error.
+-- Raise PN001 for moves that are not in `legal_move`, of all subjects except executions (see execution_moved). The trigger fires
+-- for each row, since these rows move one or a few at a time. Its `when` excludes updates that move nothing. The first argument
+-- is the subject. The others are the columns that identify a row in the error.
 create or replace function row_moved() returns trigger
 language plpgsql
 as $$

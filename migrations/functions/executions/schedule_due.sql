@@ -1,6 +1,7 @@
--- Schedule requested executions that are due, in the transaction that made them ready. Actions that neither a limit nor a hold covers
--- start at once. The others are staged for the executors, and so are tasks of paused workflows: their keys are locked there. So is an
--- execution that another transaction has locked: the loop of the timers waits for none.
+-- Schedule requested executions that are due, in the transaction that made them ready. Actions that neither a limit nor a hold
+-- covers start at once. Executions under limits are staged, and an executor locks their keys later. Tasks of paused workflows and
+-- executions under a hold are staged, too. So are executions that another transaction has locked, since the loop of the timers
+-- must not wait.
 -- planner: lookups
 create or replace function schedule_due(p_ids uuid[]) returns message[]
 language plpgsql

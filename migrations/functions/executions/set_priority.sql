@@ -1,7 +1,7 @@
--- Set the priority of an execution and of its tasks, at any depth, that have not ended. `changed` are the executions that
--- had another priority. A waiting execution keeps the instant at which it became ready. Under a limit it leaves its lane
--- and joins it again at its new place. On a route it moves to its new place in the backlog, and a message is staged: a
--- concurrent claim skips rows that this transaction has locked, and may use up a turn.
+-- Set the priority of an execution and of its tasks, at any depth, that have not ended. `changed` are the executions that had
+-- another priority. A waiting execution keeps the instant at which it became ready. A queued one leaves its lane, and joins it
+-- again at its new place. One on a route moves to its new place in the backlog, and a message is staged. The message replaces a
+-- turn that a claim may waste meanwhile, since the claim skips rows that this transaction has locked.
 -- planner: lookups
 create or replace function set_priority(p_id uuid, p_priority smallint, out messages message[], out changed uuid[])
 language plpgsql
@@ -29,7 +29,7 @@ begin
     )
     select coalesce(array_agg(id), '{}') into changed from moved;
     update held_execution set rank = -p_priority where execution_id = any (changed);
-    -- A worker that claims one of these has locked its row in `parked`, and waits for the execution.
+    -- A worker that claims a parked execution has locked its row in `parked`, and waits for the execution.
     update parked set rank = -p_priority where ctid = any (array(
         select ctid from parked where execution_id = any (changed) for update skip locked));
     messages := '{}';

@@ -1,7 +1,7 @@
--- Set the timers of new executions, from the timeouts in their options or else in their definition. One kind of timer bounds the whole
--- execution, from the instant at which it is ready. Another one is of `warn_after` (raise_late). The others bound its waits for a worker
--- or a limit; an execution with such a timeout is marked `timed`. Most definitions have no timeouts. Return the instant of the first new
--- timer, null for none.
+-- Set the timers of new executions, from the timeouts in their options or else in their definition. Return the instant of the
+-- first timer, or null. `total` bounds the whole execution, from the instant at which it is ready. `late` comes from `warn_after`
+-- (raise_late). `start` and `queued` bound the waits for a worker and for a limit. An execution with one of the last two is
+-- marked `timed`. Most definitions have no timeouts, so a first query checks for any.
 create or replace function set_times(
     p_new uuid[], p_ids uuid[], p_definitions integer[], p_options text[], p_not_before timestamptz[]
 ) returns timestamptz

@@ -1,8 +1,9 @@
--- Settle executions that were moved, whatever moved them. Close those that ended (`p_ended`), and stage those that are
--- requested again (`p_again`). Executions under limits (`p_held`) release their slots, or leave their lanes, and the next
--- waiters are promoted (I5: no lost wake-up). Those that are requested again under limits, and due, join their lanes before
--- that promotion, so that no younger execution overtakes them (I4: order). Limits come last, all in one call: rows are locked
--- before keys, and keys in one order. docs/admission.md explains lanes and promotions.
+-- Settle executions that were moved, whatever moved them. Close executions that ended (`p_ended`), and schedule those that are
+-- requested again (`p_again`). Executions under limits (`p_held`) release their slots or leave their lanes, and the next waiters
+-- are promoted (I5: no lost wake-up). If such an execution is requested again and due, it joins its lane before that promotion,
+-- so no younger one overtakes it (I4: order).
+-- Limits come last, all in one call, since rows are locked before keys, and all keys in one order. docs/admission.md explains
+-- lanes and promotions.
 -- planner: lookups
 create or replace function settle_moves(p_ended ended[], p_again uuid[], p_held held[]) returns message[]
 language plpgsql

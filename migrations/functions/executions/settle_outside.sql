@@ -1,7 +1,7 @@
--- Settle the wait of an attempt for something outside, once: with a `result` the execution completes, with an `error` it fails,
--- and with an error and a `delay` it is requested again. A timeout, a cancel and a second outcome have one winner: the
--- transaction that moves the execution out of waiting. While the attempt still runs, the outcome is kept for the beginning of
--- its wait. `answer`: `settled`, `kept`, `same` (it was settled before with this outcome), or `over`.
+-- Settle the wait of an attempt for something outside, once. With `p_result` the execution completes, and with `p_error` it
+-- fails. With an error and `p_delay`, it is requested again. A timeout, a cancel and another outcome may come at the same time.
+-- The first transaction to move the execution out of waiting wins. If the attempt still runs, the outcome is kept until its wait
+-- begins. `answer` is `settled`, `kept`, `same` (it has this outcome already) or `over` (nothing was changed).
 -- planner: lookups
 create or replace function settle_outside(
     p_execution uuid, p_attempt integer, p_result text, p_error text, p_reason text, p_delay double precision, p_by text,
@@ -49,8 +49,8 @@ begin
     if exists (select from unnest(v_keys) k join concurrency_limit l on l.id = k.limit_id and l.breaker is not null
                where not exists (select from slot s where s.limit_id = k.limit_id and s.group_value = k.group_value
                                  and s.execution_id = p_execution)) then
-        -- The outcome counts for a breaker before the retry stands in line. All keys are locked now, in their order: also those
-        -- that the retry needs, if its limits have changed.
+        -- The outcome counts for a breaker before the retry joins its lane. All keys are locked now, in their order. They include
+        -- the keys that the retry needs, in case its limits have changed.
         v_counts := true;
         perform lock_placement();
         perform lock_keys(keys_around(v_keys || (select c.keys from find_candidates(array[p_execution]) c)));

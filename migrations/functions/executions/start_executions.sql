@@ -1,6 +1,6 @@
--- Start requested executions that are due and that no limit covers: requested -> scheduled, running or waiting
--- (start_status). Return also the number of started executions. The guard on the status leaves out executions that another
--- delivery has started, or that a transaction has cancelled, since the caller looked.
+-- Start requested executions that are due and that no limit covers: requested -> scheduled, running or waiting (start_status).
+-- Return also the number of started executions. An execution that another delivery has started meanwhile, or that was cancelled,
+-- is left out, since its status has changed.
 create or replace function start_executions(p_ids uuid[], out messages message[], out started integer)
 language plpgsql
 as $$

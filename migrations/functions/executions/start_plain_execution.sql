@@ -1,10 +1,11 @@
--- Create one execution as started, where there is nothing to decide: the caller has checked that no limit and no hold covers it,
--- that it has neither options nor times nor labels, that its kind is action or workflow, and that no status is announced or
--- subscribed to. With `p_assigns`, an action is assigned to a worker that has a permit: it is created as running, and claimed
--- by that worker. An assignment to a waiting take has the claim id of the take. Everything else is staged on its queue. An execution
--- that exists (the same id, or the same child of a workflow) is left alone.
--- Plain statements for one row cost half of those for several. The function writes the history itself. It has the owner's rights,
--- since the triggers of moves accept `penstock.moves` from the owner only.
+-- Create one execution as started, if there is nothing to decide. The caller has checked these conditions: No limit and no hold
+-- covers the execution. It has neither options nor times nor labels. Its kind is action or workflow. No status is announced or
+-- subscribed to.
+-- With `p_assigns`, an action is assigned to a worker that has a permit. It is created as running, and claimed by that worker. An
+-- assignment to a waiting take has the claim id of the take. Everything else is staged on its queue. An execution that exists
+-- (the same id, or the same child of a workflow) is left alone.
+-- Statements for one row cost half of those for several. The function writes the history itself. The triggers of moves accept
+-- `penstock.moves` only from the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function start_plain_execution(
     p_id uuid, p_kind text, p_queue text, p_name text, p_namespace integer, p_definition integer, p_params jsonb, p_origin jsonb,

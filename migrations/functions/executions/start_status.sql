@@ -1,5 +1,5 @@
--- Return the status in which an execution starts: an action is scheduled on its route, a workflow runs at once, and a waiting
--- task waits.
+-- Return the status in which an execution of a kind starts. An action is scheduled on its route, a workflow runs at once, and a
+-- waiting task waits.
 create or replace function start_status(p_kind text) returns text
 language sql immutable
 as $$

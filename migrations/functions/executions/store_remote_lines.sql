@@ -1,5 +1,5 @@
--- Store lines that a worker which calls a gateway has written, of attempts that it owns. A line that is stored already is left
--- alone. `lost` are executions with lines of attempts that the worker does not own: of these, nothing is stored.
+-- Store log lines that a worker which calls a gateway has written, if it owns the attempts. A line that is stored already is left
+-- alone. `lost` are the executions with attempts that the worker does not own. None of their lines is stored.
 -- planner: lookups
 create or replace function store_remote_lines(
     p_worker uuid, p_name text, p_ids uuid[], p_attempts integer[], p_seqs bigint[], p_streams text[], p_lines text[],
@@ -8,7 +8,8 @@ create or replace function store_remote_lines(
 language plpgsql
 as $$
 begin
-    -- Another call may store the same lines at this moment, and the attempt may end or be taken back.
+    -- Another call may store the same lines at this moment, or the attempt may end or be taken back. The locks on the rows
+    -- prevent both.
     perform from execution where id = any (p_ids) order by id for no key update;
     lost := array(
         select distinct d.id from unnest(p_ids, p_attempts) d (id, attempt)

@@ -1,9 +1,10 @@
--- Store the pending submits of clients with one durable commit. `stale`: some of the definitions are no longer current, and
--- nothing is stored. `existing`: submits with an idempotency key that has an execution already, and starts with a debounce time
--- that joined an execution (join_starts). `conflicts`: submits with a key that was used for another request, and starts that do
--- not fit their burst. None of these is stored. `p_alone`: this call is the whole transaction. Then executions under limits are
--- admitted or queued in it, so that the executions of a client that starts them one after another stand in line in that order.
--- The origin of an execution that a client's role submits has that role.
+-- Store the pending submits of clients, in one durable commit. `stale` is true, and nothing is stored, if some of the definitions
+-- are no longer current. `existing` has submits with an idempotency key that belongs to an execution, and starts with a debounce
+-- time that joined an execution (join_starts). `conflicts` has submits with a key that was used for another request, and starts
+-- that do not fit their burst. Neither are stored.
+-- With `p_alone`, this call is the whole transaction. Then it also admits or queues executions under limits, so the executions of
+-- a client that starts one after another are queued in that order. If a client's role submits, the origin of the executions has
+-- that role.
 -- planner: indexes_planned_once
 create or replace function submit_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],
@@ -18,7 +19,7 @@ declare
     v_role constant jsonb := submitting_role();
     v_bursts record;
 begin
-    -- The session may have set it, and the triggers would believe it, since this function has the owner's rights.
+    -- The session may have set `penstock.moves`. The triggers would believe it, since this function has the owner's rights.
     perform set_config('penstock.moves', '', true);
     perform check_ids(p_ids);
     messages := '{}';
@@ -33,13 +34,13 @@ begin
     end if;
 
     if p_keys is not null then
-        -- Sorted by key: two groups of submits with the same keys must not deadlock.
+        -- The rows are sorted by key, so two calls with the same keys do not deadlock.
         insert into idempotency (tenant, key, execution_id, digest)
         select d.tenant, d.key, d.id, d.digest
         from unnest(p_ids, p_tenants, p_keys, p_digests) as d (id, tenant, key, digest)
         where d.key is not null order by d.tenant, d.key, d.id
         on conflict do nothing;
-        -- A later statement, so that it sees rows of transactions that the insert waited for.
+        -- This is a later statement, so it sees rows of transactions that the insert has waited for.
         select coalesce(array_agg((d.id, i.execution_id)::replaced_id) filter (where i.digest = d.digest), '{}'),
             coalesce(array_agg((d.id, i.execution_id)::replaced_id) filter (where i.digest is distinct from d.digest), '{}')
         into existing, conflicts
@@ -69,7 +70,7 @@ begin
             where i.execution_id = j.given and (i.tenant, i.key) in (select * from unnest(p_tenants, p_keys));
             delete from idempotency i using unnest(v_bursts.conflicts) c
             where i.execution_id = c.given and (i.tenant, i.key) in (select * from unnest(p_tenants, p_keys));
-            -- A start of this call may have the key of one that has joined.
+            -- A start of this call may have the same key as an earlier start of this call that has joined a burst.
             existing := array(select (x.given, coalesce(j.kept, x.kept))::replaced_id
                 from unnest(existing) x left join unnest(v_bursts.joined) j on j.given = x.kept);
         end if;

@@ -1,5 +1,5 @@
--- Return the role of this session as a part of the origin of what it submits (`{"role": ...}`), if it is a client's: such a role
--- cannot read executions. Return null for all other roles.
+-- Return the role of this session as a part of an origin (`{"role": ...}`) if it is a client's role, which cannot read
+-- executions. Return null for every other role.
 create or replace function submitting_role() returns jsonb
 language sql stable
 as $$

@@ -1,6 +1,6 @@
--- Delete at most `p_size` executions of any rank and tenant from the backlog of a queue, and return them. The caller uses
--- it if take_turn found none: other transactions hold the executions that have the turn, or these are not scheduled any
--- more. Rows of rank `p_rank` that are not scheduled any more are deleted, too.
+-- Delete at most `p_size` executions of any rank and tenant from the backlog of a queue, and return them. The caller uses it if
+-- take_turn returned none, because other transactions hold the executions that have the turn, or these are not scheduled any
+-- more. Also delete rows of rank `p_rank` with executions that are not scheduled any more.
 -- planner: lookups_planned_once
 create or replace function take_any(p_queue text, p_rank smallint, p_size integer) returns uuid[]
 language plpgsql

@@ -1,6 +1,7 @@
--- Take at most `p_most` permits of workers for a definition on a queue, the oldest first. A permit is valid for 5 s. Its worker must be
--- active, and the session that listens for it must hold its lock: that of the worker's heartbeats, or of the gateway where the
--- worker waits. (If this transaction gets that lock, the session has ended.) Permits that another transaction takes are skipped.
+-- Take at most `p_most` permits of workers for a definition on a queue, the oldest first. A permit is valid for 5 s. Its worker
+-- must be active. The session that listens for the permit must be alive: it is that of the worker, or of the gateway at which the
+-- worker waits. A living session holds its advisory lock, so a lock that this transaction can get proves that the session has
+-- ended. A permit that another transaction has locked is skipped.
 -- planner: lookups_planned_once
 create or replace function take_permits(p_queue text, p_definition integer, p_most integer) returns permit[]
 language plpgsql

@@ -1,7 +1,7 @@
--- Delete the next executions of one rank from the backlog of a queue, at most `p_size`, and return them in order. If
--- several tenants wait, return only one execution, of the tenant that has the turn. Tenants have turns in the order of
--- their names, after the tenant of the last turn. The first turn belongs to the tenant of the execution `p_named`. The
--- caller has locked the turns of the route.
+-- Delete the next executions of one rank from the backlog of a queue, at most `p_size`, and return them in order. If several
+-- tenants wait, return only one execution, of the tenant that has the turn. The tenants have turns in the order of their names,
+-- and after the last name comes the first. The turn goes to the tenant after that of the last turn. Without a last turn, it goes
+-- to the tenant after that of the execution `p_named`. The caller has locked the row of the route in `route_turn`.
 -- planner: lookups_planned_once
 create or replace function take_turn(p_queue text, p_rank smallint, p_size integer, p_named uuid) returns uuid[]
 language plpgsql

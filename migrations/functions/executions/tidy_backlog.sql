@@ -1,6 +1,6 @@
--- Delete at most `p_limit` rows of the backlog with executions that are no longer scheduled on that queue. Also end the
--- order of queues that need no turns any more: they have been ordered for `p_age`, have an empty backlog, and only one
--- tenant. `gone` is the number of deleted rows, and `ended` the number of queues that are not ordered any more.
+-- Delete at most `p_limit` rows of the backlog with executions that are no longer scheduled on their queue. `gone` is their
+-- number. Also end the order of queues that need no turns any more: they have been ordered for `p_age`, their backlog is empty,
+-- and they have only one tenant. `ended` is the number of these queues.
 -- planner: indexes
 create or replace function tidy_backlog(p_age interval, p_limit integer, out gone integer, out ended integer)
 language plpgsql
@@ -18,8 +18,8 @@ begin
         returning 1
     )
     select count(*) into gone from stale;
-    -- A claim that has locked the turns may be about to list executions. This transaction sees them in the next statement, or
-    -- leaves the queue to the next turn.
+    -- A claim that has locked the row in `route_turn` may be about to insert into the backlog. Either this transaction gets the
+    -- lock, and sees those rows in the next statement. Or it skips the queue until a later call.
     insert into route_turn (queue) select distinct queue from ordered_route where since < clock_timestamp() - p_age order by queue
     on conflict do nothing;
     v_queues := array(

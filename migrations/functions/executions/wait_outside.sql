@@ -1,5 +1,5 @@
--- Write the waits of executions that have just become waiting for something outside (`outside` in what they asked). An outcome
--- may have come while the attempt still ran, by its callback address or by the id: it settles the wait at once.
+-- Write the waits of executions that have just become waiting for something outside (`outside` in `p_asked`). An outcome may have
+-- come while the attempt still ran, by its callback address or by the id. Such an outcome settles the wait at once.
 -- planner: lookups
 create or replace function wait_outside(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
@@ -27,7 +27,7 @@ begin
         deadline_at = excluded.deadline_at, due_at = excluded.due_at, since = clock_timestamp(), settled_at = null,
         outcome = case when outside_wait.attempt = excluded.attempt then outside_wait.outcome end,
         progress = null, progress_text = null, progress_at = null
-    -- A row of this attempt was written by an early outcome, which is kept.
+    -- If this attempt has a row with an outcome, an early outcome wrote the row, and it is kept.
     where outside_wait.attempt <> excluded.attempt or outside_wait.outcome is null;
     for r in
         with early as (

@@ -1,5 +1,5 @@
--- Return the executions of the trees of these roots, each with its root. Only trees are returned in which every execution
--- is final and every end was delivered to its followers. The other roots are listed in `finished` again, for later.
+-- Return the executions of the trees of these roots, each with its root. A tree is returned only if each of its executions has
+-- ended, and each end was delivered to its followers. The other roots are listed in `finished` again, for later.
 -- planner: archive
 create or replace function whole_trees(p_roots uuid[], out ids uuid[], out roots uuid[])
 language plpgsql

@@ -1,6 +1,6 @@
--- Delete the new rows of a client's role for executions that the role did not start: the process that ends an execution sends
--- its result to all that wait for it. A submit inserts them in the statement that creates the executions, and the trigger runs
--- at its end. All other roles may read results, and the trigger does nothing for them.
+-- Delete new rows of a client's role that name executions which the role did not start. Otherwise the process that ends such an
+-- execution would send its result to that client. A submit inserts these rows in the statement that creates the executions, and
+-- the trigger runs at its end. All other roles may read results, so the trigger does nothing for them.
 create or replace function awaited_inserted() returns trigger
 language plpgsql security definer
 as $$

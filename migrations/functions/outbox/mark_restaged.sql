@@ -1,5 +1,5 @@
--- Record that messages of these open executions are staged again. Return the executions for which the caller has to stage
--- one, null for none. An execution is left out if another replica handles it now, or has staged its message within `p_age`.
+-- Record that messages of these open executions are staged again. Return the executions of which the caller has to stage the
+-- message, or null. An execution is left out if another replica is handling it now, or has staged its message within `p_age`.
 -- planner: lookups
 create or replace function mark_restaged(p_ids uuid[], p_age interval) returns uuid[]
 language plpgsql

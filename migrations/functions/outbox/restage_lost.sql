@@ -1,7 +1,9 @@
--- Stage work again after the broker lost its messages (a purged queue, a lost disk): executions that have been requested or
--- scheduled for longer than `p_age`, have no envelope in the outbox, and were not staged again within that time. They keep
--- their place in line. A call handles a bounded batch, in the order of ids after `p_after`, so that callers go through a deep
--- backlog in steps. `next` is the id to continue after; null at the end.
+-- Stage executions again after the broker lost their messages (a purged queue, a lost disk). `p_queues` are the queues that are
+-- empty at the broker. An execution is staged again if it has been requested or scheduled for longer than `p_age`, and its queue
+-- is one of these. It must not be in the outbox, nor have been staged again within `p_age`. A scheduled execution that has held a
+-- slot for longer than `p_age` is staged whatever its queue. All keep their place in line. A call looks at the next `p_limit`
+-- open executions after the id `p_after`, so callers go through a deep backlog in steps. `next` is the id to continue after, or
+-- null at the end.
 -- planner: lookups
 create or replace function restage_lost(
     p_age interval, p_after uuid, p_limit integer, p_queues text[], out messages message[], out next uuid
@@ -34,7 +36,7 @@ begin
         from execution e join namespace n on n.id = e.namespace_id
         where e.id = any (v_ids) and e.status = 'scheduled' and coalesce(e.since, e.ready_at) < clock_timestamp() - p_age
             and (n.queue = any (p_queues) or exists (
-                -- Other executions wait for its slot: it is staged even if the queue is not empty.
+                -- Other executions may wait for its slot, so it is staged even if its queue is not empty.
                 select from slot s
                 where s.limit_id = (e.keys[1]).limit_id and s.group_value = (e.keys[1]).group_value and s.execution_id = e.id
                     and s.admitted_at < clock_timestamp() - p_age))

@@ -1,7 +1,7 @@
--- Wake workflows after the broker lost their own message. A workflow is woken if it has run for longer than `p_age` and has
--- not begun, has not followed a command, or has a due task. A workflow without an open child is woken too, since nothing
--- else would advance it; no known fault leads to that state. The function goes through the open executions in the same
--- steps as restage_lost.
+-- Stage the messages of workflows again after the broker lost them. A workflow gets one if it has run for longer than `p_age`,
+-- and one of these holds: It has not begun. A command or a request to stop was not handled. A task is due. Or it has no open
+-- child, so that nothing else would advance it. No known fault leads to that last state. A paused workflow gets none for its
+-- tasks. The function goes through the open executions in the same steps as restage_lost.
 -- planner: indexes
 create or replace function restage_workflows(p_age interval, p_after uuid, p_limit integer) returns message[]
 language plpgsql

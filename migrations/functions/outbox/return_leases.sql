@@ -1,5 +1,5 @@
--- End the outbox leases of a process that has ended, so that other processes take its rows now. Return the envelopes among
--- them, for the caller to publish; rows of other kinds are polled by their consumers.
+-- End the outbox leases of a process that has ended, so that other processes take its rows now. Return the envelopes among these
+-- rows, which the caller publishes. The consumers of other rows poll them.
 create or replace function return_leases(p_holder uuid) returns message[]
 language plpgsql
 as $$

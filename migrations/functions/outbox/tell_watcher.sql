@@ -1,6 +1,6 @@
--- Notify a watcher how these executions ended, in a JSON array of `[id, status, result, error]`. If that is longer than
--- `p_most` bytes, the notification is `p_which`, and the watcher queries the ends itself. The first check uses the stored
--- sizes. A compressed value is longer as text, so the text is measured again.
+-- Notify a watcher how these executions ended, in a JSON array of `[id, status, result, error]`. If that is longer than `p_most`
+-- bytes, the notification is `p_which`, and the watcher queries the ends itself. The first check uses the stored sizes. A
+-- compressed value is longer as text, so the text is measured, too.
 -- planner: lookups_planned_once
 create or replace function tell_watcher(p_channel text, p_ids uuid[], p_which text, p_most integer) returns void
 language plpgsql

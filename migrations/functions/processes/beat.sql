@@ -1,10 +1,11 @@
--- Write the heartbeat of a process and of its attempts, in one statement. `lost` are attempts that are no longer this
--- process's. `canceling` are attempts that it has to cancel. `missing` are attempts that the database has for the process, and
--- that neither of its last two heartbeats named: the claim was committed and its answer lost, or the task vanished. They are
--- recovered. A claim that a submit made counts as missing only after 10 s, since the worker itself looks for lost notifications
--- of such claims more often. So does a claim of a worker that calls a gateway: the answer to its take may be on the way for
--- longer than two heartbeats, and the worker sends a take without an answer again. `known` is false for a process that was
--- marked dead. `cordoned` means that it must take no more work.
+-- Write the heartbeat of a process, and compare the attempts that it names with those in the database. `p_silence` is for
+-- note_silence, which runs first. `lost` are named attempts that the process no longer has. `canceling` are attempts that it has
+-- to cancel. `missing` are attempts that the database has for the process, and that neither of its last two heartbeats named.
+-- Either the answer of the claim was lost, or the task vanished. They are recovered.
+-- Two kinds of claims count as missing only after 10 s. A worker looks for the lost notification of an assigned claim itself, and
+-- earlier than that. For a worker that calls a gateway, the answer to its take may be on the way for longer than two heartbeats.
+-- That worker repeats a take without an answer. `known` is false for a process that was marked dead. `cordoned` is true if the
+-- process must take no more work.
 -- planner: lookups
 create or replace function beat(
     p_process uuid, p_ids uuid[], p_attempts integer[], p_silence interval, p_executors jsonb default null,
@@ -18,7 +19,7 @@ declare
 begin
     perform note_silence(p_silence);
 
-    -- The named attempts are subtracted first, by hash: of a process with a thousand attempts, usually none is left to look
+    -- The named attempts are subtracted first, by hash. Even for a process with a thousand attempts, usually none is left to look
     -- up.
     select coalesce(array_agg(x order by x), '{}') into v_missing
     from (select unnest(c.executions) as x from claim c join process w on w.id = c.worker
@@ -47,7 +48,8 @@ begin
             or e.status <> 'running' or e.ends_as is not null
     ) x;
     if missing <> '{}' then
-        -- Wait for a transaction that requests the end of one of these executions: then the execution ends as requested.
+        -- Another transaction may be requesting the end of one of these executions. This one waits for it, and then the execution
+        -- ends as requested.
         perform from execution where id = any (missing) order by id for no key update;
         perform recover_executions(p_process, missing, 'its worker does not know of it');
         delete from claim c

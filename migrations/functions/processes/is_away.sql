@@ -1,5 +1,5 @@
--- Return true if no live worker serves this route and has this action. Only namespaces under limits can be away: other
--- executions wait on their route, where they block no execution.
+-- Return true if no active worker serves this route and has this action. Only namespaces under limits can be away. Without
+-- limits, executions wait on their route, where they block no other execution.
 create or replace function is_away(p_limits integer[], p_kind text, p_queue text, p_action text) returns boolean
 language plpgsql stable
 as $$

@@ -1,7 +1,7 @@
--- Find processes that have lost the advisory lock of their session, and note since when. Return the locks that are held,
--- and `witness`: the instant since which the oldest living session exists. A process that held its lock after that instant,
--- and holds it no more, has ended or was cut off. Before that instant, all locks may have been lost with the server. A
--- submit that tests whether a lock is free holds it in shared mode until it commits, which is not a sign of life.
+-- Record which processes have lost the advisory lock of their session, and since when. Return the locks that are held, and in
+-- `witness` the start of the oldest living session. If a process held its lock after that instant and does not hold it now, it
+-- has ended or was cut off. Before that instant, the server itself may have lost all locks. Locks in shared mode do not count: a
+-- submit that tests whether a lock is free holds it so until it commits.
 create or replace function note_locks(out held bigint[], out witness timestamptz)
 language plpgsql
 as $$
@@ -10,7 +10,7 @@ begin
         select (l.classid::bigint << 32) | l.objid::bigint from pg_locks l
         where l.locktype = 'advisory' and l.objsubid = 1 and l.granted and l.mode = 'ExclusiveLock'
             and l.database = (select d.oid from pg_database d where d.datname = current_database()));
-    -- A heartbeat may have locked a row just now: that row is handled by a later call.
+    -- A heartbeat may have locked a row just now. A later call handles that row.
     update process set unlocked_at = case when unlocked_at is null then clock_timestamp() end
     where id in (
         select p.id from process p

@@ -1,6 +1,6 @@
--- Record that no process has sent a heartbeat for `p_silence`: the database or the network was away for all of them. Ages
--- of heartbeats count from then on, since even healthy processes have old heartbeats. The caller calls this before a
--- process beats, joins or is examined, as each of these ends the silence.
+-- Record that no process has sent a heartbeat for `p_silence`. Then the database or the network was away for all processes, and
+-- even healthy ones have old heartbeats. So the ages of heartbeats count from now on. The caller calls this before a process
+-- sends a heartbeat, joins or is examined, since each of these ends the silence.
 create or replace function note_silence(p_silence interval) returns void
 language plpgsql
 as $$

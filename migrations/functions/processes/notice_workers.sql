@@ -1,5 +1,6 @@
--- Note for every namespace since when no live worker runs it. Lanes of such a namespace let other lanes pass; when a worker
--- comes, a wake row brings them back. The function is called when workers come and go, and from time to time.
+-- Record for every namespace since when no active worker runs it (is_away). Lanes of such a namespace stand aside and let other
+-- lanes pass. When a worker comes, a wake row makes an executor restore them. The function is called when workers come and go,
+-- and from time to time.
 create or replace function notice_workers() returns void
 language plpgsql
 as $$

@@ -1,10 +1,11 @@
--- Place a permit for each of these takes, which wait at the gateway `p_holder`, on one queue each. `p_lock` is the lock of its session,
--- and `p_channel` is where it is notified. `p_actors` are the workers' names for the history, and `p_definitions` what each may be
--- assigned, as text of an array. A permit of the same worker on the same queue is replaced. If a submit has locked it, it stays, and
--- none is placed. One that is not new (`p_new`) is only renewed: if it is gone, a submit may have taken it, and a second assignment would
--- be too many. With `p_behind`, none are placed on a queue of which a message waits in the outbox. The result says for each take
--- whether a permit with its claim id is out now.
--- The function has the owner's rights: an API that is no gateway has no use for permits.
+-- Place a permit for each of these takes on its queue. A take is a worker's request that waits at the gateway `p_holder`.
+-- `p_lock` is the lock of the gateway's session, and `p_channel` its channel. `p_actors` are the names of the workers for the
+-- history. `p_definitions` are the definitions that each worker may get, as the text of an array. Return for each take whether a
+-- permit with its claim id exists now.
+-- An older permit of the same worker on the same queue is replaced. If a submit has locked the older permit, it stays, and none
+-- is placed. A take that is not new (`p_new`) can only renew its permit. If that permit is gone, a submit may have taken it, and
+-- a new permit could lead to a second assignment. With `p_behind`, no permit is placed on a queue with a message in the outbox.
+-- The function has the owner's rights, since an API that is no gateway needs no right to permits.
 -- planner: indexes
 create or replace function permit_takes(
     p_holder uuid, p_lock bigint, p_channel text, p_queues text[], p_workers uuid[], p_claims uuid[], p_actors text[],
@@ -30,7 +31,7 @@ begin
     from unnest(p_workers, p_queues, p_claims, p_actors, p_definitions, p_new, v_renewed) with ordinality
         t (worker, queue, claim, actor, definitions, is_new, is_renewed, place)
     where (t.is_new or t.is_renewed) and exists (select from process w where w.id = t.worker and w.state = 'active')
-        -- A permit that a submit has locked is not waited for.
+        -- A permit that a submit has locked is still visible. This call does not wait for it.
         and not exists (select from permit p where p.worker = t.worker and p.queue = t.queue and p.claim is not null)
         and not (p_behind and exists (select from outbox o where o.queue = t.queue and o.due_at <= clock_timestamp()))
     order by t.place

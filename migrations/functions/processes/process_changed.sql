@@ -1,6 +1,6 @@
--- Update the namespaces when a worker comes or goes: note which have no live worker (notice_workers), and clear the mark
--- `lacked`, since the workers that lacked an action may have left. A claim sets the mark again. A namespace that another
--- transaction has locked is being marked at this moment, and keeps its mark.
+-- Update the namespaces when a worker comes, leaves or changes its state. Record which have no active worker (notice_workers).
+-- Clear the mark `lacked`, since the workers that lacked an action may have left. A claim sets the mark again. A namespace that
+-- another transaction has locked keeps its mark, since that transaction may be setting it.
 create or replace function process_changed() returns trigger
 language plpgsql
 as $$

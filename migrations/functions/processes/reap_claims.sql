@@ -1,5 +1,5 @@
--- Take back the claims of a process that is gone already: they were committed after it had left, or was marked dead. Handle
--- one process, as reap_process does, once it has had no new claim for `p_stale`. Return no row if there is none.
+-- Take back the claims of a process that was already gone when it committed them: it had left, or was marked dead. Handle one
+-- process, as reap_process does, once it has made no new claim for `p_stale`. Return no row if there is none.
 create or replace function reap_claims(p_stale interval)
 returns table (worker uuid, name text, reason text, age interval, moved uuid[], messages message[])
 language plpgsql
@@ -17,8 +17,8 @@ begin
     if not found then
         return;
     end if;
-    -- Rows are locked before keys. If another replica was faster, this one waits here, and then finds that the worker no
-    -- longer has the executions.
+    -- Rows are locked before keys. If another replica was faster, this one waits for it. Then the worker no longer has the
+    -- executions.
     perform from execution where id = any (r.held) order by id for no key update;
     return query
     select r.id, r.id::text, 'had left', r.age, s.moved,

@@ -1,11 +1,13 @@
 -- Take all attempts from one process that is gone, and mark it dead. Return its name, the reason, the time since its last
--- heartbeat, and the attempts that were taken back (`moved`). Raise `penstock.worker.lost` for these. Handle one process in a
--- transaction, since rows are locked before keys. If no process is gone, handle the claims of processes that left before
--- (reap_claims). A process is gone in these cases: Its lock has been free for p_grace, and it held the lock while a session
--- lasted that still exists: the process has ended. So it has if its lock was disowned (`locked_at` is -infinity): the kernel
--- had closed all users of its embedded server. Its last heartbeat is older than p_stale: it is frozen, or cut off. After a
--- silence of all processes, this counts only once p_stale has passed. A worker that calls a gateway has a time of its own
--- (`patience`), since it has no lock. It left with attempts in hand: its heartbeat is -infinity.
+-- heartbeat, and the attempts that were taken back (`moved`). Raise `penstock.worker.lost` for these. A transaction handles one
+-- process, since rows are locked before keys. If no process is gone, handle the claims of processes that left earlier
+-- (reap_claims).
+-- A process is gone in three cases. First, it has left with attempts in hand: its heartbeat is -infinity. Second, it has ended:
+-- its lock has been free for `p_grace`, although the server has kept running since the process held it (note_locks). The lock
+-- also counts as such if it was disowned (`locked_at` is -infinity), because the kernel had closed all users of the process's
+-- embedded server. Third, it is frozen or cut off: its last heartbeat is older than `p_stale`. After a silence of all processes,
+-- `p_stale` counts from its end. A worker that calls a gateway has its own time instead of `p_stale` (`patience`), since it has
+-- no lock.
 create or replace function reap_process(p_stale interval, p_silence interval, p_grace interval)
 returns table (worker uuid, name text, reason text, age interval, moved uuid[], messages message[])
 language plpgsql
@@ -43,13 +45,14 @@ begin
     end if;
 
     update process set state = 'dead', holding = '{}', missing = '{}' where id = r.id;
-    -- This waits for submits that have just taken a permit of the process. The next statement sees their claims.
+    -- This waits for submits that are taking a permit of the process. The next statement sees their claims.
     delete from permit where worker = r.id;
-    -- A claim that it commits after this query stays, without a process: reap_claims takes it back.
+    -- If the process commits a claim after this query, the claim stays. reap_claims takes it back.
     v_claims := array(select c.id from claim c where c.worker = r.id);
     v_held := array(
         select x from claim c, unnest(c.executions) x where c.id = any (v_claims) union select unnest(r.holding));
-    -- Wait for a transaction that requests the end of one of these executions: then the execution ends as requested.
+    -- Another transaction may be requesting the end of one of these executions. This one waits for it, and then the execution
+    -- ends as requested.
     perform from execution where id = any (v_held) order by id for no key update;
     return query
     select r.id, r.name, r.reason, r.age, s.moved,

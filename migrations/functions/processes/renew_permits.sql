@@ -1,7 +1,8 @@
--- Replace the permits of a worker on one of its queues, so that they are valid from now on. `p_expected` permits were out when
--- the worker called. Submits have taken those that this call does not find, and notifications of them are on the way: by their
--- number fewer new permits are placed than `p_most`. Only an active worker has permits. With `p_behind`, none are placed while
--- a message of the queue waits in the outbox. `withdrawn` is the number of deleted permits, and `placed` that of new ones.
+-- Replace the permits of a worker on one of its queues, so that they are valid from now on. Place `p_most` new permits, minus
+-- those that submits have taken meanwhile. `p_expected` permits existed when the worker called. Submits have taken the permits
+-- that this call does not delete, and their notifications are on the way. Only an active worker gets permits. With `p_behind`,
+-- none are placed while a message of the queue waits in the outbox. `withdrawn` is the number of deleted permits, and `placed`
+-- the number of new ones.
 -- planner: indexes
 create or replace function renew_permits(
     p_worker uuid, p_queue text, p_channel text, p_definitions integer[], p_expected integer, p_most integer, p_behind boolean,
@@ -10,7 +11,7 @@ create or replace function renew_permits(
 language plpgsql
 as $$
 begin
-    -- A submit that has locked a permit takes it, or rolls back: then the next renewal deletes the permit.
+    -- A submit that has locked a permit takes it, or rolls back. After a rollback, the next renewal deletes the permit.
     with gone as (
         delete from permit where ctid = any (array(
             select ctid from permit where worker = p_worker and queue = p_queue for update skip locked))

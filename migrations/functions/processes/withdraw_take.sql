@@ -1,5 +1,6 @@
--- Delete the permits of a take. `withdrawn` are the queues of those that were deleted, and `locked` the queues of those that a submit has
--- locked: it may take them or roll back. Others are gone: what was assigned is found by the claim id of the take.
+-- Delete the permits of a take. `withdrawn` are the queues of the deleted permits. `locked` are the queues of permits that a
+-- submit has locked, and may still take. All other permits were taken: their executions have a claim with the claim id of the
+-- take.
 -- planner: indexes
 create or replace function withdraw_take(p_worker uuid, p_claim uuid, out withdrawn text[], out locked text[])
 language plpgsql security definer

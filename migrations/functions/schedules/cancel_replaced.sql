@@ -1,5 +1,5 @@
--- Request the end of runs that a waiting fire replaces. `canceling` are those that a worker has. The caller repeats this
--- until the runs have ended, so a crash loses no request.
+-- Request the end of runs that a waiting fire replaces. `canceling` are the runs that a worker has. The caller repeats this until
+-- the runs have ended, so a crash loses no request.
 -- planner: lookups
 create or replace function cancel_replaced(out messages message[], out canceling uuid[])
 language plpgsql

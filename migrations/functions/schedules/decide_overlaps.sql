@@ -1,5 +1,6 @@
--- Return the status of each fire by its overlap policy, for fires that should start while a run of their schedule is open. `n`
--- is the number of the fire in the arrays, from 1. The caller holds the locks of the schedules' rows, so no other transaction
+-- Return the status and the error of each of these fires under its overlap policy. `n` is the number of the fire in the arrays,
+-- from 1. Only a fire that should be created is decided, unless its policy is `allow` or the fire exists. All others keep the
+-- status and the error that they have in the arrays. The caller holds the locks of the schedules' rows, so no other transaction
 -- starts a fire meanwhile.
 -- planner: lookups
 create or replace function decide_overlaps(

@@ -1,4 +1,4 @@
--- Skip the waiting fires of a schedule that was disabled or deleted.
+-- Skip the waiting fires of a schedule that was disabled or deleted. `p_reason` becomes their error.
 -- planner: lookups
 create or replace function drop_waiting_fires(p_schedule text, p_reason text) returns void
 language sql

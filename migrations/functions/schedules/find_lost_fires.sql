@@ -1,5 +1,6 @@
--- Return the lost fires among these open fires: those without a row in `execution`. The caller has already settled fires with
--- archived executions. Open fires that the retention dropped are deleted here.
+-- Return the lost fires among the open fires `p_ids`: their executions have no row in `execution`. The caller has already settled
+-- the fires with archived executions. `p_first` and `p_last` are the bounds of the due instants, which limit the partitions.
+-- Delete open fires of which the retention has dropped the fire.
 -- planner: lookups
 create or replace function find_lost_fires(p_ids uuid[], p_first timestamptz, p_last timestamptz) returns lost_fire[]
 language plpgsql
@@ -20,7 +21,7 @@ begin
     join fire f on f.schedule = o.schedule and f.due_at = o.due_at and f.execution_id = o.execution_id
     left join schedule s on s.ref = f.schedule
     where o.execution_id = any (v_gone) and f.due_at between p_first and p_last;
-    -- The retention dropped the fire of these rows: nothing is left to recover.
+    -- The retention has dropped the fire of these rows, so nothing is left to recover.
     delete from open_fire o
     where o.execution_id = any (v_gone)
         and not exists (select from fire f where f.schedule = o.schedule and f.due_at = o.due_at

@@ -1,8 +1,8 @@
--- Record fires, start their executions, and move the schedules on, in the transaction of the caller, which holds the locks of the
--- schedules' rows. `p_refs`, `p_since`, `p_next` and `p_problems` describe schedules: a null in `p_since` leaves the times of that
--- schedule as they are. The arrays from `p_schedules` on describe fires, with the status that each should have: created, skipped or
--- failed. Under an overlap policy, created may become queued or skipped. Raise `penstock.schedule.missed` for fires that were missed and
--- are skipped for that. Return how many fires of each status were recorded.
+-- Record fires, start their executions, and set the next instants of their schedules. The caller holds the locks of the
+-- schedules' rows. The arrays `p_refs`, `p_since`, `p_next` and `p_problems` describe schedules. A null in `p_since` leaves the
+-- times of that schedule as they are. The arrays from `p_schedules` on describe fires, each with the status that it should have:
+-- created, skipped or failed. The overlap policy may change created to queued or skipped. Raise `penstock.schedule.missed` for
+-- fires that are skipped because they were missed. Return the number of recorded fires of each status.
 -- planner: indexes_unmerged
 create or replace function fire_schedules(
     p_refs text[], p_since timestamptz[], p_next timestamptz[], p_problems text[],

@@ -1,5 +1,5 @@
--- Return the open runs of these schedules: executions of their fires that have not ended. The overlap policies wait for all of them,
--- since several can be open after a time under `allow`, or after a run by hand.
+-- Return the open runs of these schedules: executions of their fires that have not ended. Several can be open, after a time under
+-- the policy `allow` or after a run by hand. The overlap policies wait for all of them.
 create or replace function open_runs(p_schedules text[]) returns table (schedule text, execution_id uuid)
 language sql stable
 as $$

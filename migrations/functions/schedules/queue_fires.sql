@@ -1,5 +1,5 @@
--- Queue the fires `p_queued`, which wait for the previous run of their schedule, with all values that their start needs.
--- Under the policy `replace`, only the newest fire of a schedule goes on waiting.
+-- Queue the fires `p_queued`, which wait for the previous run of their schedule, with all values that their start needs. Under
+-- the policy `replace`, only the newest fire of a schedule stays queued.
 -- planner: indexes_unmerged
 create or replace function queue_fires(
     p_queued uuid[], p_schedules text[], p_dues timestamptz[], p_overlaps text[], p_ids uuid[], p_namespaces integer[],

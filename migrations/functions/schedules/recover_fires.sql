@@ -1,5 +1,5 @@
--- Give lost fires (settle_fires) a new execution, or end them as failed if `p_errors` has a reason. The caller holds the
--- locks of the fires, and `p_old` are their lost executions. `recovered` is the number of fires with a new execution.
+-- Give lost fires (settle_fires) a new execution, or end those as failed that have a reason in `p_errors`. `p_old` are their lost
+-- executions. The caller holds the locks of the fires. `recovered` is the number of fires with a new execution.
 -- planner: lookups
 create or replace function recover_fires(
     p_schedules text[], p_dues timestamptz[], p_old uuid[], p_ids uuid[], p_namespaces integer[], p_actions integer[],

@@ -1,6 +1,6 @@
--- Record how the executions of at most `p_limit` open fires ended. `settled` is their number, without fires with executions
--- that were archived meanwhile. `lost` are fires with an execution that is neither open nor finished nor archived: the
--- caller, which now holds their locks, starts them again.
+-- Record how the executions of at most `p_limit` open fires ended. `settled` is the number of these fires, without those of
+-- archived executions. `lost` are fires with an execution that is neither open nor finished nor archived. The caller, which now
+-- holds their locks, starts them again.
 -- planner: lookups
 create or replace function settle_fires(p_limit integer, out settled integer, out lost lost_fire[])
 language plpgsql

@@ -1,5 +1,5 @@
--- Create the executions of fires, which the caller has recorded, with the priority and the expiry in their options. The expiry counts
--- from the due instant of the fire. That of a backfill counts from now, since its due instants are long past.
+-- Create the executions of fires that the caller has recorded, with the priority and the expiry in their options. The expiry
+-- counts from the due instant of the fire. For a backfill it counts from now, since its due instants are long past.
 -- planner: indexes_planned_once
 create or replace function start_fires(
     p_ids uuid[], p_namespaces integer[], p_actions integer[], p_params text[], p_options text[], p_origins text[],

@@ -1,5 +1,5 @@
--- Start the first waiting fire of each schedule after the end of its runs: queued -> created, with its execution. Return
--- the number of started fires.
+-- Start the first waiting fire of each schedule without an open run: queued -> created, with its execution. A call handles at
+-- most `p_limit` schedules. Return the number of started fires.
 -- planner: lookups
 create or replace function start_waiting_fires(p_limit integer, out messages message[], out started integer)
 language plpgsql
@@ -21,7 +21,7 @@ begin
         return;
     end if;
 
-    -- A later statement, after the lock: the replica that held the schedule's row before may have started a run.
+    -- This is a later statement, after the lock. The replica that held the schedule's row before may have started a run.
     with head as materialized (
         select distinct on (w.schedule) w.*
         from startable_fires() w

@@ -1,5 +1,5 @@
--- Return the waiting fires that may start once the runs before them have ended. While a schedule is paused, only those that a user has
--- asked for may (by hand, or by a backfill). All that wait for a due instant start after the pause.
+-- Return the waiting fires that may start once the runs before them have ended. While a schedule is paused, only fires by hand or
+-- by a backfill may start. The fires for due instants start after the pause.
 create or replace function startable_fires() returns setof waiting_fire
 language sql stable
 as $$

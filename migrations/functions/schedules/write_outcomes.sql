@@ -1,5 +1,5 @@
--- Write how the executions of fires ended, delete these fires from `open_fire`, and return their number. The range of due
--- instants, `p_first` to `p_last`, limits which partitions are searched.
+-- Write how the executions of fires ended, delete these fires from `open_fire`, and return their number. All due instants are
+-- between `p_first` and `p_last`, which limits the partitions that are searched.
 -- planner: lookups
 create or replace function write_outcomes(p_ended ended_fire[], p_first timestamptz, p_last timestamptz) returns integer
 language plpgsql

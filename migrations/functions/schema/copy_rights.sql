@@ -1,4 +1,4 @@
--- Grant the rights on a table to a partition of it as well: the executor reads and empties partitions by their own names.
+-- Grant the rights on a table to one of its partitions, too, since the executor reads and empties partitions by their own names.
 create or replace function copy_rights(p_table text, p_partition text) returns void
 language plpgsql
 as $$

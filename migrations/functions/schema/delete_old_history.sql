@@ -1,5 +1,5 @@
--- Delete rows of the history's default partition by their places, if they are older than a day. The caller has locked them with
--- old_history.
+-- Delete the rows at `p_places` from the default partition of the history, if they are older than a day. The caller has locked
+-- them with old_history.
 create or replace function delete_old_history(p_places text[]) returns void
 language plpgsql security definer
 as $$

@@ -1,5 +1,5 @@
--- Drop a daily partition after its day is over; leave any other table alone. The function has the owner's rights, since only
--- the owner of a table can drop it, and no service is the owner.
+-- Drop a daily partition if its day is over. Leave any other table alone. Only the owner of a table can drop it, and no service
+-- is the owner, so the function has the owner's rights.
 create or replace function drop_partition(p_name text) returns void
 language plpgsql security definer
 as $$

@@ -1,10 +1,10 @@
--- Make daily (UTC) partitions, for today and `p_ahead` more days, of the tables that grow with time. Each table also has a
--- default partition for rows of a day without one, so that a missing partition stops nothing. Return the number of new daily
--- partitions. Fires are partitioned by the day on which they were due.
--- If no process made partitions for a week, the default partition holds rows of the new days: they move to the new partition,
--- which could not be attached otherwise. Bounds are written as ISO dates with their offset: under another DateStyle of the
--- session, PostgreSQL could read another instant. The function has the owner's rights, since a table of another role cannot
--- be a partition.
+-- Create daily (UTC) partitions, for today and `p_ahead` more days, of the tables that grow with time. Return the number of new
+-- daily partitions. Each table also has a default partition for rows of a day without its own, so a missing partition stops
+-- nothing. Fires are partitioned by the day on which they were due.
+-- If no process created partitions for a week, the default partition has rows of the new days. PostgreSQL then refuses the new
+-- partition, so these rows are moved to it first (split_default_partition). Bounds are ISO dates with an offset, since PostgreSQL
+-- would read other forms by the DateStyle of the session. A table of another role cannot be a partition, so the function has the
+-- owner's rights.
 create or replace function make_partitions(p_ahead integer) returns integer
 language plpgsql security definer
 as $$

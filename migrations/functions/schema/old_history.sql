@@ -1,6 +1,6 @@
--- Lock at most `p_limit` rows of the history's default partition that are older than `p_days` days, and return them with the
--- place of each. Rows that another transaction has locked are skipped. The function has the owner's rights, since no service may
--- change the history.
+-- Lock at most `p_limit` rows of the history's default partition that are older than `p_days` days. Return them, each with its
+-- place (`ctid`) for delete_old_history. Rows that another transaction has locked are skipped. No service may change the history,
+-- so the function has the owner's rights.
 create or replace function old_history(p_days integer, p_limit integer)
 returns table (
     execution_id uuid, at timestamptz, old text, new text, attempt integer, actor text, reason text, ready_at timestamptz,

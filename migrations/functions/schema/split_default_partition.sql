@@ -1,5 +1,5 @@
--- Make the partition `p_name` of `p_parent` for the range from `p_from` to `p_to`, and move its rows there from the default
--- partition. The bounds are ISO texts with an offset.
+-- Create the partition `p_name` of `p_parent` for the range from `p_from` to `p_to`. Move the rows of that range to it from the
+-- default partition. The bounds are ISO texts with an offset.
 create or replace function split_default_partition(p_parent text, p_name text, p_from text, p_to text) returns void
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- End the executions among these that no worker has ever begun: they are past their `expires`. An execution that has begun
--- once goes on, and so do its retries.
+-- End the executions among `p_ids` that have expired: no worker has ever begun them. An execution that has begun once is left
+-- alone, and so are its retries.
 -- planner: lookups
 create or replace function end_unstarted(p_ids uuid[]) returns message[]
 language plpgsql

@@ -1,6 +1,6 @@
--- End the executions among these that have waited too long for a worker (`p_kind` = start) or for the slot of a limit
--- (queued). The time is counted from `since` of the execution's row. So a timer of an earlier attempt or wait ends nothing:
--- `since` is later by then.
+-- End the executions among `p_ids` that have waited too long. With `p_kind` = `start` they wait for a worker, and with `queued`
+-- for the slot of a limit. The time counts from `since` in the execution's row. So a timer of an earlier attempt or wait ends
+-- nothing, since `since` is later by then.
 -- planner: lookups
 create or replace function end_waits(p_ids uuid[], p_kind text) returns message[]
 language plpgsql

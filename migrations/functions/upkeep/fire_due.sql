@@ -1,7 +1,7 @@
--- Do one kind of due work: timers, wake rows, regrouping, inquiries or waits for something outside. Each kind has a transaction
--- of its own, since it locks rows first and keys after. `did`: something was due, and more may be. `next_in`: the seconds until
--- more may be due, null if nothing is known. While executions stand in line, that is at most 2 s: a transaction that frees a
--- slot and cannot admit the next execution writes a wake row.
+-- Do one kind of due work: timers, wake rows, regrouping, inquiries, or waits for something outside. Each kind has its own
+-- transaction, since it locks rows first and then keys. `did` is true if something was due, and more may be. `next_in` is the
+-- number of seconds until more may be due, or null if nothing is known. While executions wait in lanes, it is at most 2 s. A
+-- transaction that frees a slot and cannot admit the next execution may write a wake row at any time.
 create or replace function fire_due(
     p_limit integer, out messages message[], out canceling uuid[], out did boolean, out next_in double precision
 )

@@ -1,8 +1,7 @@
--- Delete at most `p_limit` due timers of one kind, and act on them. A due retry or delay is scheduled, and a
--- function that slept until now is woken. An execution that is past one of its times ends as timeout, and one that must give
--- way is cancelled. One that has not ended in time is reported as late.
--- `fired` is the number of timers; some may have had no effect, since an execution may have ended, or gone
--- on, meanwhile.
+-- Delete at most `p_limit` due timers of one kind, and act on them. `ready` schedules a retry or a delayed execution. `wake`
+-- wakes a durable function that slept. `total`, `start`, `queued` and `expires` end an execution as timeout. `late` reports one
+-- as late. `spent` cancels one that a spent budget refuses, and `yield` cancels one that must give way. `fired` is the number of
+-- timers. Some may have had no effect, since their execution has ended or gone on meanwhile.
 -- planner: indexes
 create or replace function fire_timers(
     p_limit integer, out messages message[], out canceling uuid[], out fired integer
@@ -16,7 +15,7 @@ declare
 begin
     messages := '{}';
     canceling := '{}';
-    -- One kind in each transaction, so that it locks rows first, and then keys.
+    -- A transaction handles one kind, so that it locks all rows before all keys.
     select kind into v_kind from timer
     where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'spent', 'wake', 'late') order by due_at limit 1;
     with due as (

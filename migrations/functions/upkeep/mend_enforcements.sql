@@ -1,5 +1,5 @@
--- Repair invariant I7: execute enforcements that never had an execution. If the execution existed and is gone, the
--- enforcement is left alone: its action would run twice.
+-- Repair invariant I7: execute enforcements that never had an execution. If the execution existed and is gone, the enforcement is
+-- left alone, since its action would run twice.
 create or replace function mend_enforcements(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,4 +1,4 @@
--- Repair invariant I10f: list in `finished` the ended root executions that no row of it has, so that they are archived.
+-- Repair invariant I10f: list ended root executions in `finished` that are in none of its rows, so that they are archived.
 create or replace function mend_finished(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

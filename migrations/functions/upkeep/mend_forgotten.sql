@@ -1,5 +1,5 @@
--- Repair invariant I10a: list open executions in `live`, where recovery finds them, unless they stand in line. Repair the
--- lines of queued ones (mend_lines).
+-- Repair invariant I10a: insert open executions into `live`, where recovery looks for them, unless they wait in a lane. Also
+-- repair the lanes of queued executions (mend_lines).
 create or replace function mend_forgotten(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- Repair invariant I5: write the missing wake rows of these lanes' gates, so that an executor looks at open gates again.
--- Lanes with changed limits need none: they are regrouped in any case.
+-- Repair invariant I5: write the missing wake rows for the gates of these lanes, so that an executor looks at open gates again.
+-- Lanes that wait for their regrouping need none, since they are regrouped in any case.
 create or replace function mend_gates(p_lanes uuid[]) returns message[]
 language plpgsql
 as $$

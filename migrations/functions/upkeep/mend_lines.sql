@@ -1,6 +1,6 @@
--- Repair invariant I5w: take executions that are not queued out of their lanes, and request queued executions again that
--- are in no lane. The latter get their old places, by the instant at which they became ready. Set each lane's first
--- execution again. `p_ids` are ids of executions and of lanes.
+-- Repair invariant I5w: take executions that are not queued out of their lanes. Request queued executions again that are in no
+-- lane. These get their old places, by the instant at which they became ready. Set the first execution of each lane again.
+-- `p_ids` are ids of executions and of lanes.
 create or replace function mend_lines(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

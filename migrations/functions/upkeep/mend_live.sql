@@ -1,4 +1,4 @@
--- Repair invariant I10b: delete executions from `live` that have ended, wait in a lane, or do not exist.
+-- Repair invariant I10b: delete rows of `live` with executions that have ended, wait in a lane, or do not exist.
 create or replace function mend_live(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- Repair invariant I10d: take back attempts of workers that are gone, and attempts that neither a claim nor the heartbeat of
--- a live worker names.
+-- Repair invariant I10d: take back attempts of workers that are gone. Neither a claim of an existing worker nor the heartbeat of
+-- a live worker names such an attempt.
 create or replace function mend_orphans(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
@@ -7,7 +7,8 @@ declare
     v_messages message[] := '{}';
     r record;
 begin
-    -- Rows before keys, of all workers at once: the recovery of each worker below locks its own again.
+    -- All rows are locked before all keys, for all workers at once. The recovery of each worker below locks its own rows and keys
+    -- again.
     perform from execution where id = any (p_ids) order by id for no key update;
     perform lock_keys(keys_around(array(
         select distinct (h.limit_id, h.group_value)::limit_key from unnest(held_by(p_ids)) h)));

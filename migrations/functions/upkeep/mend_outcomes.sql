@@ -1,5 +1,5 @@
--- Repair invariant I10c: write an outcome, the error `ResultLost`, for ended executions that have none, so that no client
--- waits for it for ever. A completed execution with a result is left alone.
+-- Repair invariant I10c: write the error `ResultLost` as the outcome of ended executions that have none, so that no client waits
+-- for ever. A completed execution with a result is left alone.
 create or replace function mend_outcomes(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

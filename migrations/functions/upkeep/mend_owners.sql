@@ -1,4 +1,4 @@
--- Repair invariant I2: recover a running execution without a worker as after the loss of one, and remove the worker of an
+-- Repair invariant I2: recover a running execution that has no worker, as after the loss of a worker. Remove the worker from an
 -- execution that does not run.
 create or replace function mend_owners(p_ids uuid[]) returns message[]
 language plpgsql

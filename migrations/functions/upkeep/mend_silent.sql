@@ -1,5 +1,5 @@
--- Repair invariant I10e: request an execution again that waits for an answer, or for something outside,
--- and has no row of it, so that it asks again.
+-- Repair invariant I10e: request executions again that wait for an answer or for something outside, and have no row of that wait.
+-- Then they ask again.
 create or replace function mend_silent(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

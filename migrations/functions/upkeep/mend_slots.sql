@@ -1,4 +1,4 @@
--- Repair invariant I3s: free slots of executions that need none, and promote the next waiters.
+-- Repair invariant I3s: free slots that their executions do not need any more, and promote the next waiters.
 create or replace function mend_slots(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- Repair invariant I11: delete recorded steps of executions that no longer exist. The archive has the steps of archived
--- executions; the others are past their retention.
+-- Repair invariant I11: delete recorded steps of executions that no longer exist. The archive has its own copy of the steps of
+-- archived executions. All other steps are past their retention.
 create or replace function mend_steps(p_ids uuid[]) returns message[]
 language plpgsql
 as $$

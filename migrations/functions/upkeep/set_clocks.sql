@@ -1,5 +1,5 @@
--- Set the timers of waiting executions, which bound their waits for a worker or for the slot of a limit. Callers call this
--- for executions that are marked `timed`, whenever such a wait begins.
+-- Set the timers that bound the waits of executions for a worker (`start`) or for the slot of a limit (`queued`). Callers call
+-- this for executions that are marked `timed`, whenever such a wait begins.
 -- planner: lookups
 create or replace function set_clocks(p_ids uuid[]) returns void
 language plpgsql

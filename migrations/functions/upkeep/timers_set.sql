@@ -1,4 +1,5 @@
--- Return a hint for executors that a timer was set, if it is due before they look by themselves (fire_timers.RECHECK).
+-- Return a hint for executors that a timer was set, if it is due before they would look without a hint (fire_timers.RECHECK).
+-- Otherwise return an empty array.
 create or replace function timers_set(p_due timestamptz) returns message[]
 language sql
 as $$

@@ -1,4 +1,4 @@
--- Return true if one of the remembered definitions `p_known`, to which the caller resolved `p_refs`, is no longer current or
+-- Return true if one of the definitions `p_known`, to which the caller resolved `p_refs` earlier, is no longer current or
 -- enabled.
 -- planner: lookups_planned_once
 create or replace function are_stale(p_refs text[], p_known integer[]) returns boolean

@@ -1,5 +1,5 @@
--- Record a command for a running workflow, even one that has not begun, and stage a message that wakes the workflow. Return
--- no message if the workflow does not run.
+-- Record a command for a running workflow, even one that has not begun, and stage a message that wakes the workflow. Return no
+-- message if the workflow does not run.
 create or replace function command_workflow(p_execution uuid, p_kind text, p_task text, p_value text, p_by text, p_reason text)
 returns message[]
 language plpgsql
@@ -13,8 +13,8 @@ begin
     if not found then
         return '{}';
     end if;
-    -- From now on, none of its tasks is scheduled. Tasks that were scheduled before are held when the workflow obeys the
-    -- command.
+    -- From the commit on, none of its tasks is scheduled. When the workflow handles the command, it holds tasks that were
+    -- scheduled before.
     insert into paused_workflow (execution_id) select p_execution where p_kind = 'pause' on conflict do nothing;
     return stage('workflow.started', array[p_execution], 1);
 end $$;

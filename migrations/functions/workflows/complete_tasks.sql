@@ -1,7 +1,7 @@
--- Complete tasks of workflows for their worker, which advances the workflows in the same transaction, so that no other
--- process is notified. The fence is that of finish_attempts (I2). All are completed or none: PN003 is raised for an attempt
--- that the worker no longer owns, or that holds slots. (Slots would be passed on under the locks of their keys, which come
--- after all rows.)
+-- Complete tasks of workflows for their worker. The worker advances the workflows in the same transaction, so no other process is
+-- notified. The fence is that of finish_attempts (I2). Either all tasks are completed or none: PN003 is raised for an attempt
+-- that the worker no longer owns, or that holds slots. The next waiter would get such a slot under the locks of its keys, and
+-- these come after all rows.
 -- planner: lookups_planned_once
 create or replace function complete_tasks(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_results text[], p_claims uuid[]

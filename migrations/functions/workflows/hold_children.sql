@@ -1,8 +1,8 @@
--- Hold the tasks of paused workflows that no worker has begun. They are requested again, free their slots, and keep their
--- places in line by the instants at which they became ready. Pause the workflows inside, too.
--- The caller holds the workflows' locks, and an earlier transaction inserted into `paused_workflow`. (A resume may have
--- deleted the row meanwhile.) A transaction that schedules a task after that one sees the row. A transaction that was about
--- to schedule a task before finds `not_before` changed.
+-- Hold the tasks of paused workflows that no worker has begun. They are requested again, free their slots, and keep the instants
+-- at which they became ready, and so their places. Also pause the workflows inside.
+-- The caller holds the workflows' locks. An earlier transaction inserted the rows of `paused_workflow`; they are inserted again
+-- here in case a resume has deleted them. A transaction that schedules a task later sees these rows. A transaction that was about
+-- to schedule a task finds `not_before` changed.
 -- planner: lookups
 create or replace function hold_children(p_ids uuid[], p_reason text) returns message[]
 language plpgsql

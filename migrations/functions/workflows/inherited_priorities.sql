@@ -1,4 +1,4 @@
--- Return the priorities of tasks: those of their workflows `p_parents`. Null if all of them are 0.
+-- Return the priorities of tasks: for each, that of its workflow in `p_parents`. Return null if all of them are 0.
 -- planner: lookups_planned_once
 create or replace function inherited_priorities(p_parents uuid[]) returns smallint[]
 language plpgsql stable

@@ -1,5 +1,6 @@
--- Copy the results of these tasks from the run `p_old` to its re-run `p_new`. They come from the executions of the old run,
--- archived or not, or from the results that it kept from an earlier run.
+-- Copy the results of these tasks from the run `p_old` to its re-run `p_new`. `p_tasks` are the numbers of the tasks, and
+-- `p_names` their names. The results come from the executions of the old run, archived or not. Results that the old run itself
+-- kept from an earlier run are copied, too.
 create or replace function keep_results(p_new uuid, p_old uuid, p_tasks integer[], p_names text[]) returns void
 language plpgsql
 as $$

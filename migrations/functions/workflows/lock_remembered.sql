@@ -1,5 +1,5 @@
 -- Lock workflows in the order of `p_ids`, without waiting, for a worker that remembers their state. Return true if each still
--- runs, and no transaction has written another version of it or asked it to stop. If the result is false, the worker must not
+-- runs, and no transaction has written another version of it, or asked it to stop. If the result is false, the worker must not
 -- change the workflows.
 -- planner: lookups_planned_once
 create or replace function lock_remembered(p_ids uuid[], p_versions integer[], p_stops integer[]) returns boolean

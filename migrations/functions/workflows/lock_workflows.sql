@@ -1,5 +1,5 @@
--- Lock workflows, in the order of their ids, until the transaction ends, so that one transaction at a time changes a
--- workflow. The state that the caller reads afterwards is what the last holder committed.
+-- Lock workflows in the order of their ids until the transaction ends, so that one transaction at a time changes a workflow. The
+-- state that the caller reads afterwards is the one that the last holder committed.
 create or replace function lock_workflows(p_ids uuid[]) returns void
 language plpgsql
 as $$

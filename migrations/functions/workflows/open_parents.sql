@@ -1,7 +1,7 @@
--- Return the ended executions among `p_ids` that are children or have followers (columns up to `followed`). Then return the
--- workflows of the children, which are locked and read. Every step of a workflow begins with this round trip. It also marks
--- the ends as delivered. The actions that follow an end are started by the one delivery that finds the end unmarked
--- (`followed`).
+-- Return ended executions and the workflows to advance, in the first round trip of a step. The first rows are the ended
+-- executions among `p_ids` that are children or have followers (columns up to `followed`). The next rows are the parents of the
+-- children, which are locked here (open_workflows). The call also marks the ends as delivered. Actions that follow an end are
+-- started by the one delivery that finds the end unmarked (`followed`).
 -- planner: lookups_planned_once
 create or replace function open_parents(p_ids uuid[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,
@@ -15,8 +15,8 @@ declare
     v_told uuid[];
     v_parents uuid[];
 begin
-    -- Another delivery of the same ends waits here, and then finds no row. The index is read in order, so two deliveries do
-    -- not deadlock.
+    -- Another delivery of the same ends waits here, and then returns no row. The index is read in order, so two deliveries do not
+    -- deadlock.
     with gone as (delete from untold u where u.execution_id = any (p_ids) returning u.execution_id)
     select coalesce(array_agg(g.execution_id), '{}') into v_told from gone g;
     return query

@@ -1,8 +1,8 @@
--- Open the parents of executions that this transaction has ended, as open_parents does, but without waiting. This
--- transaction holds the locks of the ended rows. Another transaction may hold a workflow's lock or row and wait for those
--- rows, so waiting could deadlock. Return nothing if a lock or row is taken, or if one of the executions held slots: a
--- holder of keys never waits for a row. Otherwise delete the messages `p_told`, which this transaction staged to announce
--- the ends.
+-- Open the parents of executions that this transaction has ended, as open_parents does, but without waiting. This transaction
+-- holds the locks of the ended rows. Another transaction may hold a workflow's lock or row and wait for those rows, so waiting
+-- could deadlock. Return nothing if a lock or row is not free. Also return nothing if one of the executions held slots, since a
+-- holder of keys never waits for a row. Otherwise delete the messages `p_told`, which this transaction staged to announce the
+-- ends.
 -- planner: lookups_planned_once
 create or replace function open_parents_at_once(p_ids uuid[], p_told bigint[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,

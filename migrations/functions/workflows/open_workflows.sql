@@ -1,5 +1,5 @@
--- Lock workflows until the transaction ends, and return the state of those that run, as the last holder of the lock committed
--- it. With `p_create`, insert the missing rows of workflows that start. Small parameters (below 2,000 bytes) are returned
+-- Lock workflows until the transaction ends, and return the state of those that run, as the last holder of the lock committed it.
+-- With `p_create`, first insert the missing rows of running workflows (make_workflows). Parameters below 2,000 bytes are returned
 -- too, since most tasks read them.
 -- planner: lookups_planned_once
 create or replace function open_workflows(p_ids uuid[], p_create boolean) returns table (

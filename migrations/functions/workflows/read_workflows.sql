@@ -1,6 +1,6 @@
--- Return the state of the workflows among `p_ids` that run, for a worker that will remember them: all of it as of one
--- snapshot, without a lock. The tasks are null if there are more than `p_most`. take_steps checks `version` and `stops` once it
--- has the locks, so a state that is old by then changes nothing. Small parameters are returned as in open_workflows.
+-- Return the state of the workflows among `p_ids` that run, for a worker that will remember it. One snapshot is read, without a
+-- lock. The tasks are null if a workflow has more than `p_most`. take_steps compares `version` and `stops` once it has the locks,
+-- so a state that is old by then changes nothing. Parameters below 2,000 bytes are returned, as in open_workflows.
 -- planner: lookups_planned_once
 create or replace function read_workflows(p_ids uuid[], p_most integer) returns table (
     execution_id uuid, definition_id integer, depth smallint, tenant text, head text, rerun text, stops integer,

@@ -1,5 +1,5 @@
--- Release the held tasks of resumed workflows, and resume the workflows inside. A task is requested at once. If its retry
--- or delay is not due yet, it waits for that instant.
+-- Release the held tasks of resumed workflows, and resume the workflows inside. A task is requested at once. If its retry or
+-- delay is not due yet, it waits for that instant.
 -- planner: lookups
 create or replace function release_children(p_ids uuid[], p_reason text) returns message[]
 language plpgsql

@@ -1,5 +1,5 @@
--- Return the version of a workflow and the state of its tasks, for a worker that will remember them. The version is null if
--- there are more than `p_most` tasks. The caller holds the lock of the workflow.
+-- Return the version of a workflow and the state of its tasks, for a worker that will remember them. The version is null if there
+-- are more than `p_most` tasks. The caller holds the lock of the workflow.
 -- planner: lookups_planned_once
 create or replace function remembered_tasks(
     p_id uuid, p_most integer, out version integer, out tasks integer[], out records text[]

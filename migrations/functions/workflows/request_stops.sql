@@ -1,14 +1,15 @@
--- Ask running workflows to stop as `p_status`; their next advance cancels the open tasks. After a first request, and while the exit
--- task is due or runs, only a request by hand counts. It ends tasks that clean up already. Of an exit task, the first one cancels
--- nothing if everything else had ended before it, and the next one cancels the exit task.
--- `stopping` are the workflows for which the request counted.
+-- Ask running workflows to stop as `p_status`. Their next advance cancels the open tasks. `stopping` are the workflows for which
+-- the request counted. The first request counts. A later request, or one while the exit task is due or runs, counts only if it is
+-- by hand. No request counts before the workflow has handled the one before. A second request also ends tasks that are cleaning
+-- up, and cancels the exit task. If the first one comes during the exit task, it cancels nothing, since all other tasks have
+-- ended.
 create or replace function request_stops(
     p_ids uuid[], p_status text, p_reason text, p_by_hand boolean, out messages message[], out stopping uuid[]
 )
 language plpgsql
 as $$
 begin
-    perform make_workflows(p_ids); -- a workflow may have started to run since the locks were taken
+    perform make_workflows(p_ids); -- a workflow may have started to run after the locks were taken
     with asked as (
         update workflow w set stop_status = coalesce(w.stop_status, p_status), stop_reason = coalesce(w.stop_reason, p_reason),
             stops = w.stops + 1

@@ -1,5 +1,5 @@
--- Create the executions of tasks, and schedule them at once. `stale` is true, and nothing is done, if a remembered definition
--- in `p_known` is no longer current or enabled (are_stale).
+-- Create the executions of tasks, and schedule them at once. If a definition in `p_known` is no longer current or enabled
+-- (are_stale), do nothing, and return `stale` as true.
 -- planner: indexes_planned_once
 create or replace function start_children(
     p_refs text[], p_known integer[],

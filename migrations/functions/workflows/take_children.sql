@@ -1,7 +1,7 @@
--- Create the executions of tasks as running, claimed by the worker that ended the tasks before them, so that they are
--- offered to no other worker. All must be actions that the worker knows, on one of its queues, without a limit, and no
--- workflow may be paused. Otherwise `queue` is null, and nothing is done. PN003 is raised if one of the executions exists
--- already, or if a definition is no longer the current one of its ref.
+-- Create the executions of tasks as running, claimed by the worker that ended the tasks before them, so that no other worker gets
+-- them. `queue` is null, and nothing is done, unless all of this holds: All tasks are actions that the worker knows, on one of
+-- its queues. No limit and no hold covers them. No workflow is paused, and none of the worker's queues has a backlog. PN003 is
+-- raised if one of the executions exists already, or if a definition is no longer the current one of its ref.
 -- planner: lookups_planned_once
 create or replace function take_children(
     p_worker uuid, p_claim uuid, p_queues text[], p_known integer[], p_refs text[], p_current integer[],
@@ -18,7 +18,7 @@ begin
     claimed := '{}';
     messages := '{}';
     if not p_definitions <@ p_known or exists (select from paused_workflow)
-        or exists (select from backlog where backlog.queue = any (p_queues)) -- what waits there comes first
+        or exists (select from backlog where backlog.queue = any (p_queues)) -- the backlog comes first
     then
         return;
     end if;

@@ -1,5 +1,5 @@
--- Return the state of the tasks `p_tasks`, each of the workflow at the same index of `p_ids`. The caller holds the locks of
--- the workflows.
+-- Return the state of the tasks `p_tasks`. Each belongs to the workflow at the same index of `p_ids`. The caller holds the locks
+-- of the workflows.
 -- planner: lookups_planned_once
 create or replace function task_records(p_ids uuid[], p_tasks integer[]) returns table (execution_id uuid, task integer, record text)
 language plpgsql

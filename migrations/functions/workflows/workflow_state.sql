@@ -1,4 +1,5 @@
--- Return the state of a workflow's tasks, and the results that it kept from an earlier run: all that a later re-run needs.
+-- Return the state of a workflow's tasks, and the results that it kept from an earlier run. A later re-run needs no more than
+-- these.
 create or replace function workflow_state(p_id uuid) returns jsonb
 language sql stable
 as $$

@@ -1,6 +1,6 @@
--- Write the result of an advance: the state of workflows (`p_heads`), the state of their tasks (`p_of` is the workflow of
--- each), and the variables that tasks published (`p_by` is the workflow of each). The caller holds the locks of the
--- workflows.
+-- Write the result of an advance: the state of the workflows `p_ids` (`p_heads`), the state of their tasks, and the variables
+-- that tasks published. `p_of` has the workflow of each task, and `p_by` the workflow of each variable. The caller holds the
+-- locks of the workflows.
 -- planner: hashed_planned_once
 create or replace function write_workflows(
     p_ids uuid[], p_heads text[],
