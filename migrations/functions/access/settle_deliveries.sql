@@ -1,7 +1,7 @@
 -- Record the results of calls to subscribers. Delete an answered call, which has a null in `p_errors`. Retry a failed call after
--- its seconds in `p_delays`, or drop it if the delay is null. Disable a subscription, and delete its calls, in two cases: no call
--- has been delivered for `p_patience` seconds, or the subscriber has answered that it is gone (`p_gone`). Return the names of the
--- disabled subscriptions, or null if there are none.
+-- its seconds in `p_delays`, or drop it if the delay is null. Disable a subscription, and delete its calls, if no call has been
+-- delivered for `p_patience` seconds. Also disable it if the subscriber has answered that it is gone (`p_gone`). Return the names
+-- of the disabled subscriptions, or null if there are none.
 -- planner: lookups
 create or replace function settle_deliveries(
     p_ids uuid[], p_subscriptions text[], p_errors text[], p_delays double precision[], p_gone boolean[],

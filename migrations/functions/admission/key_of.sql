@@ -1,4 +1,5 @@
--- Return the key of a limit that is grouped by the parameters `p_by`, for an execution with the parameters `p_params`.
+-- Return the key of the limit `p_limit` for an execution with the parameters `p_params`. `p_by` are the paths of the parameters
+-- by which the limit is grouped. A limit without them has one key.
 create or replace function key_of(p_limit integer, p_by text[], p_params jsonb) returns limit_key
 language sql stable
 as $$

@@ -1,8 +1,8 @@
 -- Return the room of each key: how many more executions may start. This is the limit minus its holders, bounded by the rate.
 -- Under a limit with a cost, the held and the free amounts are in the limit's unit. Under a breaker, breaker_room bounds the free
 -- amount. The caller holds the locks of the keys.
--- If a rate without costs is used up while slots are free, write a wake row for the instant of the next permitted start. Until
--- that instant the wake row stands for the used-up rate: a key that has one gets no room, and its admissions are not counted.
+-- If a rate without costs is used up while slots are free, write a wake row for the instant of the next permitted start. While a
+-- key with such a rate has a wake row in the future, it gets no room, and its admissions are not counted.
 create or replace function key_room(p_keys limit_key[]) returns room[]
 language plpgsql
 as $$

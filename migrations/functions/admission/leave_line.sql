@@ -1,4 +1,4 @@
--- Take executions out of their lanes. With `p_admitted` they are admitted, and are listed in `live` again; otherwise they only
+-- Take executions out of their lanes. With `p_admitted` they are admitted, and are listed in `live` again. Without it they only
 -- stop waiting. A lane that loses its first execution then names its new first one. An empty lane is deleted. The caller holds
 -- the locks of all keys of these lanes.
 -- planner: lookups

@@ -7,9 +7,9 @@
 -- A closed breaker opens when its failures reach the threshold. While it is open, only executions that were admitted since it
 -- opened count. A failed probe puts off the next probe. A probe that was deferred or cancelled, or that waits, puts it off as
 -- well, since it has called the service. A completed probe begins the release.
--- During the release, the number of permitted calls doubles each time that as many have completed. The breaker closes when no
--- execution waits for it any more. Under a breaker that counts running calls, a wake row makes an executor look again when a
--- failure is too old to count.
+-- During the release, only executions that were admitted since its beginning count. The number of permitted calls doubles each
+-- time that as many have completed. The breaker closes when no execution waits for it any more. Under a breaker that counts
+-- running calls, a wake row makes an executor look again when a failure is too old to count.
 -- planner: lookups
 create or replace function note_calls(p_calls breaker_call[]) returns void
 language plpgsql

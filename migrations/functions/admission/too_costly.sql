@@ -1,6 +1,7 @@
--- Return the new executions among the candidates that cost more than one of their limits or budgets allows in total, with the
--- reason for each. A retry is not returned: it starts when it can have the whole limit. A first query compares only the highest
--- cost under each limit, since most calls find none.
+-- Return the new executions among the candidates that can never start, with the reason for each. The cost of such an execution is
+-- NaN, or more than one of its limits allows in total. Or it is more than the whole amount of a budget with `when_spent: refuse`.
+-- A retry is not returned: it starts when it can have the whole limit. A first query compares only the highest cost under each
+-- limit, since most calls find none.
 -- planner: lookups
 create or replace function too_costly(p_candidates candidate[]) returns table (id uuid, reason text)
 language plpgsql stable

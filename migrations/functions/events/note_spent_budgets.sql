@@ -1,4 +1,4 @@
--- Handle spent budgets of these keys: budgets of which less is left than a waiting execution needs, while no attempt holds a slot
+-- Handle spent budgets of these keys. Less is left of such a budget than a waiting execution needs, and no attempt holds a slot
 -- of the budget. If the budget refuses (`when_spent: refuse`), set timers for these executions. The loop of the timers then ends
 -- them (refuse_spent) in a transaction that takes its locks in order. Raise `penstock.budget.spent` once for each budget, and set
 -- `budget.spent_at` in the same transaction. The caller holds the locks of the keys. The function has the owner's rights, so that

@@ -1,6 +1,6 @@
 -- Store system events of one trigger, in the transaction of the moves that they report, and stage their messages. A tenant gets
--- an event only if a rule or a waiting task asks for it: an enabled rule of that tenant or of all tenants, or a task of that
--- tenant. `p_causes` has for each event the execution that caused it, or null. The event belongs to the chains of that execution.
+-- an event only if one of its waiting tasks or an enabled rule asks for it. The rule is of that tenant or of all tenants.
+-- `p_causes` has for each event the execution that caused it, or null. The event belongs to the chains of that execution.
 -- Anything that descends from a system event raises no event of the same trigger (`chain_step.raised`), so no rule can start
 -- itself. `p_once` has a key for each event: an event with a key that was stored before is left out. If `p_once` is null, the
 -- events need no keys, since the move itself happens only once.

@@ -1,7 +1,7 @@
--- Release held executions, by priority and age: at most `p_limit` that no hold covers any more, and of each hold that is being
--- released as many as its rate permits. If several such holds cover an execution, it counts in the rate of each. While no
--- executor runs, nothing is released. Afterwards, a hold makes up for at most 2 s of its rate. `released` is the number of
--- released executions. `over` is true if a hold has nothing left to release, or if its time has ended.
+-- Release held executions, by priority and age. Release at most `p_limit` that no hold covers any more. Of each hold that is
+-- being released, release as many as its rate permits. If several such holds cover an execution, it counts in the rate of each.
+-- While no executor runs, nothing is released. Afterwards, a hold makes up for at most 2 s of its rate. `released` is the number
+-- of released executions. `over` is true if a hold has nothing left to release, or if its time has ended.
 -- planner: lookups
 create or replace function release_held(p_limit integer, out messages message[], out released integer, out over boolean)
 language plpgsql

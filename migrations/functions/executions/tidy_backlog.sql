@@ -1,6 +1,6 @@
 -- Delete at most `p_limit` rows of the backlog with executions that are no longer scheduled on their queue. `gone` is their
--- number. Also end the order of queues that need no turns any more: they have been ordered for `p_age`, their backlog is empty,
--- and they have only one tenant. `ended` is the number of these queues.
+-- number. Also end the order of queues that need no turns any more, and return their number in `ended`. Such a queue has been
+-- ordered for `p_age`, has an empty backlog, and has only one tenant.
 -- planner: indexes
 create or replace function tidy_backlog(p_age interval, p_limit integer, out gone integer, out ended integer)
 language plpgsql

@@ -1,5 +1,5 @@
--- Stage ids in envelopes of at most `p_size`, in their order. The language is PL/pgSQL, since a function in plain SQL would be
--- planned at each call.
+-- Stage ids in envelopes of at most `p_size`, in their order. Stage nothing if `p_ids` is null. The language is PL/pgSQL, since a
+-- function in plain SQL would be planned at each call.
 create or replace function stage(p_queue text, p_ids uuid[], p_size integer) returns message[]
 language plpgsql
 as $$

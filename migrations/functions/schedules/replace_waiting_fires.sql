@@ -1,4 +1,4 @@
--- Skip the waiting fires of these schedules, except the newest of each.
+-- Skip all waiting fires of these schedules, except the newest one of each schedule.
 -- planner: lookups
 create or replace function replace_waiting_fires(p_schedules text[]) returns void
 language sql
