@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock import AskInquiry, DurableContext, Later, NonRetryable, Trigger, action, workflow
+from penstock import AskInquiry, DurableContext, Later, NonRetryable, Trigger, action, current, workflow
 from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.errors import Conflict, ExecutionFailed, NotFound, StepTimedOut
 from penstock.language.definitions.action import Action
@@ -348,6 +348,22 @@ async def test_cancelled_function_that_asks_by_raising_is_undone(house: Installa
 async def test_function_whose_question_times_out_is_undone(house: Installation, how: str) -> None:
     await house.start(asks_by_raising)
     await _is_undone(house, await house.client.start("dur.asks_by_raising", {"how": how}), "timeout")
+
+
+@action(pack="dur")
+async def goes_on_with_a_default(ctx: DurableContext) -> Any:
+    ctx.on_failure(note, "undone")
+    if not current().answers:
+        raise AskInquiry("Well?", timeout=0.3, default="yes", resume=True)
+    return [*current().answers, await ctx.step("book", note, "book")]
+
+
+async def test_function_goes_on_with_the_default_of_its_question(house: Installation) -> None:
+    await house.start(goes_on_with_a_default)
+    id = await house.client.start("dur.goes_on_with_a_default")
+    assert await house.client.result(id, timeout=20) == ["yes", "BOOK"]
+    await house.quiet()
+    await house.sound()
 
 
 @pytest.mark.parametrize("how", ["question", "question to go on", "wait outside"])

@@ -10,6 +10,7 @@ declare
     v_now timestamptz := clock_timestamp();
     v_messages message[];
     v_told uuid[];
+    v_unanswered uuid[] := '{}';
     r record;
 begin
     messages := '{}';
@@ -25,13 +26,16 @@ begin
     end if;
     perform lock_keys(array(select distinct k from execution e cross join unnest(e.keys) k where e.id = any (expired)));
     for r in
-        select execution_id, default_answer from inquiry
-        where execution_id = any (expired) and default_answer is not null
+        select execution_id, default_answer from inquiry where execution_id = any (expired)
     loop
-        messages := messages || (answer_inquiry(r.execution_id, r.default_answer::text, 'its default')).messages;
+        if r.default_answer is null then
+            v_unanswered := v_unanswered || r.execution_id;
+        else
+            messages := messages || (answer_inquiry(r.execution_id, r.default_answer::text, 'its default')).messages;
+        end if;
     end loop;
     select t.messages, t.told into v_messages, v_told
-    from tell_functions(expired, 'timeout', v_reason) t;
-    messages := messages || v_messages || (end_executions(array(select unnest(expired) except select unnest(v_told)), array['waiting'],
-        'timeout', v_reason, null)).messages;
+    from tell_functions(v_unanswered, 'timeout', v_reason) t;
+    messages := messages || v_messages || (end_executions(array(select unnest(v_unanswered) except select unnest(v_told)),
+        array['waiting'], 'timeout', v_reason, null)).messages;
 end $$;
