@@ -103,6 +103,7 @@ DOCUMENT: dict[str, Any] = {
                             },
                             "encoding": {
                                 "items": {"style": "deepObject", "explode": True},
+                                "shipping": {"style": "deepObject", "explode": True},
                                 "taxes": {"style": "deepObject", "explode": True},
                             },
                         }
@@ -178,7 +179,6 @@ DOCUMENT: dict[str, Any] = {
         "/labels": {
             "post": {
                 "tags": ["labels"],
-                "security": [],
                 "requestBody": {
                     "content": {
                         "application/x-www-form-urlencoded": {
@@ -194,7 +194,10 @@ DOCUMENT: dict[str, Any] = {
                                     },
                                 },
                             },
-                            "encoding": {"expand": {"style": "deepObject", "explode": True}},
+                            "encoding": {
+                                "expand": {"style": "deepObject", "explode": True},
+                                "metadata": {"style": "deepObject", "explode": True},
+                            },
                         }
                     }
                 },
@@ -262,7 +265,7 @@ def test_operations_become_typed_actions(document: Path, tmp_path: Path) -> None
     crate = actions["crates_create"]["parameters"]["$defs"]["Crate"]
     assert crate["properties"]["weight"] == {"type": "number", "exclusiveMinimum": 0}
     assert crate["properties"]["inside"]["items"] == {"$ref": "#/$defs/Crate"}
-    assert "secrets" not in actions["post_labels"]["options"]
+    assert "secrets" not in actions["get_charges"]["options"]
 
 
 def test_only_repeatable_operations_are_retried(document: Path, tmp_path: Path) -> None:

@@ -44,8 +44,15 @@ def _status(value: int | str) -> int | str:
 Statuses = list[Annotated[Annotated[int, Field(strict=True)] | str, AfterValidator(_status)]]
 
 
+def is_json(media_type: str | None) -> bool:
+    """Return whether a media type is JSON: `application/json`, or one that ends with `+json` (RFC 6839)."""
+    kind = (media_type or "").partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
 class HttpFile(Options):
-    """A file of a multipart body: its content as a template, or a path below the folder of the worker's http executor."""
+    """A file of a multipart body: its content as a template, or a path below the folder of the worker's http executor. A list
+    as content gives several files of one name, unless `type` is JSON."""
 
     thing: ClassVar[str] = "file"
 
@@ -64,6 +71,31 @@ class HttpFile(Options):
             raise Wrong(
                 "has a path outside of the folder", "Write a path below it, such as reports/today.pdf."
             )
+        return self
+
+
+class HttpEncoding(Options):
+    """The encoding of a value in the query, the form, the headers or the cookies, in the words of OpenAPI."""
+
+    thing: ClassVar[str] = "encoding"
+
+    style: Literal["form", "spaceDelimited", "pipeDelimited", "simple"] | None = None
+    """The style of lists and mappings. Headers have `simple`."""
+    explode: Annotated[bool, Field(strict=True)] = False
+    """With it, each item of a list or a mapping has its own `name=value`."""
+    content_type: str | None = None
+    """The type of a field of a form, instead of a style. A list gives a field for each item."""
+
+    @property
+    def is_json(self) -> bool:
+        return is_json(self.content_type)
+
+    @model_validator(mode="after")
+    def _is_style_or_type(self) -> HttpEncoding:
+        if (self.style is None) == (self.content_type is None):
+            raise Wrong("needs either style or content_type", "Write {style: form}, for example.")
+        if self.explode and self.style is None:
+            raise Wrong("has explode without a style", "Write {style: form, explode: true}.")
         return self
 
 
@@ -104,6 +136,11 @@ class HttpRequest(Options):
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] = "GET"
     query: Templates = Field(default_factory=dict)
     headers: Templates = Field(default_factory=dict)
+    cookies: Templates = Field(default_factory=dict)
+    """The cookies, as one header. A null is left out."""
+    encoding: dict[str, HttpEncoding] = Field(default_factory=dict)
+    """The encodings of lists and mappings, by their names in query, headers, cookies and form. Without one, a list repeats
+    its name, and a mapping has names such as `name[key]`."""
     body: Template = None
     """The JSON body."""
     form: Templates | None = None
@@ -112,7 +149,7 @@ class HttpRequest(Options):
     """The files of a multipart body, with the fields of `form`. A file with null as content is left out; `{}` makes a multipart
     body of fields alone."""
     content_type: str | None = None
-    """The type of a `text` body: `text/plain; charset=utf-8` if it is not set."""
+    """The type of a `body` or a `text`. By default, they are `application/json` and `text/plain; charset=utf-8`."""
     expect: Statuses = Field(default=["2xx"], min_length=1)
     """The statuses with which the attempt completes."""
     retry: Statuses = Field(default=[408, 425, 429, "5xx"])
@@ -145,6 +182,37 @@ class HttpRequest(Options):
             raise Wrong("has more than one body", "Give one of body (JSON), form with files, and text.")
         if self.method in ("GET", "HEAD") and any(bodies):
             raise Wrong(f"is a {self.method} with a body", "Use query, or another method.")
+        if self.content_type is not None and (self.body is None) and (self.text is None):
+            raise Wrong("has content_type without body or text", "A form has its own type: leave it out.")
+        return self
+
+    @model_validator(mode="after")
+    def _encodes_its_values(self) -> HttpRequest:
+        for name, encoding in self.encoding.items():
+            places = [
+                place
+                for place in ("query", "headers", "cookies", "form")
+                if name in (getattr(self, place) or {})
+            ]
+            if not places:
+                raise Wrong(
+                    f"encodes {name}, which is not in query, headers, cookies or form",
+                    "Encode a name that is in one of them.",
+                )
+            if (encoding.style == "simple") != (places == ["headers"]):
+                raise Wrong(
+                    f"encodes {name} of {places[0]} as {encoding.style}",
+                    "Use simple for headers, and the other styles for the rest.",
+                )
+            if encoding.content_type is not None and places != ["form"]:
+                raise Wrong(f"has a content_type for {name} of {places[0]}", "Use the filter tojson there.")
+            if encoding.content_type is not None and self.files is None and not encoding.is_json:
+                raise Wrong(
+                    f"has the content_type {encoding.content_type} for {name}",
+                    "Only parts of a multipart body have other types than JSON: add files: {}.",
+                )
+        if self.cookies and any(name.lower() == "cookie" for name in self.headers):
+            raise Wrong("has cookies and a header Cookie", "Put them all into cookies.")
         return self
 
 

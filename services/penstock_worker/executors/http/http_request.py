@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import unquote_plus
 
 import httpx
 import orjson
 
 from penstock.errors import ConfigurationError, DefinitionError, InvalidInput
-from penstock.language.definitions.http_request import CHUNK, HttpFile, HttpRequest
+from penstock.language.definitions.http_request import CHUNK, HttpEncoding, HttpFile, HttpRequest, is_json
 from penstock.language.definitions.program_actions import HttpOptions
 from penstock.language.expressions import render
 from penstock.run.task_executors import Run
+from penstock_worker.executors.http.http_encoding import (
+    escaped,
+    escaped_pairs,
+    joined,
+    json_items,
+    pairs,
+    plain,
+    styled,
+    text_of,
+)
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods that change nothing, and need no idempotency key."""
@@ -58,43 +68,74 @@ def built(
     """Return the request of an attempt. `folder` has the files that bodies may name. Raises ExpressionError,
     InvalidInput, DefinitionError, ConfigurationError."""
     content, content_type = _body(request, namespace, folder)
-    headers = {
-        name: _header(name, value)
-        for name, value in render(request.headers, namespace).items()
-        if value is not None
+    values = {
+        name: _simple(name, value, request) for name, value in render(request.headers, namespace).items()
     }
+    headers = {name: _header(name, value) for name, value in values.items() if value is not None}
+    if cookies := _cookies(request, namespace):
+        headers["Cookie"] = _header("Cookie", cookies)
     if request.method not in SAFE_METHODS and not any(name.lower() == "idempotency-key" for name in headers):
         headers["Idempotency-Key"] = str(run.event.execution_id)
     return Request(request.method, _url(options.url, request, namespace), headers, content, content_type)
 
 
-def with_query(url: httpx.URL, query: Mapping[str, Any]) -> httpx.URL:
-    """Return a URL with these query parameters in place of those of the same names."""
-    pairs = list(_pairs(query))
-    remaining = [(name, value) for name, value in url.params.multi_items() if name not in query]
-    return (
-        url.copy_with(query=urlencode([*remaining, *pairs]).encode())
-        if remaining or pairs
-        else url.copy_with(query=None)
-    )
+def with_query(
+    url: httpx.URL, query: Mapping[str, Any], encodings: Mapping[str, HttpEncoding] | None = None
+) -> httpx.URL:
+    """Return a URL with these query parameters in place of those of the same names. The others stay as they are written."""
+    parts = list(escaped_pairs(query, encodings or {}))
+    names = {*query, *map(_name_of, parts)}
+    remaining = [part for part in url.query.decode().split("&") if part and _name_of(part) not in names]
+    return url.copy_with(query="&".join([*remaining, *parts]).encode() if remaining or parts else None)
+
+
+def _name_of(part: str) -> str:
+    return unquote_plus(part.partition("=")[0])
 
 
 def _url(template: str, request: HttpRequest, namespace: Mapping[str, Any]) -> httpx.URL:
-    def escaped(match: Any) -> str:
-        value = _text(render(match.group(0), namespace))
+    def escaped_chunk(match: Any) -> str:
+        value = render(match.group(0), namespace)
+        text = joined(value) if isinstance(value, list | tuple) else escaped(text_of(value))
         # An empty part, or a dot, would name another resource: DELETE /orders/ instead of /orders/7.
-        if value in ("", ".", ".."):
+        if text in ("", ".", ".."):
             raise InvalidInput(
-                f"{match.group(0)} in the URL is {value!r}", hint="Give a parameter that names one resource."
+                f"{match.group(0)} in the URL is {text!r}", hint="Give a parameter that names one resource."
             )
-        return quote(value, safe="")
+        return text
 
     try:
-        url = httpx.URL(CHUNK.sub(escaped, template))
+        url = httpx.URL(CHUNK.sub(escaped_chunk, template))
     except httpx.InvalidURL as error:
         raise InvalidInput(f"the URL is not valid: {error}", hint="Correct the parameters in it.") from None
     query = render(request.query, namespace)
-    return with_query(url, query) if query else url
+    return with_query(url, query, request.encoding) if query else url
+
+
+def _simple(name: str, value: Any, request: HttpRequest) -> Any:
+    """Return the value of a header, in its style if it has one."""
+    encoding = request.encoding.get(name)
+    if encoding is None or encoding.style != "simple":
+        return value
+    return next((text for _, text in styled(name, value, encoding, plain)), None)
+
+
+def _cookies(request: HttpRequest, namespace: Mapping[str, Any]) -> str:
+    """Return the header `Cookie`. A value without an encoding is sent as it is. Raises InvalidInput for one that would end
+    its cookie."""
+    cookies = []
+    for name, value in render(request.cookies, namespace).items():
+        if value is None:
+            continue
+        encoding = request.encoding.get(name)
+        texts = (
+            [text_of(value)] if encoding is None else [t for _, t in styled(name, value, encoding, escaped)]
+        )
+        for text in texts:
+            if ";" in text:
+                raise InvalidInput(f"the cookie {name} has a semicolon", hint="Remove it from the value.")
+            cookies.append(f"{name}={text}")
+    return "; ".join(cookies)
 
 
 def _body(
@@ -105,41 +146,56 @@ def _body(
         if body is None:
             return b"", None
         try:
-            return orjson.dumps(body), "application/json"
+            return orjson.dumps(body), request.content_type or "application/json"
         except TypeError as error:
             raise InvalidInput(
                 f"the body is not JSON: {error}",
                 hint="Send JSON: texts, numbers, true, false, null, lists and objects.",
             ) from None
     if request.text is not None:
-        text = _text(render(request.text, namespace))
-        return text.encode(), request.content_type or "text/plain; charset=utf-8"
+        text = render(request.text, namespace)
+        if text is None:
+            return b"", None
+        return text_of(text).encode(), request.content_type or "text/plain; charset=utf-8"
     if request.form is None and request.files is None:
         return b"", None
-    fields = list(_pairs(render(request.form or {}, namespace)))
+    form = render(request.form or {}, namespace)
     if request.files is None:
-        return urlencode(fields).encode(), "application/x-www-form-urlencoded"
-    parts: list[tuple[str, Any]] = [(name, (None, value)) for name, value in fields]
+        content = "&".join(escaped_pairs(form, request.encoding))
+        return content.encode(), "application/x-www-form-urlencoded"
+    parts = [part for name, value in form.items() for part in _fields(name, value, request)]
     for name, file in request.files.items():
-        if (part := _file(name, file, namespace, folder)) is not None:
-            parts.append((name, part))
+        parts += [(name, part) for part in _files(name, file, namespace, folder)]
     if not parts:
         return b"", None
     encoded = httpx.Request("POST", "http://localhost", files=parts)
     return encoded.read(), encoded.headers["content-type"]
 
 
-def _file(
+def _fields(name: str, value: Any, request: HttpRequest) -> Sequence[tuple[str, Any]]:
+    """Return the parts of a field of a multipart body. They have no file name."""
+    encoding = request.encoding.get(name)
+    if encoding is None:
+        return [(key, (None, text)) for key, text in pairs({name: value})]
+    if encoding.style is not None:
+        return [(key, (None, text)) for key, text in styled(name, value, encoding, plain)]
+    items = value if isinstance(value, list | tuple) else (value,)
+    texts = json_items(value) if encoding.is_json else (text_of(item) for item in items if item is not None)
+    return [(name, (None, text, encoding.content_type)) for text in texts]
+
+
+def _files(
     name: str, file: HttpFile, namespace: Mapping[str, Any], folder: Path | None
-) -> tuple[str, bytes, str] | None:
-    """Return the part of a file: its name, content and type. None for a content that is null."""
-    filename = _text(render(file.filename, namespace)) if file.filename is not None else None
+) -> Sequence[tuple[str, bytes, str]]:
+    """Return the parts of a file: name, content and type of each. A content that is null has none, and a list has one for
+    each item, unless it is sent as JSON."""
+    filename = text_of(render(file.filename, namespace)) if file.filename is not None else None
     if file.path is None:
         value = render(file.content, namespace)
-        if value is None:
-            return None
-        content = value.encode() if isinstance(value, str) else orjson.dumps(value)
-        return filename or name, content, file.type
+        is_list = isinstance(value, list | tuple) and not is_json(file.type)
+        items = [item for item in (value if is_list else (value,)) if item is not None]
+        contents = [item.encode() if isinstance(item, str) else orjson.dumps(item) for item in items]
+        return [(filename or name, content, file.type) for content in contents]
     if folder is None:
         raise ConfigurationError(
             "this worker sends no files",
@@ -149,49 +205,15 @@ def _file(
     if not path.is_relative_to(folder.resolve()):
         raise DefinitionError(f"{file.path} is outside of the folder of files", hint="Name a file below it.")
     try:
-        return filename or os.path.basename(file.path), path.read_bytes(), file.type
+        return [(filename or os.path.basename(file.path), path.read_bytes(), file.type)]
     except OSError as error:
         raise ConfigurationError(
             f"the file {file.path} cannot be read: {error}", hint="Put the file there, or correct its path."
         ) from None
 
 
-def _pairs(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield names and texts. A list gives its name several times, and null gives nothing. A mapping gives `name[key]`,
-    and a list inside of it `name[key][0]`. A list with mappings or lists in it gives `name[0]`, as the fields of two items
-    would be one list otherwise."""
-    for name, value in values.items():
-        items = value if isinstance(value, list | tuple) else (value,)
-        if items is value and any(isinstance(item, Mapping | list | tuple) for item in items):
-            yield from _nested(name.removesuffix("[]"), items)
-            continue
-        for item in items:
-            yield from _nested(name, item)
-
-
-def _nested(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _nested(f"{name}[{key}]", item)
-    elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):
-            yield from _nested(f"{name}[{number}]", item)
-    elif value is not None:
-        yield name, _text(value)
-
-
 def _header(name: str, value: Any) -> str:
-    text = _text(value)
+    text = text_of(value)
     if any(letter in text for letter in "\r\n\0") or not text.isprintable():
         raise InvalidInput(f"the header {name} has a control character", hint="Remove it from the value.")
     return text
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None:
-        return ""
-    if isinstance(value, str | int | float):
-        return str(value)
-    return orjson.dumps(value).decode()
