@@ -94,6 +94,19 @@ PUBLIC = {
 }
 """The names of the product that a package may import, by module, as its page lists them: `{"all"}` for all of a module."""
 
+SHORTEST_CUT = 50
+UNMARKED_CUTS = {
+    "common/penstock/client/checked_arguments.py": "an argument of a call, which has dots",
+    "common/penstock/language/schemas/fault_texts.py": "a value, which has dots, and was masked whole",
+    "common/penstock/language/terms/outside_names.py": "a name, which has dots",
+    "common/penstock/language/workflows/diff.py": "a part of a definition, which has dots",
+    "common/penstock/store/session/connecting.py": "the name of a session, which PostgreSQL bounds",
+    "common/penstock/testing/worker_conformance/cases.py": "a value of a test, with its length",
+    "services/penstock_api/pages/account.py": "a password or a code, which is compared and not shown",
+    "services/penstock_api/routes/log_in.py": "the key of a limit, which is not shown",
+}
+"""The files that may cut a text without the mark, with the reason."""
+
 Rule = Callable[[PurePosixPath, str], Iterator[tuple[int, str]]]
 
 
@@ -222,6 +235,19 @@ def sql_stands_in_the_store(path: PurePosixPath, text: str) -> Iterator[tuple[in
             yield node.lineno, f"SQL outside of the store (it belongs in {SQL_ROOMS[0]}): {start}"
 
 
+def cuts_have_marks(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
+    """The piece of a secret is masked only beside the mark of a cut. A slice with a number of SHORTEST_CUT or more is a cut."""
+    if path.suffix != ".py" or path.parts[0] not in ("common", "services") or str(path) in UNMARKED_CUTS:
+        return
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Slice):
+            continue
+        lower, upper = node.slice.lower, node.slice.upper
+        bound = upper.value if isinstance(upper, ast.Constant) else None
+        if lower is None and isinstance(bound, int) and bound >= SHORTEST_CUT:
+            yield node.lineno, "a cut without a mark; use penstock.run.cut_texts.cut_end"
+
+
 def decisions_have_heads(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
     """A decision has its number and title, its status and date, and one sentence of context, in this order."""
     if path.is_relative_to("docs/decisions") and path.suffix == ".md" and not DECISION_HEAD.match(text):
@@ -239,6 +265,7 @@ RULES: tuple[Rule, ...] = (
     plans_are_chosen_by_profile,
     places_in_line_stay,
     sql_stands_in_the_store,
+    cuts_have_marks,
     decisions_have_heads,
 )
 ADVICE: tuple[Rule, ...] = (files_stay_small, functions_stay_small)

@@ -129,6 +129,11 @@ SENTENCES = (
             ("common/penstock/client/a.py", f"A = {sql!r}\n", "SQL outside of the store")
             for sql in STATEMENTS
         ),
+        (
+            "common/penstock/operate/a.py",
+            "def f(error):\n    return str(error)[:500]",
+            "a cut without a mark",
+        ),
         ("common/penstock/operate/a.py", 'def f(t):\n    return f"select count(*) from {t}"', "SQL outside"),
     ],
 )
@@ -196,6 +201,8 @@ def test_a_long_file_is_advice_and_breaks_no_rule(
         ("tests/a.sql", function("b")),
         *((f"{room}/a.py", f"A = {sql!r}\n") for room in SQL_ROOMS for sql in STATEMENTS),
         *(("common/penstock/cli/a.py", f"A = {words!r}\n") for words in SENTENCES),
+        ("common/penstock/cli/a.py", "def f(text):\n    return text[:8] + cut_end(text, 500)"),
+        ("tests/a.py", "def f(text):\n    return text[:500]"),
         ("common/penstock/cli/a.py", 'def drop():\n    """Drop table after table."""\n    """Select a b."""'),
     ],
 )

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import structlog
 
+from penstock.run.cut_texts import cut_end
+
 log = structlog.get_logger()
 
 WINDOW = 10.0
@@ -29,7 +31,7 @@ class RefusedLogIns:
 
     def note(self, name: str, address: str, reason: str) -> None:
         """Log a refusal, or count it."""
-        self._count, self._last = self._count + 1, (name[:100], address, reason)
+        self._count, self._last = self._count + 1, (cut_end(name, 100), address, reason)
         if not self._is_counting:
             self._write()
             self._is_counting = True

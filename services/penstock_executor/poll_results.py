@@ -14,6 +14,7 @@ from penstock.language.moves import COMPLETED
 from penstock.language.schemas import Schema
 from penstock.language.terms.ids import new_id
 from penstock.messaging import dead_letters
+from penstock.run.cut_texts import cut_end
 from penstock.store.definitions import catalog
 from penstock.store.events import events, polls
 from penstock.store.executions.executions import ExecutionEnd
@@ -53,7 +54,7 @@ async def _read(tx: Transaction, trigger: str, end: ExecutionEnd | None) -> Foun
     if end.status != COMPLETED:
         error = orjson.loads(end.error) if end.error else {}
         message = ": ".join(str(error[name]) for name in ("type", "message") if error.get(name))
-        return Found(error=(message or f"its call ended as {end.status}")[:1000])
+        return Found(error=cut_end(message or f"its call ended as {end.status}", 1000))
     document = orjson.loads(end.result) if end.result else None
     if not isinstance(document, dict) or not isinstance(document.get("events"), list):
         return Found(error="the result of its call is no list of events and a state")
@@ -65,10 +66,11 @@ async def _read(tx: Transaction, trigger: str, end: ExecutionEnd | None) -> Foun
         except InvalidInput as error:
             result.refused.append((payload, f"InvalidInput: payload of {trigger}: {error.message}"))
     if result.refused:
-        result.error = (
-            f"{len(result.refused)} of {len(document['events'])} events were refused (see `penstock dead-letters list`), "
-            f"the first one: {result.refused[0][1]}"
-        )[:1000]
+        result.error = cut_end(
+            f"{len(result.refused)} of {len(document['events'])} events were refused (see "
+            f"`penstock dead-letters list`), the first one: {result.refused[0][1]}",
+            1000,
+        )
     return result
 
 

@@ -10,6 +10,7 @@ import httpx
 
 from penstock.errors import AddressRefused
 from penstock.language.terms.standard_webhooks import signature
+from penstock.run.cut_texts import cut_end
 from penstock.service.http_addresses import Addresses, GuardedNetwork, trusted
 from penstock.settings import Settings
 from penstock.store.access.subscriptions import Called, Delivery
@@ -83,4 +84,4 @@ def failed(delivery: Delivery, error: str) -> Called:
     delay = None
     if delivery.tries <= len(DELAYS):
         delay = DELAYS[delivery.tries - 1] * random.uniform(0.8, 1.2)
-    return Called(delivery, error[:SHOWN], delay)
+    return Called(delivery, cut_end(error, SHOWN), delay)

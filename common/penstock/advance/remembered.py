@@ -9,8 +9,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 from uuid import UUID
 
-import orjson
-
 from penstock import tracing
 from penstock.advance.child_targets import known_targets, remembered
 from penstock.advance.open_workflows import OpenWorkflow, opened, read_plans
@@ -22,6 +20,7 @@ from penstock.engine import ChildEnded, Facts, TaskResult
 from penstock.engine.state import TaskState
 from penstock.language.moves import COMPLETED
 from penstock.language.workflows.target import target_ref
+from penstock.run.stored_json import stored_value
 from penstock.store.executions.attempts import AttemptEnd
 from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.workflows.steps import Step, read_unlocked
@@ -144,7 +143,7 @@ def _takes(workflow: OpenWorkflow, end: AttemptEnd) -> bool:
     if state is None or state.fan is not None:
         return False
     workflow.ends.append(ChildEnded(task, end.ending.status))
-    result = None if end.ending.result is None else orjson.loads(end.ending.result)
+    result = None if end.ending.result is None else stored_value(end.ending.result.encode())
     workflow.facts.results[task] = TaskResult(result)
     return True
 

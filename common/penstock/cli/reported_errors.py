@@ -58,7 +58,8 @@ REPORTED: Mapping[str, ReportedError] = {
     ),
     "CancelledError": ReportedError(
         "A durable function was asked to end, and ended.",
-        "The run was cancelled, or its time was over. Python raises the same name where a task is cancelled.",
+        "The run was cancelled, or its time was over. Python raises the same name where a task is cancelled. A worker that calls "
+        "a gateway has ended an attempt as cancelled, and no end was requested.",
         "`penstock history` says which request it was, and from whom.",
     ),
     "TimeoutError": ReportedError(
@@ -70,6 +71,11 @@ REPORTED: Mapping[str, ReportedError] = {
         "The worker of an attempt was lost, and the action may not run again.",
         "The worker was killed, hung, or was cut off, and `on_worker_loss` is `fail`, or the work was lost too often.",
         "Find out what ended the worker. [Recovery](../recovery.md) says what follows a loss.",
+    ),
+    "HandedBack": ReportedError(
+        "Workers that call a gateway handed the execution back 100 times in a row, over more than a day.",
+        "They take it, and do not run it. The message names them.",
+        "See their logs. Mend or stop these workers, and start the execution again.",
     ),
     "TaskFailed": ReportedError(
         "A task of a workflow failed, and nothing handled that.",

@@ -11,6 +11,7 @@ import orjson
 from penstock.client.argument_ranges import check_end
 from penstock.client.checked_arguments import checks_arguments
 from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.run.cut_texts import cut_end
 from penstock.store.admission import breakers
 from penstock.store.admission.breakers import BreakerKey, BreakerState
 from penstock.store.session.committed_once import committed_once
@@ -80,7 +81,7 @@ async def _stored_ref(db: Session | Transaction, ref: str) -> str:
     for name in (ref + SUFFIX, ref):
         if await breakers.parameters_of(db, name) is not None:
             return name
-    raise NotFound(f"{ref[:300]!r} has no breaker", hint="`penstock breaker list` lists them.")
+    raise NotFound(f"{cut_end(ref, 300)!r} has no breaker", hint="`penstock breaker list` lists them.")
 
 
 async def _locked(tx: Transaction, ref: str, parameters: Mapping[str, Any]) -> BreakerKey:

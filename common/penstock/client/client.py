@@ -21,6 +21,7 @@ from penstock.errors import InvalidInput
 from penstock.language.terms.action_ref import STARTER, ActionRef, Starter, open_starter
 from penstock.language.terms.event_sources import check_source
 from penstock.language.terms.ids import new_id
+from penstock.run.cut_texts import cut_end
 
 if TYPE_CHECKING:
     from penstock.client.breakers import Breakers
@@ -563,7 +564,7 @@ class Client(StartAndWatch):
 
         check_limit(limit)
         if kind not in (None, "attempt", "fire"):
-            raise InvalidInput(f"{kind[:60]!r} is no kind of loss", hint="Give attempt or fire.")
+            raise InvalidInput(f"{cut_end(kind, 60)!r} is no kind of loss", hint="Give attempt or fire.")
         begin = since or datetime.now(UTC) - timedelta(days=1)
         return await recoveries.newest(self.session, begin, kind=kind, worker=worker, limit=limit)
 

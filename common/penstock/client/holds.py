@@ -14,6 +14,7 @@ from penstock.language.definitions.limit import parse_rate
 from penstock.language.definitions.qualified_name import is_name, is_ref
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.outside_names import check_tenant
+from penstock.run.cut_texts import cut_end
 from penstock.store.admission import holds, namespaces
 from penstock.store.admission.holds import KINDS, Hold
 from penstock.store.session.committed_once import committed_once
@@ -101,11 +102,11 @@ def _pace(rate: str) -> tuple[int, float]:
 def _check(kind: str, name: str) -> None:
     """Raise InvalidInput for a kind or a name that a hold cannot have."""
     if kind not in KINDS:
-        raise InvalidInput(f"{kind[:60]!r} cannot be held", hint=f"Hold one of: {', '.join(KINDS)}.")
+        raise InvalidInput(f"{cut_end(kind, 60)!r} cannot be held", hint=f"Hold one of: {', '.join(KINDS)}.")
     if kind == "tenant":
         check_tenant(name)
     elif len(name) > LONGEST_NAME or not (
         is_ref(name) if kind == "action" else is_name(name.replace("-", "_"))
     ):
         hint = "Write pack.name: shop.charge." if kind == "action" else "Write its name: shop."
-        raise InvalidInput(f"{name[:60]!r} is no {kind}", hint=hint)
+        raise InvalidInput(f"{cut_end(name, 60)!r} is no {kind}", hint=hint)

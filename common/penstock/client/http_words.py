@@ -12,6 +12,7 @@ import httpx
 from penstock import errors
 from penstock.client.checked_arguments import is_text
 from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
+from penstock.run.cut_texts import cut_end
 from penstock.store.executions.execution_list import ExecutionFilter
 
 KIND = "urn:penstock:error:"
@@ -57,6 +58,6 @@ def word_of(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, str) and not is_text(value):
         raise InvalidInput(
-            f"no address can hold {ascii(value)[:60]}", hint="Give text without NUL characters."
+            f"no address can hold {cut_end(ascii(value), 60)}", hint="Give text without NUL characters."
         )
     return str(value).lower() if isinstance(value, bool) else value

@@ -11,6 +11,7 @@ from penstock.bounds import MESSAGE_CAP
 from penstock.engine.facts import TaskResult
 from penstock.engine.state import FanOut
 from penstock.errors import PenstockError
+from penstock.run.cut_texts import cut_end
 from penstock.run.failure_causes import cause_inside
 from penstock.run.outcomes import text
 
@@ -37,7 +38,7 @@ def describe_failed_items(fan: FanOut, errors: Mapping[int, TaskResult]) -> dict
     if unstarted:
         message += f", {unstarted} were not started"
     named = [
-        f"item {item}: {_message(end.error)}"[:SHOWN_CHARACTERS]
+        cut_end(f"item {item}: {_message(end.error)}", SHOWN_CHARACTERS)
         for item, end in list(errors.items())[:failed]
     ]
     if named:

@@ -12,6 +12,7 @@ import orjson
 
 from penstock.messaging.pieces import pieces
 from penstock.messaging.transports import Delivery
+from penstock.run.cut_texts import cut_end
 from penstock.store.outbox import dead_letters
 from penstock.store.outbox.dead_letters import APP, TRIGGER, USER, KeptLetter
 from penstock.store.session.database import Transaction
@@ -67,7 +68,7 @@ def _kept(letter: Letter) -> KeptLetter:
     )
     return KeptLetter(
         queue=storable(letter.queue),
-        reason=storable(letter.reason[:LONGEST]),
+        reason=storable(cut_end(letter.reason, LONGEST)),
         type=storable(letter.type),
         message_id=storable(letter.message_id),
         body=body,

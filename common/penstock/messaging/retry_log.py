@@ -7,6 +7,7 @@ import time
 import structlog
 
 from penstock.errors import PenstockError
+from penstock.run.cut_texts import cut_end
 
 log = structlog.get_logger()
 
@@ -37,4 +38,4 @@ class RetryLog:
 def reason_of(error: Exception) -> str:
     """Return an error as a line: its class and its message."""
     text = error.message if isinstance(error, PenstockError) else str(error)
-    return f"{type(error).__name__}: {text}"[:500]
+    return cut_end(f"{type(error).__name__}: {text}", 500)

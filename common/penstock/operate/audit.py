@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from penstock.errors import InvalidInput
+from penstock.run.cut_texts import cut_end
 from penstock.store.access import audit
 from penstock.store.access.audit import AuditedChange, Chain
 from penstock.store.session import audited_change
@@ -93,7 +94,7 @@ def _bounded(value: Any) -> Any:
         case list() | tuple() | set() | frozenset():
             items = [_bounded(item) for item in list(value)[:MOST_ITEMS]]
             return items if len(value) <= MOST_ITEMS else [*items, f"and {len(value) - MOST_ITEMS} more"]
-    return None if value is None else audited_change.stored_text(str(value)[:LONGEST_TEXT])
+    return None if value is None else audited_change.stored_text(cut_end(str(value), LONGEST_TEXT))
 
 
 def _size(value: Any) -> int:

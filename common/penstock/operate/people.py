@@ -24,6 +24,7 @@ from penstock.language.terms.outside_names import check_tenant
 from penstock.operate import passwords
 from penstock.operate.access import ROLES, Caller, Grant
 from penstock.operate.log_in_line import LogInLine
+from penstock.run.cut_texts import cut_end
 from penstock.store.access import people
 from penstock.store.access.people import OpenSession, Person
 from penstock.store.session import audited_change
@@ -263,7 +264,7 @@ async def begin_session(
     hash that the password matched. `seconds_for_code`: seconds for which the session waits for the code of a second
     factor (None: no code is required). Raises NotAuthenticated if the person has another hash now."""
     secret = secrets.token_urlsafe(32)
-    browser = audited_change.stored_text(caller.browser)[:LONGEST_BROWSER]
+    browser = cut_end(audited_change.stored_text(caller.browser), LONGEST_BROWSER)
     new_session = await people.begin_session(
         tx, name, digest_of(secret), seconds, IDLE, verified, caller.address, browser, seconds_for_code
     )

@@ -12,6 +12,7 @@ from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.access import ROLES
 from penstock.operate.people import NAME, NO_PASSWORD, Begun, LogInCaller, begin_session, digest_of
+from penstock.run.cut_texts import cut_end
 from penstock.store.access import people
 from penstock.store.session.database import Session
 
@@ -59,7 +60,7 @@ async def enter(session: Session, identity: Identity, *, caller: LogInCaller) ->
     made_by = f"{identity.issuer} {identity.subject}"
     if not NAME.fullmatch(identity.name):
         raise NotAllowed(
-            f"{identity.name[:100]!r} is not a valid name of a user here",
+            f"{cut_end(identity.name, 100)!r} is not a valid name of a user here",
             hint="An administrator can name another claim: PENSTOCK_OIDC_NAME_CLAIM.",
         )
     async with session.transaction() as tx:

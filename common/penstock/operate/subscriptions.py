@@ -14,6 +14,7 @@ from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
 from penstock.language.terms.standard_webhooks import PREFIX, new_secret
 from penstock.operate import signing_secrets
+from penstock.run.cut_texts import cut_end
 from penstock.store.access import subscriptions as store
 from penstock.store.access.subscriptions import NewSubscription, Subscription
 from penstock.store.session.database import Session
@@ -80,9 +81,13 @@ def _check_url(url: str) -> None:
         parts = urlsplit(url)
         port = parts.port or 443
     except ValueError:
-        raise InvalidInput(f"{url[:100]!r} is no address", hint="Such as https://example.org/hook.") from None
+        raise InvalidInput(
+            f"{cut_end(url, 100)!r} is no address", hint="Such as https://example.org/hook."
+        ) from None
     if parts.scheme not in ("http", "https") or not parts.hostname or not 0 < port < 65536:
-        raise InvalidInput(f"{url[:100]!r} is no web address", hint="Such as https://example.org/hook.")
+        raise InvalidInput(
+            f"{cut_end(url, 100)!r} is no web address", hint="Such as https://example.org/hook."
+        )
     if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
         raise InvalidInput(
             "the address is too long, or not plain ASCII",

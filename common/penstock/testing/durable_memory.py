@@ -40,12 +40,14 @@ from penstock.language.definitions.action import Action
 from penstock.language.rules.event_filter import check_filter
 from penstock.language.schemas import Schema
 from penstock.language.schemas.question_schema import check_default, question_schema
+from penstock.language.schemas.storable_json import check_value
 from penstock.language.terms.ids import new_id
 from penstock.run import results
 from penstock.run.context import CURRENT, Named
 from penstock.run.outcomes import TaskError
 from penstock.run.raised_by_code import ends_from_outside
 from penstock.run.run import Run
+from penstock.run.stored_json import as_stored, stored_value
 
 D = TypeVar("D", bound=Named)
 Commit = Callable[[list[Record], Callable[[], None]], None]
@@ -148,9 +150,9 @@ class Memory:
             delay, value = answers.pop(0)
             if start.record.kind == ASK:
                 _check_answer(value, start.parameters["schema"])
-            self._due[child.id] = (self._in(delay), COMPLETED, orjson.dumps(value).decode())
+            self._due[child.id] = (self._in(delay), COMPLETED, _stored_text(value))
         elif timeout is not None and start.record.kind == ASK and default is not None:
-            self._due[child.id] = (self._in(timeout), COMPLETED, orjson.dumps(default).decode())
+            self._due[child.id] = (self._in(timeout), COMPLETED, _stored_text(default))
         elif timeout is not None:
             self._due[child.id] = (self._in(timeout), "timeout", None)
             if answers:
@@ -168,11 +170,12 @@ class Memory:
 
     async def _run(self, start: ChildStart, child: Child) -> None:
         try:
+            parameters = stored_value(results.encode(start.parameters))
             if start.record.kind == MAP:
-                value: Any = [await self.call(start.target, item) for item in start.parameters["items"]]
+                value: Any = [await self.call(start.target, item) for item in parameters["items"]]
             else:
-                value = await self.call(start.target, start.parameters)
-            child.status, child.result = COMPLETED, orjson.dumps(value).decode()
+                value = await self.call(start.target, parameters)
+            child.status, child.result = COMPLETED, _stored_text(value)
         except BaseException as error:
             if ends_from_outside(error, asyncio.current_task()):
                 raise
@@ -197,7 +200,7 @@ class Memory:
             value = await value if inspect.isawaitable(value) else value
         finally:
             CURRENT.reset(token)
-        return orjson.loads(results.encode(value))
+        return stored_value(results.encode(value))
 
     def knows(self, ref: str) -> bool:
         """Return whether the test says what an action does."""
@@ -257,7 +260,7 @@ class Memory:
                 child.status, child.result, child.ended, child.at = status, result, True, due
         for due, key, value in self.signals:
             if due <= self.now and key not in self.records:
-                text = orjson.dumps(value).decode()
+                text = check_value(value, what="the value").decode()
                 self.records[key] = Record(key, 0, SIGNAL, COMPLETED, text, at=due)
         if self.cancelled_at is not None and self.cancelled_at <= self.now:
             self.ends_as, self.cancelled_at = "cancelled", None
@@ -325,6 +328,10 @@ def _checked(start: ChildStart) -> ChildStart:
     if start.record.kind == WAIT_FOR:
         check_filter(params["filter"], params["names"], None)
     return start
+
+
+def _stored_text(value: Any) -> str:
+    return orjson.dumps(as_stored(value)).decode()
 
 
 def _check_answer(answer: Any, schema: Mapping[str, Any] | None) -> None:

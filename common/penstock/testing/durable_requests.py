@@ -8,18 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-import orjson
-
 from penstock.bounds import PAYLOAD_CAP
 from penstock.errors import Conflict, NotFound
 from penstock.language.definitions.trigger import Trigger
 from penstock.language.moves import COMPLETED, FAILED
-from penstock.language.schemas import Schema
+from penstock.language.schemas import Schema, check_value
 from penstock.language.terms.ids import new_id
 from penstock.run.failure_causes import execution_failed
 from penstock.run.outcomes import TaskError
 from penstock.run.outgoing import AwaitResult, Callback, Publish, Request, Start
 from penstock.run.raised_by_code import ends_from_outside
+from penstock.run.stored_json import stored_value
 from penstock.testing.durable_memory import Memory
 from penstock.testing.request_checks import check_request, no_transaction
 from penstock.testing.world import PublishedEvent
@@ -72,7 +71,7 @@ class DurableRequests:
         trigger = self._memory.definition(Trigger, request.trigger)
         schema = None if trigger is None else trigger.payload_schema
         body = {} if request.payload is None else request.payload
-        payload = orjson.loads(Schema(schema).check(body, what="payload", cap=PAYLOAD_CAP))
+        payload = stored_value(Schema(schema).check(body, what="payload", cap=PAYLOAD_CAP))
         for event in self.published:
             if request.key is not None and (event.trigger, event.key) == (request.trigger, request.key):
                 if event.payload != payload:
@@ -86,7 +85,7 @@ class DurableRequests:
         return event.id
 
     async def _start(self, request: Start) -> UUID:
-        parameters = orjson.loads(orjson.dumps(request.params))
+        parameters = stored_value(check_value(request.params, what="the parameters"))
         for execution in self.started:
             if request.key is not None and execution.key == request.key:
                 if (execution.ref, execution.parameters) != (request.ref, parameters):

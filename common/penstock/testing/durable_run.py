@@ -15,6 +15,7 @@ from penstock.engine.durable.journal import signal_key, state_key
 from penstock.engine.durable.records import SIGNAL, Record
 from penstock.errors import ClaimLost, ExecutionFailed, InvalidInput
 from penstock.language.definitions.action import Action
+from penstock.language.schemas.storable_json import check_value
 from penstock.language.terms.durations import seconds
 from penstock.language.terms.ids import new_id
 from penstock.run.calls import call
@@ -25,6 +26,7 @@ from penstock.run.outgoing import LoopOutgoing, Request
 from penstock.run.results import RESULT_LIMIT
 from penstock.run.run import Run, TaskReadyEvent
 from penstock.run.run_log import RunLog
+from penstock.run.stored_json import as_stored, stored_value
 from penstock.testing.durable_memory import Memory
 from penstock.testing.durable_requests import DurableRequests, StartedExecution
 from penstock.testing.fakes import FakeAction, returning
@@ -116,7 +118,7 @@ class DurableRun:
         Raises ExecutionFailed, and InvalidInput for anything but a durable function."""
         function = _durable_function(action)
         self._memory.modules.append(function.__globals__)
-        parameters = orjson.loads(orjson.dumps(parameters))
+        parameters = stored_value(check_value(parameters, what="the parameters"))
         action.bind(parameters)
         for _ in range(MOST_ATTEMPTS):
             self.attempts += 1
@@ -218,5 +220,5 @@ def _durable_function(action: Any) -> Callable[..., Any]:
 
 def _result(action: Action[..., Any], outcome: Outcome) -> Any:
     if outcome.error is None:
-        return outcome.result
+        return as_stored(outcome.result)
     raise ExecutionFailed(f"{action.ref} failed: {outcome.error.type}: {outcome.error.message}")

@@ -47,6 +47,7 @@ from penstock.engine.serialization import (
 from penstock.engine.state import OPEN
 from penstock.language.moves import CANCELLED, COMPLETED, SKIPPED
 from penstock.language.workflows.model import Workflow
+from penstock.run.stored_json import as_stored
 
 T = TypeVar("T")
 Key = tuple[str, int | None]
@@ -193,8 +194,8 @@ class MemoryWorkflow:
         self.tasks.update(
             {task: load_task_state(dump_task_state(state)) for task, state in decision.tasks.items()}
         )
-        self.variables += copy.deepcopy([tuple(p) for p in decision.published])
-        self.items.update(copy.deepcopy(decision.store_items))
+        self.variables += [(writer, name, as_stored(value)) for writer, name, value in decision.published]
+        self.items.update({task: as_stored(items) for task, items in decision.store_items.items()})
         for start in decision.starts:
             assert (start.name, start.item) not in self.started, "started twice"
             self.started[start.name, start.item] = copy.deepcopy(start)

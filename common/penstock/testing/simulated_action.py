@@ -23,6 +23,7 @@ from penstock.run.outcomes import Outcome
 from penstock.run.progress import STREAM, Progress
 from penstock.run.run import Run, RunnableAction, TaskReadyEvent
 from penstock.run.run_log import RunLog
+from penstock.run.stored_json import stored_value
 from penstock.testing.clock import Timer
 from penstock.testing.fakes import Fake, FakeAction
 from penstock.testing.simulated_batches import WaitingItem, call_here
@@ -211,7 +212,7 @@ class ActionExecution(Execution):
             self.world.soon(self._attempt)
 
     def _defer(self, ending: Ending) -> None:
-        self.carry = orjson.loads(ending.result) if ending.result else {}
+        self.carry = stored_value(ending.result.encode()) if ending.result else {}
         self._again(self._until(ending.until) if ending.until else float(ending.delay or 0.0))
 
     def _until(self, instant: datetime) -> float:

@@ -28,6 +28,7 @@ from penstock.run.capture import echoed
 from penstock.run.outcomes import Outcome
 from penstock.run.outgoing import LoopOutgoing, Request
 from penstock.run.run import Run
+from penstock.run.stored_json import stored_value
 from penstock.testing.durable_memory import Memory
 from penstock.testing.fakes import Fake
 from penstock.testing.simulated_action import ActionExecution
@@ -207,7 +208,9 @@ class DurableExecution(ActionExecution):
         return self.world.execution_of(self.world, self._call_of(ref, name, parameters, item))
 
     def _call_of(self, ref: str, name: str, parameters: Any, item: int | None) -> Call:
-        return Call(ref, dict(parameters), f"{self.call.path}.{name}", self, name, item)
+        return Call(
+            ref, stored_value(results.encode(parameters)), f"{self.call.path}.{name}", self, name, item
+        )
 
     def child_ended(self, child: Execution) -> None:
         key = next((key for key, items in self._open.items() if child in items), None)

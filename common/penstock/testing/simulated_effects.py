@@ -20,6 +20,7 @@ from penstock.language.schemas import Schema
 from penstock.language.terms.bursts import MAX_EVENTS, Debounce
 from penstock.language.terms.durations import seconds
 from penstock.run.outgoing import Publish, Start
+from penstock.run.stored_json import stored_value
 from penstock.testing.clock import Timer
 from penstock.testing.request_checks import start_request
 from penstock.testing.world import Call, Execution, PublishedEvent, World
@@ -157,7 +158,7 @@ class Effects:
 
     def _parameters(self, target: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         schema = self._world.known.schema(self._world.ref_of(target))
-        checked: dict[str, Any] = orjson.loads(schema.check(parameters, cap=PAYLOAD_CAP))
+        checked: dict[str, Any] = stored_value(schema.check(parameters, cap=PAYLOAD_CAP))
         return checked
 
     def _open_burst(self, request: Start, execution: Execution, options: Mapping[str, Any]) -> None:
@@ -256,7 +257,7 @@ class Effects:
 
 def checked_payload(schema: Any, payload: Any) -> Any:
     """Return the payload of an event as it is stored. Raises InvalidInput for one that the schema refuses."""
-    return orjson.loads(
+    return stored_value(
         Schema(schema).check({} if payload is None else payload, what="payload", cap=PAYLOAD_CAP)
     )
 

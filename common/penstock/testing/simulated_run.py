@@ -9,6 +9,7 @@ from penstock.errors import Conflict, ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.options import did_you_mean
 from penstock.run.failure_causes import headline
+from penstock.run.stored_json import as_stored
 from penstock.testing.simulated_durable import DurableExecution
 from penstock.testing.simulated_workflow import WorkflowExecution
 from penstock.testing.steps import Step
@@ -153,7 +154,7 @@ class SimulatedRun:
                 f"{self.ref} is no workflow",
                 hint="Name a workflow or a durable function: only those take commands.",
             )
-        self._execution.command(kind, task, value)
+        self._execution.command(kind, task, as_stored(value))
         self._world.settle()
 
     def finish(self) -> SimulatedRun:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from penstock.engine import ChildEnded, Decision, Start
 from penstock.engine.children import child_parameters
 from penstock.errors import NotFound
@@ -14,6 +12,7 @@ from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.waits import WAITS
 from penstock.language.workflows.target import target_ref
 from penstock.language.workflows.task import policies_of
+from penstock.run.stored_json import stored_value
 from penstock.testing.known_definitions import plan_of
 from penstock.testing.memory_workflow import MemoryWorkflow
 from penstock.testing.simulated_action import ActionExecution
@@ -110,7 +109,13 @@ class WorkflowExecution(Execution):
             start, target, definitions.schemas(ref), self.depth + 2, self.world.max_workflow_depth
         )
         call = Call(
-            ref, orjson.loads(parameters), path, self, start.name, start.item, policies_of(start.step)
+            ref,
+            stored_value(parameters.encode()),
+            path,
+            self,
+            start.name,
+            start.item,
+            policies_of(start.step),
         )
         child = execution_of(self.world, call)
         self.children[start.name, start.item] = child

@@ -18,6 +18,7 @@ from penstock.language.definitions.action import Action
 from penstock.language.moves import CANCELLED, FINAL, REQUESTED, TIMEOUT
 from penstock.language.schemas import Schema
 from penstock.run.outgoing import Outgoing, Request
+from penstock.run.stored_json import as_stored, stored_value
 from penstock.testing.clock import Clock, Timer
 from penstock.testing.fakes import Fakes
 from penstock.testing.known_definitions import KnownDefinitions
@@ -98,7 +99,7 @@ class Execution(ABC):
     def end(self, status: str, result: Any = None, error: dict[str, Any] | None = None) -> None:
         if self.ended:
             return
-        self.status, self.result, self.error = status, result, error
+        self.status, self.result, self.error = status, as_stored(result), as_stored(error)
         for timer in self._timers:
             timer.cancel()
         self.world.follow(self)
@@ -138,7 +139,7 @@ class Execution(ABC):
     def _end_step(self, status: str, result: Any = None, error: dict[str, Any] | None = None) -> None:
         if self.steps and self.steps[-1].ended_at is None:
             step = self.steps[-1]
-            step.status, step.result, step.error = status, result, error
+            step.status, step.result, step.error = status, as_stored(result), as_stored(error)
             step.ended_at = self.world.clock.now
 
 
@@ -156,8 +157,8 @@ class Question:
         assignee = self.options.get("assignee")
         if by is not None and not may_answer(assignee, by):
             raise NotAllowed(f"only {assignee} may answer this", hint=f"Answer as {assignee}.")
-        Schema(self.options.get("schema")).check(value, what="response", cap=PAYLOAD_CAP)
-        self.answered(value)
+        answer = Schema(self.options.get("schema")).check(value, what="response", cap=PAYLOAD_CAP)
+        self.answered(stored_value(answer))
 
 
 @dataclass(slots=True)

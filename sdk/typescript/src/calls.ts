@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { cutEnd } from "./cuts.js";
 import { NoAnswer, Refused } from "./errors.js";
 
 const FIRST_PAUSE_MS = 200;
@@ -92,6 +93,6 @@ function problem(text: string): { type?: string; detail?: string; hint?: string 
   try {
     return JSON.parse(text) as { type?: string; detail?: string; hint?: string };
   } catch {
-    return { detail: text.slice(0, 200) };
+    return { detail: cutEnd(text, 200) };
   }
 }

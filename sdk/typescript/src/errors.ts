@@ -1,3 +1,4 @@
+import { cutEnd } from "./cuts.js";
 import type { ActionError } from "./protocol.js";
 
 /** An answer of the server that a repetition would not change. `kind` is the name of the problem, such as `ClaimLost`. */
@@ -61,7 +62,7 @@ const LONGEST_MESSAGE = 60_000;
 
 /** Returns what is stored of an error. */
 export function described(error: unknown): ActionError {
-  if (!(error instanceof Error)) return { type: "Error", message: String(error).slice(0, LONGEST_MESSAGE) };
+  if (!(error instanceof Error)) return { type: "Error", message: cutEnd(String(error), LONGEST_MESSAGE) };
   const kinds: string[] = [];
   for (let kind = Object.getPrototypeOf(error); kind && kind !== Object.prototype; kind = Object.getPrototypeOf(kind)) {
     kinds.push(String(kind.constructor.name));
@@ -69,8 +70,8 @@ export function described(error: unknown): ActionError {
   const type = error.name || "Error";
   const stored: ActionError = {
     type,
-    message: error.message.slice(0, LONGEST_MESSAGE),
-    traceback: (error.stack ?? "").slice(0, LONGEST_MESSAGE),
+    message: cutEnd(error.message, LONGEST_MESSAGE),
+    traceback: cutEnd(error.stack ?? "", LONGEST_MESSAGE),
     kinds: [...new Set([type, ...kinds])],
   };
   if (error instanceof NonRetryable) stored.retryable = false;

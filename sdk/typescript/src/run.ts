@@ -1,3 +1,4 @@
+import { cutEnd, parts } from "./cuts.js";
 import type { Line, Report, TakenAttempt, Json } from "./protocol.js";
 
 const LONGEST_LINE = 16_000;
@@ -70,9 +71,7 @@ export class Run {
 
   log(text: string, stream: Line["stream"] = "log"): void {
     for (const line of text.split("\n")) {
-      for (let start = 0; start === 0 || start < line.length; start += LONGEST_LINE) {
-        this.pending.lines.push({ seq: ++this.seq, stream, line: line.slice(start, start + LONGEST_LINE) });
-      }
+      for (const part of parts(line, LONGEST_LINE)) this.pending.lines.push({ seq: ++this.seq, stream, line: part });
     }
     this.wrote();
   }
@@ -80,7 +79,7 @@ export class Run {
   /** Reports how much is done, from 0 to 1. */
   progress(done: number, text = ""): void {
     if (!(done >= 0 && done <= 1)) throw new RangeError(`progress is a number from 0 to 1, not ${done}`);
-    this.pending.reports.push({ seq: ++this.seq, done, text: text.slice(0, LONGEST_LINE) });
+    this.pending.reports.push({ seq: ++this.seq, done, text: cutEnd(text, LONGEST_LINE) });
     this.wrote();
   }
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Calls, type CallOptions } from "./calls.js";
 import type { ActionTypes, Ref } from "./client.js";
+import { cutEnd } from "./cuts.js";
 import { Defer, NoAnswer, Refused, SchemaDiffers, described } from "./errors.js";
 import type { BeatAnswer, End, Json, Taken, TakenAttempt, Welcome } from "./protocol.js";
 import { Run } from "./run.js";
@@ -319,7 +320,7 @@ export class Worker {
       await this.write(held, "finish", { ends: [{ ...key(held), ...end }] });
     } catch (error) {
       // The result is no JSON, or too large.
-      const failure = { type: "ResultRefused", message: String(error).slice(0, 1000), retryable: false };
+      const failure = { type: "ResultRefused", message: cutEnd(String(error), 1000), retryable: false };
       await this.write(held, "finish", { ends: [{ ...key(held), outcome: "failed", error: failure }] });
     }
   }

@@ -25,6 +25,7 @@ from joserfc.jwk import KeySet, KeySetSerialization
 from penstock.errors import ConfigurationError, ConnectionFailed, NotAuthenticated
 from penstock.language.terms.setting_values import is_tls_or_local
 from penstock.operate.single_sign_on import Identity, Roles, roles_mapped
+from penstock.run.cut_texts import cut_end
 from penstock.service.http_addresses import trusted
 from penstock.settings import Settings
 
@@ -109,7 +110,7 @@ class IdentityProvider:
             raise _refused("this is not the answer to what was asked (another `state`)")
         if "error" in query:
             reason = query.get("error_description") or query["error"]
-            raise _refused(f"the provider did not let you in: {reason[:200]}")
+            raise _refused(f"the provider did not let you in: {cut_end(reason, 200)}")
         if query.get("iss", self.issuer) != self.issuer:
             raise _refused("another provider has answered (another `iss`)")
         if not query.get("code"):
@@ -205,7 +206,7 @@ class IdentityProvider:
         """Return the provider's metadata if it is valid. Raises ConfigurationError."""
         if metadata.get("issuer") != self.issuer:
             raise ConfigurationError(
-                f"the provider calls itself {str(metadata.get('issuer'))[:200]!r}",
+                f"the provider calls itself {cut_end(str(metadata.get('issuer')), 200)!r}",
                 hint="Set PENSTOCK_OIDC_ISSUER to exactly this text, also at its last slash.",
             )
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):

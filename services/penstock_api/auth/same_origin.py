@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from penstock.language.terms.setting_values import LOOPBACK, host_name
+from penstock.run.cut_texts import cut_end
 from penstock_api.requests.problems import Problem, answer
 
 Scope = MutableMapping[str, Any]
@@ -73,7 +74,7 @@ def refused(
     """
     host = headers.get("host", "")
     if loopback and host_name(host) not in LOOPBACK:
-        return f"this answers to names of this machine alone, and not to {host[:100]!r}"
+        return f"this answers to names of this machine alone, and not to {cut_end(host, 100)!r}"
     if method in SAFE:
         return None
     if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):

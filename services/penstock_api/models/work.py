@@ -127,7 +127,8 @@ class End(Sent):
     execution: ExecutionId
     attempt: AttemptNumber
     outcome: Literal["completed", "failed", "timed_out", "deferred", "cancelled", "handed_back"] = Field(
-        description="`handed_back`: the worker drains, or gives the attempt up."
+        description="`handed_back`: the worker drains, or gives the attempt up. `cancelled` without a requested end is a "
+        "failure."
     )
     result: Any = Field(default=None, description="Of a completed attempt.")
     error: ActionError | None = Field(default=None, description="Of a failed attempt.")

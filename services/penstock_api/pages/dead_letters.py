@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from penstock.client import dead_letters
 from penstock.client.bulk import Tally, tally
 from penstock.errors import InvalidInput
+from penstock.run.cut_texts import cut_end
 from penstock.store.outbox.dead_letters import LetterFilter
 from penstock.store.session.database import Session
 from penstock_api.auth.access import OPERATE_ALL, READ_ALL
@@ -75,7 +76,7 @@ async def _many(
     does = form.get("does", "")
     if does not in DOES:
         raise InvalidInput(
-            f"there is no operation {does[:50]!r} on a dead letter",
+            f"there is no operation {cut_end(does, 50)!r} on a dead letter",
             hint="Open the list of dead letters, and use its buttons.",
         )
     letter_filter = LetterFilter(queue=filters.get("queue"), reason=filters.get("reason"))

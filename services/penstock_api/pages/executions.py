@@ -16,6 +16,7 @@ from penstock.errors import InvalidInput
 from penstock.language.moves import FINAL, STATUSES
 from penstock.operate import titles
 from penstock.operate.access import Caller
+from penstock.run.cut_texts import cut_end
 from penstock.store.executions import executions
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock_api.auth.access import OPERATE, READ, Asked, own
@@ -134,7 +135,7 @@ def _instant(filters: Mapping[str, str], name: str) -> datetime | None:
         instant = datetime.fromisoformat(filters[name])
     except ValueError:
         raise InvalidInput(
-            f"{name} is no instant: {filters[name][:50]!r}", hint="Such as 2030-01-31T09:00."
+            f"{name} is no instant: {cut_end(filters[name], 50)!r}", hint="Such as 2030-01-31T09:00."
         ) from None
     return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
 
@@ -144,7 +145,7 @@ def _id(filters: Mapping[str, str], name: str) -> UUID | None:
         return UUID(filters[name]) if name in filters else None
     except ValueError:
         raise InvalidInput(
-            f"{filters[name][:50]!r} is not an id, which {name} needs",
+            f"{cut_end(filters[name], 50)!r} is not an id, which {name} needs",
             hint="Copy the id from the page of that object.",
         ) from None
 
@@ -168,7 +169,8 @@ async def _many(
     does, reason = form.get("does", ""), form.get("reason") or None
     if does not in DOES:
         raise InvalidInput(
-            f"there is no operation {does[:50]!r} on executions", hint="Begin at the list of executions."
+            f"there is no operation {cut_end(does, 50)!r} on executions",
+            hint="Begin at the list of executions.",
         )
     return page(
         request,

@@ -17,6 +17,7 @@ from fastapi.security import SecurityScopes
 from penstock.errors import NotAllowed, NotAuthenticated, NotFound, PenstockError
 from penstock.language.terms.visible_text import visible_order
 from penstock.operate.access import START, Caller
+from penstock.run.cut_texts import cut_end
 from penstock_api.auth.access import Guard, GuardedRoute
 from penstock_api.auth.allowed import allowed_to
 from penstock_api.auth.same_origin import Message
@@ -213,7 +214,7 @@ async def unknown_address(request: Request) -> Response:
     return refused(
         request,
         NotFound(
-            f"there is no page at {request.url.path[:200]}",
+            f"there is no page at {cut_end(request.url.path, 200)}",
             hint="Check the address, or choose a page from the menu.",
         ),
     )

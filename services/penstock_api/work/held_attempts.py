@@ -27,6 +27,7 @@ from penstock.store.executions.attempts import AttemptEnd, ClaimedAttempt
 from penstock.store.executions.log_lines import NewLine
 from penstock.store.session.database import Database, retried
 from penstock_api.session_pool import SessionPool
+from penstock_api.work.checked_ends import checked_ends, needs_check
 from penstock_api.work.definitions import Definitions
 from penstock_api.work.remote_worker import RemoteWorker
 from penstock_api.work.take import Take
@@ -123,6 +124,7 @@ class HeldAttempts:
         """Record the ends of attempts. Return the executions of which the worker owned the attempt, or had ended it before.
         It has lost the others. With `of`, nothing is recorded if a later call of that take has looked them up."""
         held = await self._held(worker, set(ends))
+        ends = {**ends, **await self._checked({key: end for key, end in ends.items() if key in held})}
         stored: list[AttemptEnd] = []
         for key, end in ends.items():
             if (entry := held.get(key)) is not None:
@@ -178,6 +180,13 @@ class HeldAttempts:
         ids = set(executions)
         for key in [key for key in self._remembered if key[0] == worker and key[1] in ids]:
             del self._remembered[key]
+
+    async def _checked(self, ends: Mapping[Key, End]) -> Mapping[Key, End]:
+        async def read() -> Mapping[Key, End]:
+            async with self._pool.session() as session:
+                return await checked_ends(session, ends)
+
+        return await retried(read, deadline=PATIENCE_S) if needs_check(ends) else ends
 
     async def _ended(self, owned: OwnedAttempt, end: End) -> AttemptEnd:
         if isinstance(end, Outcome):

@@ -14,6 +14,7 @@ import time
 import structlog
 
 from penstock.messaging import broadcast
+from penstock.run.cut_texts import cut_end
 from penstock.service.assembly import Parts
 from penstock.store.schedules import fire_ends, firing, statements
 from penstock.store.session.database import Session, is_transient
@@ -61,7 +62,9 @@ async def fire(parts: Parts, session: Session, ref: str | None = None) -> bool:
         if ref is not None:
             log.exception("fire_schedules.put_aside", schedule=ref)
             async with session.transaction() as tx:
-                await statements.put_aside(tx, ref, f"{type(error).__name__}: {error}"[:500], firing.ASIDE)
+                await statements.put_aside(
+                    tx, ref, cut_end(f"{type(error).__name__}: {error}", 500), firing.ASIDE
+                )
             return True
         async with session.transaction() as tx:
             refs = [row.ref for row in await statements.lock_due(tx, BATCH)]

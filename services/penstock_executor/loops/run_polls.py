@@ -10,6 +10,7 @@ import random
 
 import structlog
 
+from penstock.run.cut_texts import cut_end
 from penstock.service.assembly import Parts
 from penstock.store.events import polls
 from penstock.store.schedules.firing import ids_at
@@ -69,7 +70,7 @@ async def settle(parts: Parts, session: Session) -> bool:
             raise
         log.exception("run_polls.refused", trigger=call.trigger)
         async with session.transaction() as tx:
-            error_text = f"{type(error).__name__}: {error}"[:1000]
+            error_text = cut_end(f"{type(error).__name__}: {error}", 1000)
             await polls.settle(tx, call.trigger, call.execution_id, None, 0, error_text)
         return True
     parts.publisher.publish(tx.staged)

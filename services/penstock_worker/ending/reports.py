@@ -17,7 +17,9 @@ from penstock.client.answers import Stale
 from penstock.errors import Conflict, PenstockError, WrongClock
 from penstock.language.moves import COMPLETED, FAILED, REQUESTED, WAITING
 from penstock.language.policies.after_attempt import Ending
+from penstock.language.terms.redaction import concealed
 from penstock.messaging.broadcast import CoalescedBroadcast
+from penstock.run.cut_texts import cut_end, storable
 from penstock.store.executions import attempts, plain_executions
 from penstock.store.executions.attempts import AttemptEnd, Finished
 from penstock.store.session.database import Session, retried
@@ -197,7 +199,7 @@ class Reports:
             if attempt.effects and isinstance(error, PenstockError)
             else "ResultNotStorable"
         )
-        why = {"type": kind, "message": str(error)[:500].replace(chr(0), "")}
+        why = {"type": kind, "message": concealed(storable(cut_end(str(error), 500)), attempt.secrets)}
         failed = Ending(FAILED, error=orjson.dumps(why).decode(), reason=REFUSED)
         await self._write([(attempt, attempt.ended(failed))], claims)
 

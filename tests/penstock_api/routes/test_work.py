@@ -19,6 +19,7 @@ from penstock.language.definitions.program_actions import program_action
 from penstock.language.terms.sources import Source
 from penstock.operate import secrets
 from penstock.operate.access import find_work_caller
+from penstock.operate.why import why
 from penstock.service.assembly import assembled
 from penstock.store.outbox.queues import WORK
 from penstock.store.processes import remote_workers
@@ -380,6 +381,19 @@ async def test_log_and_progress_are_stored_once(api: Api) -> None:
         ]
 
 
+async def test_pieces_of_a_secret_beside_a_cut_are_masked(api: Api) -> None:
+    secret = {"properties": {"key": {"type": "string", "secret": True}}, "additionalProperties": True}
+    ref = await remote(api, parameters={"type": "object", **secret})
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref, {"key": "correct-horse-battery"})
+        attempt = await worker.one()
+        texts = ["its key is correct-ho…", "…rse-battery, in two lines"]
+        lines = [{**key(attempt), "seq": n, "stream": "log", "line": text} for n, text in enumerate(texts, 1)]
+        await worker.ok("log", {"lines": lines})
+        rows = await api.house.rows("select line from log_line where execution_id = $1 order by seq", id)
+        assert [row["line"] for row in rows] == ["its key is ***…", "…***, in two lines"]
+
+
 async def test_carry_of_deferral_returns_whole_from_another_attempt(api: Api) -> None:
     ref = await remote(api)
     carry = {"state": {"page": 2}, "sleeps": 3, "answers": ["yes"]}
@@ -467,7 +481,7 @@ async def test_each_outcome_has_its_ending(api: Api) -> None:
         ({"outcome": "failed", "error": {"type": "E"}}, "requested"),
         ({"outcome": "deferred", "delay": 600, "state": {"page": 2}}, "requested"),
         ({"outcome": "deferred", "until": "2100-01-01T00:00:00Z"}, "requested"),
-        ({"outcome": "cancelled"}, "cancelled"),
+        ({"outcome": "cancelled"}, "requested"),
         ({"outcome": "completed", "result": "x" * 300_000}, "failed"),
         ({"outcome": "completed", "result": "a\x00b"}, "failed"),
     ]
@@ -492,6 +506,38 @@ async def test_handed_back_attempt_is_no_failure(api: Api) -> None:
         assert await api.house.client.result(id, timeout=20) == 3
         [row] = await api.house.rows("select failures, recoveries from execution where id = $1", id)
         assert tuple(row) == (0, 0)
+
+
+async def test_cancelled_end_without_a_request_is_a_failure(api: Api) -> None:
+    ref = await remote(api, retry={"max_attempts": 2, "initial_delay": 0.01})
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref)
+        for _ in range(2):
+            await worker.finish(await worker.one(), outcome="cancelled")
+        assert await status(api, id) == ("failed", 2)
+        [row] = await api.house.rows(
+            "select error ->> 'message' as text from result where execution_id = $1", id
+        )
+        assert row["text"] == "its worker ended it as cancelled, and no end was requested"
+
+
+async def test_attempt_that_is_handed_back_for_a_day_fails(api: Api) -> None:
+    ref = await remote(api)
+    async with working(api, ref) as worker:
+        id = await api.house.client.start(ref)
+        for attempt in range(99):
+            await worker.finish(await worker.one(), outcome="handed_back", started=attempt % 2 == 0)
+        answer = await why(api.house.session, id, api.house.settings())
+        assert "Workers handed it back 99 times in a row within" in answer.says
+        assert (answer.facts["handed_back"], answer.facts["handed_back_by"]) == (99, ["tester"])
+        await worker.finish(await worker.one(), outcome="handed_back")
+        assert (await status(api, id))[0] != "failed"  # a day has not passed
+        await api.house.rows("update attempt set at = at - interval '1 day' where execution_id = $1", id)
+        await worker.finish(await worker.one(), outcome="handed_back", started=False)
+        assert await status(api, id) == ("failed", 101)
+        [row] = await api.house.rows("select error from result where execution_id = $1", id)
+        assert '"type": "HandedBack"' in row["error"]
+        assert "101 times in a row within 24 h, the workers tester" in row["error"]
 
 
 async def test_closed_connection_returns_its_attempts(api: Api) -> None:

@@ -15,6 +15,7 @@ import orjson
 
 from penstock.language.moves import ABANDONED, COMPLETED, FAILED, REQUESTED, TIMEOUT, WAITING
 from penstock.language.policies.policies import Recovery, RetryPolicy
+from penstock.run.cut_texts import cut_end
 from penstock.run.outcomes import Outcome, TaskError
 
 
@@ -96,7 +97,7 @@ def ending_of(outcome: Outcome, policy: RetryPolicy, failures: int) -> Ending:
     final = TIMEOUT if outcome.kind == "timed_out" else FAILED
     stored = _stored(error)
     if not error.is_retried(policy.allows) or failures + 1 >= policy.max_attempts:
-        return Ending(final, error=stored, reason=f"{error.type}: {error.message}"[:200])
+        return Ending(final, error=stored, reason=cut_end(f"{error.type}: {error.message}", 200))
     delay = error.retry_after
     if delay is None:
         delay = policy.delay_before(failures + 2, random.random())
@@ -134,7 +135,7 @@ def _ending_of_lost(error: TaskError, recovery: Recovery, policy: RetryPolicy, f
     Work that kills each machine must end some time. So the attempt counts as one of the `failures` before the next
     attempt, the only count that a worker knows.
     """
-    stored, reason = _stored(error), f"{error.type}: {error.message}"[:200]
+    stored, reason = _stored(error), cut_end(f"{error.type}: {error.message}", 200)
     if recovery.on_worker_loss == "fail":
         return Ending(FAILED, error=stored, reason=reason)
     if failures >= recovery.max_recoveries:

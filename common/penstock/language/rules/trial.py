@@ -20,10 +20,12 @@ from penstock.language.rules.event_rules import (
     parameters,
 )
 from penstock.language.rules.event_rules import evaluate as evaluate_rule
+from penstock.language.schemas.storable_json import check_value
 from penstock.language.terms import windows
 from penstock.language.terms.bursts import key_of, split
 from penstock.language.terms.durations import seconds
 from penstock.language.terms.options import Wrong
+from penstock.run.stored_json import stored_value
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 """The start of a simulation's clock."""
@@ -52,7 +54,7 @@ def try_rule(rule: Rule, payload: Any = None, *, tenant: str = "public") -> Matc
         raise InvalidInput(
             f"rule {rule.ref} is for several events", hint="Give it a list of events: play(rule, events)."
         )
-    return evaluate_rule(compile_rule(rule.body()), SimulatedEvent(rule.trigger, tenant), payload)
+    return evaluate_rule(compile_rule(rule.body()), SimulatedEvent(rule.trigger, tenant), _stored(payload))
 
 
 def _check_rule(rule: object, function: str) -> None:
@@ -182,9 +184,14 @@ def _entries(rule: Rule, events: Sequence[Mapping[str, Any]]) -> dict[int, _Entr
         instant = _instant(place, event.get("at"))
         entries[place] = (
             SimulatedEvent(event["trigger"], tenant, UUID(int=place), instant),
-            event.get("payload", {}),
+            _stored(event.get("payload", {})),
         )
     return entries
+
+
+def _stored(payload: Any) -> Any:
+    """Return a payload as rules get it from the database. Raises InvalidInput for one that cannot be stored."""
+    return stored_value(check_value(payload, what="the payload"))
 
 
 FORM = 'Write {"trigger": "shop.paid", "at": "10m", "payload": {"order": 7}}; tenant and key are optional.'

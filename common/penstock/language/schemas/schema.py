@@ -19,6 +19,7 @@ from penstock.language.schemas.storable_json import check_value
 from penstock.language.schemas.validator import Validator
 from penstock.language.terms.options import LONGEST_WORD
 from penstock.language.terms.stored_references import is_within
+from penstock.run.cut_texts import cut_end
 
 SHOWN = 5
 """The maximum number of faults of one value that an error lists."""
@@ -105,7 +106,7 @@ class Schema:
         if not properties and self.document.get("additionalProperties") is not False:
             return None
         names = [
-            f"{name[:LONGEST_WORD]}={_type(part)}" + ("" if name in required else " (optional)")
+            f"{cut_end(name, LONGEST_WORD)}={_type(part)}" + ("" if name in required else " (optional)")
             for name, part in islice(properties.items(), SHOWN_PARAMETERS)
         ]
         ellipsis = ", ..." if len(properties) > len(names) else ""

@@ -16,6 +16,7 @@ from penstock.language.schemas.schema_tree import every, follow
 from penstock.language.schemas.storable_json import check_value
 from penstock.language.schemas.validator import Validator
 from penstock.language.terms.options import Wrong, dotted
+from penstock.run.cut_texts import cut_end
 
 STEPS = 2_000_000
 """The maximum number of steps of the check of a schema. It is enough for any schema of SCHEMA_CAP bytes."""
@@ -107,7 +108,7 @@ def _check_patterns(parts: Iterator[Mapping[str, Any]]) -> None:
         try:
             patterns.compiled(pattern)
         except ValueError as error:
-            raise Wrong(f"has a pattern that is none: {pattern[:100]!r}: {error}", None) from None
+            raise Wrong(f"has a pattern that is none: {cut_end(pattern, 100)!r}: {error}", None) from None
 
 
 def _check_circles(root: Mapping[str, Any], parts: list[tuple[Any, Mapping[str, Any]]]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from penstock.errors import InvalidInput
 from penstock.language.terms.outside_names import check_name
+from penstock.run.cut_texts import cut_end
 
 API, ACTION = "api", "action"
 WEBHOOK, MESSAGE = "webhook:", "amqp:"
@@ -31,7 +32,7 @@ def check_source(source: object) -> str:
     name = check_name(source, "the source")
     if name in _RESERVED or name.startswith(tuple(f"{word}:" for word in _RESERVED)):
         raise InvalidInput(
-            f"the source {name[:60]!r} is reserved",
+            f"the source {cut_end(name, 60)!r} is reserved",
             hint="Sources that begin with api, action, webhook: or amqp: name a door of Penstock. Choose another name.",
         )
     return name

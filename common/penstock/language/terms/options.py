@@ -16,6 +16,7 @@ from penstock.errors import DefinitionError, as_one
 from penstock.language.terms.aliases import alias_hint
 from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.sources import Location, Source, caller, of_frame
+from penstock.run.cut_texts import cut_end
 
 if TYPE_CHECKING:
     from pydantic._internal._model_construction import ModelMetaclass
@@ -78,7 +79,7 @@ class _Explains(ModelMetaclass):
         except ValidationError as error:
             label, ref = cls.__name__, options.get("ref")
             if isinstance(ref, str) and ref and hasattr(cls, "kind"):
-                label = f"{cls.kind} {ref[:LONGEST_WORD]}"
+                label = f"{cls.kind} {cut_end(ref, LONGEST_WORD)}"
             raise refusal(label, problems(error), of_frame(frame)) from None
         instance.written_in(frame)
         return instance

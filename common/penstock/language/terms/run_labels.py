@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from penstock.language.terms.options import Wrong
+from penstock.run.cut_texts import cut_end
 
 KEY = r"[a-z][a-z0-9_.-]{0,62}"
 """The pattern of the key of a label."""
@@ -38,7 +39,7 @@ def check_key(key: Any) -> None:
     """Raise Wrong for a text that is not the key of a label."""
     if not isinstance(key, str) or not re.fullmatch(KEY, key):
         raise Wrong(
-            f"has a key that is not a lowercase word: {str(key)[:80]!a}",
+            f"has a key that is not a lowercase word: {cut_end(ascii(str(key)), 80)}",
             "Write a key of at most 63 letters, digits, '_', '.' and '-', such as customer.",
         )
 
@@ -62,9 +63,9 @@ def parse_label_words(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         key, sign, value = word.partition("=")
         if not sign:
-            raise Wrong(f"is not key=value: {word[:80]!a}", "Write for example customer=acme.")
+            raise Wrong(f"is not key=value: {cut_end(ascii(word), 80)}", "Write for example customer=acme.")
         if labels.setdefault(key, value) != value:
-            raise Wrong(f"has two values for {key[:80]!a}", "Give each key once.")
+            raise Wrong(f"has two values for {cut_end(ascii(key), 80)}", "Give each key once.")
     return check_labels(labels)
 
 

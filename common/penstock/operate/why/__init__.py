@@ -11,10 +11,10 @@ from uuid import UUID
 from penstock.errors import NotFound
 from penstock.language.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.operate.why import line, past, start, work, workflow
-from penstock.operate.why.answer import Step, Why
+from penstock.operate.why.answer import Step, Why, span
 from penstock.settings import Settings
 from penstock.store.admission import namespaces
-from penstock.store.executions import executions
+from penstock.store.executions import executions, past_attempts
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
 
@@ -31,6 +31,9 @@ READERS: dict[str, Reader] = {
 }
 
 
+MAY_BE_HANDED_BACK = (REQUESTED, QUEUED, SCHEDULED, RUNNING)
+
+
 async def why(session: Session, id: UUID, settings: Settings, task: str | None = None) -> Why:
     """Explain what an execution, or a task of a running workflow, waits for, or how it ended. Raises NotFound."""
     row = await _found(session, id)
@@ -39,7 +42,27 @@ async def why(session: Session, id: UUID, settings: Settings, task: str | None =
         if isinstance(child, Why):
             return child
         row = await _found(session, child)
-    return await _to_the_cause(session, await READERS[row.status](session, row, settings), row, settings)
+    answer = await _with_hand_backs(session, await READERS[row.status](session, row, settings), row)
+    return await _to_the_cause(session, answer, row, settings)
+
+
+async def _with_hand_backs(session: Session, answer: Why, row: Execution) -> Why:
+    """Return an answer that also says how often workers handed the execution back, if that was more than once in a row."""
+    if row.attempt < 2 or row.status not in MAY_BE_HANDED_BACK:
+        return answer
+    return next(
+        (
+            answer.with_detail(
+                f"Workers handed it back {entry.attempts} times in a row within {span(entry.seconds.total_seconds())}: "
+                f"{', '.join(entry.workers)}.",
+                handed_back=entry.attempts,
+                handed_back_by=entry.workers,
+            )
+            for entry in await past_attempts.handed_back(session, [row.id])
+            if entry.attempts > 1
+        ),
+        answer,
+    )
 
 
 async def _to_the_cause(session: Session, answer: Why, row: Execution, settings: Settings) -> Why:

@@ -88,6 +88,10 @@ class Why:
         """Return the answer with its cause, to which `path` leads."""
         return replace(self, path=path, cause=cause)
 
+    def with_detail(self, detail: str, **facts: Any) -> Why:
+        """Return the answer with a further sentence, and the values behind it."""
+        return replace(self, details=[*self.details, detail], facts={**self.facts, **facts})
+
     def document(self) -> dict[str, Any]:
         """Return the answer as JSON."""
         facts = {name: value for name, value in self.facts.items() if value is not None}

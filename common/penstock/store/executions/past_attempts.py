@@ -7,6 +7,7 @@ has the outcome of its execution.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -93,3 +94,30 @@ LATEST = (
 async def latest(session: Session, execution: UUID) -> LatestAttempt | None:
     """Return the last attempt of an open execution that did not complete; None for none."""
     return first_as(LatestAttempt, await session.fetch(LATEST, execution))
+
+
+@dataclass(slots=True)
+class HandedBack:
+    """The attempts in a row, up to the last one, that workers handed back: their number, the names of the workers (at most
+    five), and the seconds since the first of them."""
+
+    execution: UUID
+    attempts: int
+    workers: list[str]
+    seconds: Seconds
+
+
+HANDED_BACK = """
+select a.execution_id as execution, count(*)::integer as attempts,
+    (array_agg(distinct regexp_replace(coalesce(a.worker, ''), '^(worker|gateway):', '')))[:5] as workers,
+    clock_timestamp() - min(a.at) as seconds
+from unnest($1::uuid[]) x join attempt a on a.execution_id = x
+where a.attempt > coalesce((select max(o.attempt) from attempt o
+    where o.execution_id = x and o.outcome <> 'handed_back'), 0)
+group by a.execution_id
+"""
+
+
+async def handed_back(session: Session, ids: Sequence[UUID]) -> list[HandedBack]:
+    """Return the last attempts of these open executions, if workers handed them back."""
+    return rows_as(HandedBack, await session.fetch(HANDED_BACK, list(ids)))

@@ -18,6 +18,8 @@ from typing import Any, Protocol
 
 import orjson
 
+from penstock.run.cut_texts import cut_end
+
 LONGEST_REASON = 10_000
 LONGEST_DETAILS = 16_384
 """The maximum number of characters of a row's details. Longer details are replaced by their length."""
@@ -163,7 +165,7 @@ async def note(on: Statements, change: Change, outcome: str) -> None:
 
 
 def _values(change: Change, outcome: str, details: Mapping[str, Any]) -> tuple[str | None, ...]:
-    reason = None if change.reason is None else stored_text(change.reason)[:LONGEST_REASON]
+    reason = None if change.reason is None else cut_end(stored_text(change.reason), LONGEST_REASON)
     return (
         stored_text(change.by or "unknown"),
         change.operation,

@@ -21,6 +21,7 @@ async function gateway(context: TestContext, answers: Record<string, Answer>) {
   const sent: Record<string, Message[]> = {};
   const answer = async (request: IncomingMessage, response: ServerResponse) => {
     let body = "";
+    request.setEncoding("utf8");
     for await (const piece of request) body += piece;
     const name = request.url!.split("/").pop()!;
     const message = JSON.parse(body) as Message;
@@ -135,5 +136,25 @@ test("worker stops while no gateway takes the end of its attempt", LIMIT, async 
     worker.stop();
     await ended;
     assert.equal(sent["bye"]?.length, 1);
+  });
+});
+
+test("each cut of a long text has a mark, and divides no character", LIMIT, async (context) => {
+  const finished = signal<Message>();
+  const { server, sent } = await gateway(context, {
+    hello, beat,
+    take: (_m, _s, count) => (count === 1 ? taken("1") : undefined),
+    finish: (message) => (finished.give(message), { lost: [] }),
+  });
+  const line = "x".repeat(15_995) + "a-secret-text" + "😀".repeat(16_000);
+  await working(server, (run) => (run.log(line), run.progress(0.5, line), Promise.reject(new Error("y".repeat(70_000)))), async () => {
+    const [end] = (await finished.promise)["ends"];
+    const lines = sent["log"]!.flatMap((message) => message["lines"].map((entry: Message) => String(entry["line"])));
+    assert.ok(lines.length > 2 && lines.every((part) => part.length <= 16_000));
+    assert.ok(lines.slice(1).every((part) => part.startsWith("…")) && lines.slice(0, -1).every((part) => part.endsWith("…")));
+    assert.equal(lines.map((part) => part.replaceAll("…", "")).join(""), line);
+    assert.ok(lines.every((part) => !/[\ud800-\udbff]…/.test(part)));
+    assert.equal(sent["progress"]![0]!["reports"][0].text.at(-1), "…");
+    assert.deepEqual([end.error.message.length, end.error.message.at(-1), end.error.traceback.at(-1)], [60_000, "…", "…"]);
   });
 });

@@ -17,6 +17,7 @@ from penstock.errors import AddressRefused, DefinitionError, InvalidInput, Resul
 from penstock.language.definitions.http_request import HttpRequest, HttpTls
 from penstock.language.definitions.program_actions import HttpOptions
 from penstock.language.expressions import render
+from penstock.run.cut_texts import cut_end
 from penstock.run.results import refuse_large_integers
 from penstock.run.task_executors import Outcome, Run
 from penstock_worker.executors.http import http_answers
@@ -222,7 +223,7 @@ def _following(url: httpx.URL, first: httpx.URL, following: Any) -> httpx.URL:
         onward = url.join(str(following))
     except httpx.InvalidURL:
         raise InvalidInput(
-            f"the next page is {str(following)[:100]!r}, which is no URL", hint="Correct pages.next."
+            f"the next page is {cut_end(str(following), 100)!r}, which is no URL", hint="Correct pages.next."
         ) from None
     if _origin(onward) != _origin(first):
         raise AddressRefused(

@@ -7,10 +7,13 @@ import re
 
 import pytest
 
+from penstock.language.policies.after_attempt import ending_of
+from penstock.language.policies.policies import RetryPolicy
 from penstock.language.terms.redaction import SHORTEST, cleaned, concealed, hidden_forms
+from penstock.messaging.retry_log import reason_of
 from penstock.run.cut_texts import cut_end, shortened
 from penstock.run.failure_causes import headline
-from penstock.run.outcomes import TaskError
+from penstock.run.outcomes import Outcome, TaskError
 from penstock.run.progress import Progress
 from penstock_worker.executors.processes.pipes import Text
 
@@ -84,3 +87,13 @@ def test_end_of_a_secret_at_the_begin_of_a_kept_output_is_masked() -> None:
 def test_text_with_an_ellipsis_keeps_its_words() -> None:
     assert concealed("loading… done", hidden_forms(["s3cr3t"])) == "loading… done"
     assert concealed("a s3cr3t, and s3cr3t…", hidden_forms(["s3cr3t"])) == "a ***, and ***…"
+
+
+@pytest.mark.parametrize("limit", [200, 500])
+def test_secret_at_the_cut_of_a_reason_is_masked(limit: int) -> None:
+    error = ValueError("#" * (limit - len("ValueError: ") - 9) + SECRETS[0])
+    outcome = Outcome.failed(TaskError("ValueError", str(error), retryable=False))
+    reason = reason_of(error) if limit == 500 else ending_of(outcome, RetryPolicy(), 0).reason
+    assert reason is not None
+    assert len(reason) == limit
+    assert concealed(reason, hidden_forms(SECRETS)).endswith("#***…")
