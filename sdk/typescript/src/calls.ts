@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { cutEnd } from "./cuts.js";
 import { NoAnswer, Refused } from "./errors.js";
+import { encode, parse } from "./json.js";
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
@@ -32,13 +33,15 @@ export class Calls {
       .split(",")
       .map((server) => server.trim().replace(/\/+$/, ""))
       .filter(Boolean);
+    for (const server of this.servers) checkServer(server);
     if (this.servers.length === 0) throw new TypeError("no server is named. Set PENSTOCK_SERVER, for example https://penstock.example.org");
   }
 
-  /** Sends a request until it is answered. Throws Refused, NoAnswer, and the reason of an aborted signal. */
+  /** Sends a request until it is answered. Throws Refused, NoAnswer, NotStorable, and the reason of an aborted signal. */
   async call<T>(path: string, body: unknown, options: CallOptions = {}): Promise<T> {
     const { signal, until = Infinity } = options;
     let pause = FIRST_PAUSE_MS;
+    let sent = body === undefined ? undefined : encode(body, "the message");
     for (;;) {
       signal?.throwIfAborted();
       const left = until - performance.now();
@@ -50,23 +53,23 @@ export class Calls {
             method: options.method ?? "POST",
             headers: {
               ...(this.token === undefined ? {} : { authorization: `Bearer ${this.token}` }),
-              ...(body === undefined ? {} : { "content-type": "application/json" }),
+              ...(sent === undefined ? {} : { "content-type": "application/json" }),
               ...options.headers,
             },
-            ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+            ...(sent === undefined ? {} : { body: sent }),
             signal: ending,
           });
           return { status: answer.status, text: await answer.text() };
         });
-        if (status < 400) return (text ? JSON.parse(text) : {}) as T;
+        if (status < 400) return (text ? parse(text) : {}) as T;
         if (status < 500 && status !== 429) throw new Refused(status, problem(text));
       } catch (error) {
         if (error instanceof Refused) throw error;
         signal?.throwIfAborted();
-        if (error instanceof TypeError && !("cause" in error)) throw error; // a value that is no JSON
+        if (error instanceof TypeError && !("cause" in error)) throw error; // a header that cannot be sent
       }
       this.servers.push(this.servers.shift()!);
-      if (options.again) body = options.again(body);
+      if (options.again) sent = encode(options.again(body), "the message");
       const rest = Math.min(pause * (0.5 + Math.random()), Math.max(0, until - performance.now()));
       await sleep(rest, undefined, signal ? { signal } : {});
       pause = Math.min(2 * pause, LONGEST_PAUSE_MS);
@@ -89,10 +92,20 @@ async function within<T>(ms: number, outer: AbortSignal | undefined, work: (sign
   }
 }
 
+/** Throws TypeError for an address to which nothing can be sent: such a call would be repeated for ever. */
+function checkServer(server: string): void {
+  const url = URL.canParse(server) ? new URL(server) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "") {
+    throw new TypeError(`${JSON.stringify(server)} is not the address of a server. Write it as https://penstock.example.org`);
+  }
+}
+
 function problem(text: string): { type?: string; detail?: string; hint?: string } {
   try {
-    return JSON.parse(text) as { type?: string; detail?: string; hint?: string };
+    const document = JSON.parse(text) as unknown;
+    if (typeof document === "object" && document !== null) return document;
   } catch {
-    return { detail: cutEnd(text, 200) };
+    // a proxy has answered
   }
+  return { detail: cutEnd(text, 200) };
 }

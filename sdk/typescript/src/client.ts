@@ -1,5 +1,6 @@
 import { Calls } from "./calls.js";
 import { Refused } from "./errors.js";
+import { Written, encode } from "./json.js";
 import type { Json } from "./protocol.js";
 
 export interface StartOptions {
@@ -60,23 +61,24 @@ export class Client<A extends ActionTypes = AnyActions> {
     this.calls = new Calls(server, options.token ?? process.env["PENSTOCK_TOKEN"]);
   }
 
-  /** Starts an action or a workflow. Returns the id of its execution once it is stored. */
+  /** Starts an action or a workflow. Returns the id of its execution once it is stored. Throws NotStorable for parameters that
+   * JSON cannot hold. */
   async start<R extends Ref<A>>(action: R, ...given: StartArguments<A[R]["parameters"]>): Promise<string> {
     const [parameters = {}, options = {}] = given;
     const { key = crypto.randomUUID(), ...more } = options;
-    const body = { action, parameters, ...more };
+    const body = { action, parameters: new Written(encode(parameters, "the parameters")), ...more };
     const answer = await this.calls.call<{ id: string }>("executions", body, { headers: { "idempotency-key": key } });
     return answer.id;
   }
 
-  /** Publishes an event. Returns its id once it is stored. */
+  /** Publishes an event. Returns its id once it is stored. Throws NotStorable for a payload that JSON cannot hold. */
   async publish(
     trigger: string,
     payload: unknown = null,
     options: { tenant?: string; key?: string } = {},
   ): Promise<string> {
     const { key = crypto.randomUUID(), ...more } = options;
-    const body = { trigger, payload, ...more };
+    const body = { trigger, payload: new Written(encode(payload, "the payload")), ...more };
     const answer = await this.calls.call<{ id: string }>("events", body, { headers: { "idempotency-key": key } });
     return answer.id;
   }
@@ -90,7 +92,7 @@ export class Client<A extends ActionTypes = AnyActions> {
   async result<T = Json>(execution: string, options: { signal?: AbortSignal } = {}): Promise<T> {
     for (;;) {
       const answer = await this.calls.call<{ status: string; finished: boolean; result: T; error: Json; failure: string | null }>(
-        `executions/${execution}/result?wait=20`,
+        `executions/${encodeURIComponent(execution)}/result?wait=20`,
         undefined,
         { method: "GET", wait: 25_000, ...(options.signal ? { signal: options.signal } : {}) },
       );
@@ -113,7 +115,7 @@ export class Client<A extends ActionTypes = AnyActions> {
   /** Cancels an execution. Nothing happens if it has ended. */
   async cancel(execution: string): Promise<void> {
     try {
-      await this.calls.call(`executions/${execution}/cancel`, {});
+      await this.calls.call(`executions/${encodeURIComponent(execution)}/cancel`, {});
     } catch (error) {
       if (!(error instanceof Refused) || error.status !== 409) throw error;
     }

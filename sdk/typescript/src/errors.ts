@@ -1,6 +1,3 @@
-import { cutEnd } from "./cuts.js";
-import type { ActionError } from "./protocol.js";
-
 /** An answer of the server that a repetition would not change. `kind` is the name of the problem, such as `ClaimLost`. */
 export class Refused extends Error {
   readonly kind: string;
@@ -27,6 +24,11 @@ export class NoAnswer extends Error {
 /** A schema of an action is not that of its definition. It is reported to `onError`, and the worker goes on. */
 export class SchemaDiffers extends Error {
   override name = "SchemaDiffers";
+}
+
+/** Lines or reports of an attempt are dropped. It is reported to `onError` once for an attempt, which goes on. */
+export class OutputDropped extends Error {
+  override name = "OutputDropped";
 }
 
 /** Fails an attempt so that it is not retried. */
@@ -56,28 +58,4 @@ export class Defer extends Error {
   ) {
     super("deferred");
   }
-}
-
-const LONGEST_MESSAGE = 60_000;
-
-/** Returns what is stored of an error. */
-export function described(error: unknown): ActionError {
-  if (!(error instanceof Error)) return { type: "Error", message: cutEnd(String(error), LONGEST_MESSAGE) };
-  const kinds: string[] = [];
-  for (let kind = Object.getPrototypeOf(error); kind && kind !== Object.prototype; kind = Object.getPrototypeOf(kind)) {
-    kinds.push(String(kind.constructor.name));
-  }
-  const type = error.name || "Error";
-  const stored: ActionError = {
-    type,
-    message: cutEnd(error.message, LONGEST_MESSAGE),
-    traceback: cutEnd(error.stack ?? "", LONGEST_MESSAGE),
-    kinds: [...new Set([type, ...kinds])],
-  };
-  if (error instanceof NonRetryable) stored.retryable = false;
-  if (error instanceof Retry) {
-    stored.retryable = true;
-    if (error.after !== undefined) stored.retry_after = error.after;
-  }
-  return stored;
 }

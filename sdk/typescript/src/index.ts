@@ -8,7 +8,8 @@ export {
   type StartArguments,
   type StartOptions,
 } from "./client.js";
-export { Defer, NonRetryable, Refused, Retry, SchemaDiffers } from "./errors.js";
+export { Defer, NonRetryable, OutputDropped, Refused, Retry, SchemaDiffers } from "./errors.js";
+export { NotStorable } from "./json.js";
 export type { Json } from "./protocol.js";
 export type { Run } from "./run.js";
 export { t, type Keywords, type ObjectOf, type Optional, type Schema, type ValueOf } from "./schemas.js";

@@ -1,6 +1,7 @@
 /** The messages of version 1 of the worker protocol. docs/workers-in-any-language.md describes each of them. */
 
-export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+/** A value of JSON. An integer beyond `Number.MAX_SAFE_INTEGER` is a bigint. */
+export type Json = null | boolean | number | bigint | string | Json[] | { [name: string]: Json };
 
 export interface Welcome {
   protocol: number;
@@ -57,7 +58,7 @@ export type End =
   | { outcome: "completed"; result: unknown }
   | { outcome: "failed"; error: ActionError }
   | { outcome: "timed_out" | "cancelled" }
-  | { outcome: "deferred"; delay?: number; until?: string; state?: unknown }
+  | { outcome: "deferred"; delay?: number; until?: string; state: unknown }
   | { outcome: "handed_back"; started: boolean };
 
 export interface Line {

@@ -1,7 +1,9 @@
 import { cutEnd, parts } from "./cuts.js";
 import type { Line, Report, TakenAttempt, Json } from "./protocol.js";
+import { textOf } from "./texts.js";
 
 const LONGEST_LINE = 16_000;
+const STREAMS: readonly unknown[] = ["stdout", "stderr", "log"];
 
 /** An attempt of an action. */
 export class Run {
@@ -69,8 +71,10 @@ export class Run {
     return this.taken.execution;
   }
 
-  log(text: string, stream: Line["stream"] = "log"): void {
-    for (const line of text.split("\n")) {
+  /** Logs a text, each of its lines by itself. Another value is logged as `console.log` prints it. */
+  log(text: unknown, stream: Line["stream"] = "log"): void {
+    if (!STREAMS.includes(stream)) throw new RangeError(`a stream is stdout, stderr or log, not ${textOf(stream)}`);
+    for (const line of textOf(text).split("\n")) {
       for (const part of parts(line, LONGEST_LINE)) this.pending.lines.push({ seq: ++this.seq, stream, line: part });
     }
     this.wrote();
@@ -78,8 +82,10 @@ export class Run {
 
   /** Reports how much is done, from 0 to 1. */
   progress(done: number, text = ""): void {
-    if (!(done >= 0 && done <= 1)) throw new RangeError(`progress is a number from 0 to 1, not ${done}`);
-    this.pending.reports.push({ seq: ++this.seq, done, text: cutEnd(text, LONGEST_LINE) });
+    if (typeof done !== "number" || !(done >= 0 && done <= 1)) {
+      throw new RangeError(`progress is a number from 0 to 1, not ${textOf(done)}`);
+    }
+    this.pending.reports.push({ seq: ++this.seq, done, text: cutEnd(textOf(text), LONGEST_LINE) });
     this.wrote();
   }
 }

@@ -2,11 +2,13 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Calls, type CallOptions } from "./calls.js";
 import type { ActionTypes, Ref } from "./client.js";
-import { cutEnd } from "./cuts.js";
-import { Defer, NoAnswer, Refused, SchemaDiffers, described } from "./errors.js";
+import { refusedEnd, returned, thrown } from "./ends.js";
+import { NoAnswer, OutputDropped, Refused, SchemaDiffers } from "./errors.js";
+import { Written, encode } from "./json.js";
 import type { BeatAnswer, End, Json, Taken, TakenAttempt, Welcome } from "./protocol.js";
 import { Run } from "./run.js";
 import { withDefaults, type Schema } from "./schemas.js";
+import { textOf } from "./texts.js";
 
 export const VERSION = "0.1.0";
 const WAIT_S = 20;
@@ -14,6 +16,11 @@ const FLUSH_MS = 200;
 const BYE_MS = 3_000;
 const REFUSED_MS = 1_000;
 const BATCH = 100;
+const OUTPUT_BYTES = 48 * 1024;
+/** Milliseconds that the lines and reports of an ended action have, if the gateways answer other calls. */
+const LAST_OUTPUT_MS = 15_000;
+/** A longer timer of Node fires at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const SCHEMAS_BYTES = 128 * 1024;
 
 /** An action: a ref, the function that runs it, and the schemas that the function was written for. */
@@ -66,7 +73,7 @@ export interface WorkerOptions {
 }
 
 function printed(error: unknown): void {
-  console.error(error instanceof Error ? `${error.name}: ${error.message}` : error);
+  console.error(error instanceof Error ? `${error.name}: ${error.message}` : textOf(error));
 }
 
 type Reason = "cancelled" | "timed_out" | "lost" | "given_up";
@@ -76,9 +83,10 @@ interface Held {
   run: Run;
   abort: AbortController;
   reason?: Reason;
-  /** Aborted when the attempt is no longer this worker's: its writes end then. */
+  /** Aborted when the attempt is no longer this worker's, or has ended: its writes end then. */
   lost: AbortController;
   flushing: Promise<void>;
+  hasDropped: boolean;
   done: Promise<void>;
 }
 
@@ -132,7 +140,7 @@ export class Worker {
   }
 
   private readonly report = (error: unknown): void => {
-    (this.options.onError ?? printed)(error);
+    notify(this.options.onError ?? printed, error);
   };
 
   private send<T>(name: string, message: unknown, options: CallOptions = {}): Promise<T> {
@@ -171,7 +179,7 @@ export class Worker {
     this.answeredAt = performance.now();
     this.isSilent = false;
     const actions = message.actions.map((action) => action.ref).join(", ");
-    (this.options.onBegin ?? console.error)(`worker ${message.name} serves ${message.routes.join(", ")}: ${actions}`);
+    notify(this.options.onBegin ?? console.error, `worker ${message.name} serves ${message.routes.join(", ")}: ${actions}`);
   }
 
   /** Returns the actions of the hello. Schemas are left out once they would make it too large for a gateway. */
@@ -179,7 +187,7 @@ export class Worker {
     let left = SCHEMAS_BYTES;
     return [...this.actions.values()].map(({ ref, parameters, result }) => {
       const schemas = { ...(parameters && { parameters }), ...(result && { result }) };
-      left -= Buffer.byteLength(JSON.stringify(schemas));
+      left -= Buffer.byteLength(encode(schemas, `the schemas of ${ref}`));
       return left < 0 ? { ref } : { ref, ...schemas };
     });
   }
@@ -278,20 +286,21 @@ export class Worker {
     const abort = new AbortController();
     const run = new Run(taken, abort.signal, () => this.flushSoon(held));
     const lost = new AbortController();
-    const held: Held = { taken, run, abort, lost, flushing: Promise.resolve(), done: Promise.resolve() };
+    const held: Held = { taken, run, abort, lost, flushing: Promise.resolve(), hasDropped: false, done: Promise.resolve() };
     this.held.set(taken.execution, held);
     held.done = this.playToEnd(held).catch(this.report).finally(() => this.release(held));
   }
 
   private release(held: Held): void {
+    held.lost.abort();
     if (this.held.get(held.taken.execution) === held) this.held.delete(held.taken.execution);
     this.freed();
   }
 
   private async playToEnd(held: Held): Promise<void> {
     const { taken, run, abort } = held;
-    const timer =
-      taken.timeout === null ? undefined : setTimeout(() => this.end(held, "timed_out"), taken.timeout * 1000);
+    const limit = this.welcome.result_bytes;
+    const cancelTimer = taken.timeout === null ? undefined : startTimer(taken.timeout * 1000, () => this.end(held, "timed_out"));
     let end: End;
     try {
       const entry = this.actions.get(taken.action)!;
@@ -299,51 +308,68 @@ export class Worker {
       const playing = (async () => entry.run(parameters as never, run))();
       // An action that ignores its signal goes on, and what it returns is dropped.
       const result = await Promise.race([playing, aborted(abort.signal).then(() => Promise.reject(abort.signal.reason))]);
-      end = { outcome: "completed", result: result === undefined ? null : result };
+      end = returned(result, limit);
     } catch (error) {
-      end = held.reason === "cancelled" || held.reason === "timed_out" ? { outcome: held.reason } : ended(error);
+      end = held.reason === "cancelled" || held.reason === "timed_out" ? { outcome: held.reason } : thrown(error, limit);
     } finally {
-      clearTimeout(timer);
+      cancelTimer?.();
     }
     if (held.reason === "given_up") end = { outcome: "handed_back", started: true };
-    await this.flush(held);
+    await this.flushLast(held);
     await this.finish(held, end);
   }
 
+  /** Reports the end of an attempt. Of one that is refused, the gateway gets a failure with the reason. */
   private async finish(held: Held, end: End): Promise<void> {
     try {
-      if (end.outcome === "completed") {
-        const size = Buffer.byteLength(JSON.stringify(end.result));
-        const most = this.welcome.result_bytes;
-        if (size > most) throw new RangeError(`the result has ${size} bytes, and at most ${most} are stored`);
-      }
       await this.write(held, "finish", { ends: [{ ...key(held), ...end }] });
     } catch (error) {
-      // The result is no JSON, or too large.
-      const failure = { type: "ResultRefused", message: cutEnd(String(error), 1000), retryable: false };
-      await this.write(held, "finish", { ends: [{ ...key(held), outcome: "failed", error: failure }] });
+      const instead = error instanceof Refused ? refusedEnd(end, error.message) : undefined;
+      if (instead === undefined) throw error;
+      await this.write(held, "finish", { ends: [{ ...key(held), ...instead }] });
     }
   }
 
   private flushSoon(held: Held): void {
     if (held.run.pending.lines.length + held.run.pending.reports.length === 1) {
-      setTimeout(() => void this.flush(held).catch(this.report), FLUSH_MS);
+      setTimeout(() => void this.flush(held), FLUSH_MS);
     }
   }
 
+  /** Sends the lines and reports that are not sent yet. Those that a gateway refuses are dropped. */
   private flush(held: Held): Promise<void> {
     held.flushing = held.flushing.then(async () => {
       const { lines, reports } = held.run.pending;
-      while (lines.length > 0) {
-        const batch = lines.splice(0, BATCH).map((line) => ({ ...key(held), ...line }));
-        for (const part of parts(batch)) await this.write(held, "log", { lines: part });
-      }
-      while (reports.length > 0) {
-        const batch = reports.splice(0, BATCH).map((report) => ({ ...key(held), ...report }));
-        await this.write(held, "progress", { reports: batch });
+      while (lines.length + reports.length > 0) {
+        for (const part of parts(held, lines.splice(0, BATCH))) await this.writeOutput(held, "log", { lines: part });
+        for (const part of parts(held, reports.splice(0, BATCH))) await this.writeOutput(held, "progress", { reports: part });
       }
     });
     return held.flushing;
+  }
+
+  /** Sends the last lines and reports. The end of the attempt does not wait for gateways that answer other calls only. */
+  private async flushLast(held: Held): Promise<void> {
+    const began = performance.now();
+    const flushing = this.flush(held);
+    while (!(await within(LAST_OUTPUT_MS, flushing))) {
+      if (this.answeredAt > began) return this.drop(held, "no gateway has stored them in time");
+    }
+  }
+
+  private async writeOutput(held: Held, name: string, message: unknown): Promise<void> {
+    try {
+      await this.write(held, name, message);
+    } catch (error) {
+      this.drop(held, error instanceof Error ? error.message : textOf(error));
+    }
+  }
+
+  private drop(held: Held, reason: string): void {
+    if (held.hasDropped) return;
+    held.hasDropped = true;
+    const { execution, attempt } = key(held);
+    this.report(new OutputDropped(`lines or progress of attempt ${attempt} of ${execution} are dropped: ${reason}`));
   }
 
   /** Sends a write about an attempt, unless the attempt is lost. Throws Refused. */
@@ -364,41 +390,57 @@ export class Worker {
     this.draining = true;
     const done = Promise.all([...this.held.values()].map((held) => held.done));
     const grace = new AbortController();
-    await Promise.race([done, sleep((this.options.grace ?? 30) * 1000, undefined, { signal: grace.signal }).catch(() => {})]);
+    await Promise.race([done, sleep(Math.min((this.options.grace ?? 30) * 1000, LONGEST_TIMER_MS), undefined, { signal: grace.signal }).catch(() => {})]);
     grace.abort();
     for (const held of this.held.values()) this.end(held, "given_up");
     await done;
   }
 }
 
+/** Calls a function of the program. What it throws is printed, and does not end the worker. */
+function notify<T>(call: (value: T) => unknown, value: T): void {
+  void (async () => call(value))().catch(printed);
+}
+
 function key(held: Held): { execution: string; attempt: number } {
   return { execution: held.taken.execution, attempt: held.taken.attempt };
 }
 
-function ended(error: unknown): End {
-  if (error instanceof Defer) {
-    const state = error.state as Json;
-    return "delay" in error.when
-      ? { outcome: "deferred", delay: error.when.delay, state }
-      : { outcome: "deferred", until: error.when.until.toISOString(), state };
-  }
-  return { outcome: "failed", error: described(error) };
-}
-
-/** Yields parts of a batch of lines that are small enough for one message. */
-function* parts<T extends { line: string }>(batch: T[]): Generator<T[]> {
-  let part: T[] = [];
+/** Yields lines or reports in parts that are small enough for one message. */
+function* parts(held: Held, items: object[]): Generator<Written[]> {
+  let part: Written[] = [];
   let size = 0;
-  for (const line of batch) {
-    if (part.length > 0 && size + line.line.length > 50_000) {
+  for (const item of items) {
+    const written = new Written(encode({ ...key(held), ...item }, "the output"));
+    const bytes = Buffer.byteLength(written.json);
+    if (part.length > 0 && size + bytes > OUTPUT_BYTES) {
       yield part;
       part = [];
       size = 0;
     }
-    part.push(line);
-    size += line.line.length;
+    part.push(written);
+    size += bytes;
   }
   if (part.length > 0) yield part;
+}
+
+/** Returns false after so many milliseconds, or true once a promise is fulfilled. */
+async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const timer = new AbortController();
+  const waiting = sleep(ms, false, { signal: timer.signal }).catch(() => true);
+  void promise.then(() => timer.abort());
+  return waiting;
+}
+
+/** Calls a function after so many milliseconds. Returns a function that cancels it. */
+function startTimer(ms: number, work: () => void): () => void {
+  let timer: NodeJS.Timeout;
+  const start = (left: number) => {
+    const next = () => (left > LONGEST_TIMER_MS ? start(left - LONGEST_TIMER_MS) : work());
+    timer = setTimeout(next, Math.min(left, LONGEST_TIMER_MS));
+  };
+  start(ms);
+  return () => clearTimeout(timer);
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -65,6 +65,7 @@ VALUES: dict[str, Any] = {
     "unicode": "žluťoučký 🐎 العربية \u2028 \ufeff",
     "control_characters": 'tab\t newline\n quote" backslash\\ \u0001',
     "large_integer": 2**53 - 1,
+    "integers_of_64_bits": [2**53 + 1, -(2**63), 2**64 - 1],
     "negative_number": -12.5e-7,
     "zero": 0,
     "false": False,

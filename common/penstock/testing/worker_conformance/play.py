@@ -20,6 +20,7 @@ SHORT = (
     *(
         "result_object",
         "result_odd_names",
+        "result_integers_of_64_bits",
         "failure_is_retried",
         "deferral_carries_state",
         "log_lines_in_order",

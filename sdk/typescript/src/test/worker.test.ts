@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { Worker, action, type Run } from "../index.js";
+import { encode, parse } from "../json.js";
 
 type Message = Record<string, any>;
 /** Returns an answer, or a status and a problem; undefined for none: the connection stays open, and nothing comes. */
@@ -52,9 +53,14 @@ function signal<T = void>() {
 }
 
 /** Runs a worker of one action until the end of the block. */
-async function working(server: string, run: (run: Run) => unknown, block: (worker: Worker, ended: Promise<void>) => Promise<unknown>) {
+async function working(
+  server: string,
+  run: (run: Run) => unknown,
+  block: (worker: Worker, ended: Promise<void>) => Promise<unknown>,
+  onError: (error: unknown) => void = () => {},
+) {
   const worker = new Worker({
-    server, token: "t", name: "w", slots: 2, grace: 0.1, onError: () => {}, actions: [action("a.b", (_, attempt) => run(attempt))],
+    server, token: "t", name: "w", slots: 2, grace: 0.1, onError, actions: [action("a.b", (_, attempt) => run(attempt))],
   });
   const ended = worker.run();
   try {
@@ -155,6 +161,83 @@ test("each cut of a long text has a mark, and divides no character", LIMIT, asyn
     assert.equal(lines.map((part) => part.replaceAll("…", "")).join(""), line);
     assert.ok(lines.every((part) => !/[\ud800-\udbff]…/.test(part)));
     assert.equal(sent["progress"]![0]!["reports"][0].text.at(-1), "…");
-    assert.deepEqual([end.error.message.length, end.error.message.at(-1), end.error.traceback.at(-1)], [60_000, "…", "…"]);
+    assert.deepEqual([end.error.message.length, end.error.message.at(-1), end.error.traceback.at(-1)], [16_000, "…", "…"]);
   });
+});
+
+const REFUSED = { status: 422, type: "urn:penstock:error:InvalidInput", detail: "no such thing" };
+
+/** Runs one attempt. Returns its ends, and what was reported to `onError`. */
+async function ended(context: TestContext, answers: Record<string, Answer>, run: (run: Run) => unknown, onError?: () => unknown) {
+  const reports: unknown[] = [];
+  const finished = signal();
+  const { server, sent } = await gateway(context, {
+    hello, beat,
+    take: (_m, _s, count) => (count === 1 ? taken("1") : undefined),
+    ...answers,
+    finish: async (message, session, count) => {
+      const answer = await (answers["finish"] ?? (() => ({ lost: [] })))(message, session, count)!;
+      if (!("status" in answer)) finished.give();
+      return answer;
+    },
+  });
+  const note = (error: unknown) => (reports.push(error), onError?.());
+  await working(server, run, () => finished.promise, note);
+  return { ends: sent["finish"]!.flatMap((message) => message["ends"] as Message[]), reports: reports.map(String), sent };
+}
+
+test("refused lines and reports are dropped with one warning, and the end is reported", LIMIT, async (context) => {
+  const run = async (attempt: Run) => {
+    attempt.log("first");
+    await sleep(500);
+    attempt.log("second");
+    attempt.progress(0.5);
+    return 7;
+  };
+  const { ends, reports, sent } = await ended(context, { log: () => REFUSED, progress: () => REFUSED }, run);
+  assert.deepEqual(ends, [{ execution: "1", attempt: 1, outcome: "completed", result: 7 }]);
+  assert.deepEqual(reports, ["OutputDropped: lines or progress of attempt 1 of 1 are dropped: 422 no such thing"]);
+  assert.deepEqual([sent["log"]!.length, sent["progress"]!.length], [2, 1]);
+});
+
+test("end does not wait for lines that no gateway stores", { timeout: 30_000 }, async (context) => {
+  const { ends, reports } = await ended(context, { log: () => ({ status: 500 }) }, (run) => (run.log("a"), 7));
+  assert.deepEqual(ends.map((end) => end["result"]), [7]);
+  assert.deepEqual(reports, ["OutputDropped: lines or progress of attempt 1 of 1 are dropped: no gateway has stored them in time"]);
+});
+
+test("refused end becomes a failure that keeps its message", LIMIT, async (context) => {
+  const refusal = "the gateway refused the end of this attempt: 422 no such thing";
+  const first: Answer = (_m, _s, count) => (count === 1 ? REFUSED : { lost: [] });
+  const failure = () => Promise.reject(new RangeError("mine"));
+  const failed = await ended(context, { finish: first }, failure);
+  assert.deepEqual(failed.ends[1]!["error"], { type: "RangeError", message: `mine. And ${refusal}` });
+  const completed = await ended(context, { finish: first }, () => 7);
+  assert.deepEqual(completed.ends[1]!["error"], { type: "ResultNotStorable", message: refusal, retryable: false });
+});
+
+test("callbacks that throw do not stop the worker", LIMIT, async (context) => {
+  const printed = context.mock.method(console, "error", () => {});
+  const rejection = async () => Promise.reject(new Error("bad callback"));
+  const { ends, reports } = await ended(context, { log: () => REFUSED }, (run) => (run.log("a"), 7), rejection);
+  assert.deepEqual([ends.length, reports.length], [1, 1]);
+  assert.ok(printed.mock.calls.some(({ arguments: [text] }) => String(text).includes("bad callback")));
+});
+
+test("timeout of a hundred days does not end an attempt at once", LIMIT, async (context) => {
+  const [attempt] = taken("1").attempts;
+  const take: Answer = (_m, _s, count) => (count === 1 ? { attempts: [{ ...attempt, timeout: 8_640_000 }], drain: false } : undefined);
+  const { ends } = await ended(context, { take }, () => sleep(100, 7));
+  assert.equal(ends[0]!["outcome"], "completed");
+});
+
+test("integers keep all their digits, and texts that look like them stay texts", () => {
+  const text = '{"a":[9007199254740993,-9223372036854775808,1.50,18446744073709551615],"9007199254740993":"9007199254740993 \\\\\\""}';
+  const value = parse(text) as Message;
+  assert.deepEqual(value["a"], [9007199254740993n, -9223372036854775808n, 1.5, 18446744073709551615n]);
+  assert.equal(encode(value, "it"), text.replace("1.50", "1.5"));
+  const others = ["0.12345678901234567890", "1e+00000000000000000001", "123456789012345678901", "1234567890123456.5", "12345678901234567e2"];
+  for (const other of others) assert.equal(parse(other), Number(other));
+  assert.throws(() => parse("00000000000000009007199254740993"), SyntaxError);
+  assert.throws(() => parse('"9007199254740993'), SyntaxError);
 });

@@ -1,0 +1,152 @@
+/** The ends of attempts. The code of an action may return and throw anything: each function here returns an end, and throws nothing. */
+
+import { types } from "node:util";
+import { cutEnd } from "./cuts.js";
+import { Defer, NonRetryable, Retry } from "./errors.js";
+import { LARGE_HINT, NotStorable, Written, encode } from "./json.js";
+import type { ActionError, End } from "./protocol.js";
+import { textOf } from "./texts.js";
+
+const LONGEST_TYPE = 500;
+const LONGEST_MESSAGE = 16_000;
+const LONGEST_TRACEBACK = 32_000;
+const LONGEST_REFUSED_MESSAGE = 2_000;
+const MOST_KINDS = 50;
+const LONGEST_DURATION_S = 300_000_000;
+const LAST_YEAR = 8999;
+/** How many times as large as the limit a value may be so that its size is told. */
+const SIZED = 4;
+
+/** Returns the end of an attempt that returned a value. At most `limit` bytes of JSON are stored. */
+export function returned(result: unknown, limit: number): End {
+  try {
+    return { outcome: "completed", result: storable(result, "the result", limit) };
+  } catch (error) {
+    return { outcome: "failed", error: notStorable(read(() => (error as Error).message)) };
+  }
+}
+
+/** Returns the end of an attempt that threw a value. */
+export function thrown(error: unknown, limit: number): End {
+  if (!hasPrototype(error, Defer)) return { outcome: "failed", error: described(error) };
+  try {
+    return deferred(error as Defer, limit);
+  } catch (fault) {
+    const failure = hasPrototype(fault, NotStorable) ? notStorable(read(() => (fault as Error).message)) : described(fault);
+    const { traceback = "" } = described(error); // it names the line of the Defer
+    return { outcome: "failed", error: { ...failure, traceback } };
+  }
+}
+
+/** Returns the end instead of one that the gateway has refused; undefined if nothing in that end is from the action. */
+export function refusedEnd(end: End, refusal: string): End | undefined {
+  const text = cutEnd(`the gateway refused the end of this attempt: ${refusal}`, LONGEST_REFUSED_MESSAGE);
+  if (end.outcome === "completed" || end.outcome === "deferred") return { outcome: "failed", error: notStorable(text) };
+  if (end.outcome !== "failed") return undefined;
+  const { type, message, retryable } = end.error;
+  const first = cutEnd(message, LONGEST_REFUSED_MESSAGE);
+  return { outcome: "failed", error: { type, message: `${first}. And ${text}`, ...(retryable === undefined ? {} : { retryable }) } };
+}
+
+function storable(value: unknown, label: string, limit: number): Written {
+  const json = encode(value, label, SIZED * limit);
+  const size = Buffer.byteLength(json);
+  if (size > limit) {
+    const counts = [size, limit].map((count) => count.toLocaleString("en-US"));
+    throw new NotStorable(`${label} has ${counts[0]} bytes; at most ${counts[1]} are stored. ${LARGE_HINT}.`);
+  }
+  return new Written(json);
+}
+
+function notStorable(message: unknown): ActionError {
+  return { type: "ResultNotStorable", message: cutEnd(textOf(message), LONGEST_MESSAGE), retryable: false };
+}
+
+function deferred({ when, state }: Defer, limit: number): End {
+  const { delay, until }: { delay?: unknown; until?: unknown } = when;
+  if ((delay === undefined) === (until === undefined)) throw new TypeError("Defer takes exactly one of until and delay");
+  const written = storable(state, "the state of Defer", limit);
+  if (until === undefined) {
+    if (!isDuration(delay)) throw new RangeError(wrongDuration("delay", delay));
+    return { outcome: "deferred", delay, state: written };
+  }
+  const year = types.isDate(until) ? until.getUTCFullYear() : NaN;
+  if (!(year >= 1970 && year <= LAST_YEAR)) {
+    throw new RangeError(`until must be a Date between the years 1970 and ${LAST_YEAR}, not ${brief(until)}`);
+  }
+  return { outcome: "deferred", until: (until as Date).toISOString(), state: written };
+}
+
+function isDuration(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= LONGEST_DURATION_S;
+}
+
+function wrongDuration(name: string, value: unknown): string {
+  const limit = LONGEST_DURATION_S.toLocaleString("en-US");
+  return `${name} must be a number of seconds from 0 to ${limit}, not ${brief(value)}`;
+}
+
+function brief(value: unknown): string {
+  return cutEnd(textOf(typeof value === "string" ? JSON.stringify(value) : value), 100);
+}
+
+/** Returns what is stored of an error. */
+function described(error: unknown): ActionError {
+  if (!types.isNativeError(error) && !hasPrototype(error, Error)) {
+    return { type: "Error", message: cutEnd(textOf(error), LONGEST_MESSAGE) };
+  }
+  const { name, message, stack, after } = properties(error as object);
+  const classes = prototypes(error).map((prototype) => read(() => (prototype as { constructor: Function }).constructor.name));
+  const [type = "Error", ...kinds] = [name, ...classes.filter((kind) => kind !== "Object")].filter(isName).map(cutName);
+  const stored: ActionError = {
+    type,
+    message: cutEnd(textOf(message), LONGEST_MESSAGE),
+    traceback: cutEnd(textOf(stack ?? ""), LONGEST_TRACEBACK),
+    kinds: [...new Set([type, ...kinds])].slice(0, MOST_KINDS),
+  };
+  if (hasPrototype(error, NonRetryable)) stored.retryable = false;
+  if (hasPrototype(error, Retry)) {
+    stored.retryable = true;
+    if (isDuration(after)) stored.retry_after = after;
+    else if (after !== undefined && after !== null) {
+      stored.message += `. ${wrongDuration("after", after)}. The retry policy decides when it is retried`;
+    }
+  }
+  return stored;
+}
+
+/** Returns properties of an error. The code of an action may have replaced each of them, also by a getter that throws. */
+function properties(error: object): { name: unknown; message: unknown; stack: unknown; after: unknown } {
+  const named = error as { [name: string]: unknown };
+  const [name, message, stack, after] = ["name", "message", "stack", "after"].map((property) => read(() => named[property]));
+  return { name, message, stack, after };
+}
+
+function isName(name: unknown): name is string {
+  return typeof name === "string" && name !== "";
+}
+
+function cutName(name: string): string {
+  return cutEnd(textOf(name), LONGEST_TYPE);
+}
+
+function read(get: () => unknown): unknown {
+  try {
+    return get();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the prototypes of a value, at most MOST_KINDS: a proxy may name itself as its own. */
+function prototypes(value: unknown): object[] {
+  const chain: object[] = [];
+  const next = (object: unknown) => read(() => Object.getPrototypeOf(object) as unknown) as object | null | undefined;
+  for (let prototype = next(value); prototype && chain.length < MOST_KINDS; prototype = next(prototype)) chain.push(prototype);
+  return chain;
+}
+
+/** Returns whether a value is an instance of a class. `instanceof` may throw, or never end, for a proxy. */
+function hasPrototype(value: unknown, kind: { prototype: object }): boolean {
+  return prototypes(value).includes(kind.prototype);
+}
