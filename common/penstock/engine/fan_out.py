@@ -64,7 +64,7 @@ def start_items(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
             yield from draft.scope.load(Needed(items={task: (item, end_of_range)}))
         fan.begun += 1
         if fan.settled[item >> 3] & 1 << (item & 7):
-            fan.ended += 1  # completed in the run before
+            fan.ended += 1  # the item completed in the run before
             continue
         names["item"], names["index"] = draft.facts.items[task][item], item
         try:

@@ -44,7 +44,7 @@ def skipped_again(plan: Plan, tasks: TaskStates, kept_tasks: Mapping[int, KeptTa
 
 
 def _skipped_by_rule(task_state: TaskState) -> bool:
-    """Return whether a task was skipped, and neither ran nor was ended by an operator."""
+    """Return whether a task was skipped by its rule: an operator did not skip it, and it did not run."""
     return task_state.status == SKIPPED and not task_state.runs and not task_state.given
 
 
