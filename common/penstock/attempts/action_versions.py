@@ -86,7 +86,8 @@ class ActionVersions:
             action = self._actions(body["ref"]) if body and self._has_labels(body) else None
             if body is None or action is None:
                 self._lacking.add(definition)
-                if body is None or body.get("executor") != REMOTE:  # programs elsewhere have the code
+                # A program outside this process has the code.
+                if body is None or body.get("executor") != REMOTE:
                     log.warning(
                         "worker.lacks_action", definition_id=definition, action=body and body.get("ref")
                     )
