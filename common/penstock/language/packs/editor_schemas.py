@@ -57,10 +57,10 @@ class _Written(GenerateJsonSchema):
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
         inner, name = schema["schema"], schema["function"]["function"].__name__
-        if name == "_several":  # one value, or a list of them
+        if name == "_several":  # an author may write one value instead of a list
             several = self.generate_inner(inner)
             return {"anyOf": [several, several.get("items", ANY)]}
-        if name == "_parts":  # triggers, or parts with options
+        if name == "_parts":  # each entry is the ref of a trigger, or a part with options
             several = self.generate_inner(inner)
             return {**several, "items": {"anyOf": [TEXT, several.get("items", ANY)]}}
         if _is_of_model(inner):
