@@ -235,7 +235,7 @@ def parts_of(window: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 async def _checked(session: Session, event: Any) -> Any:
     """Return a played event with the defaults of its trigger's schema."""
     if not isinstance(event, dict) or not isinstance(event.get("trigger"), str):
-        return event  # the trial refuses it, with its position
+        return event  # the trial reports the fault with its position
     schema = await _schema(session, event["trigger"])
     body = schema.check(event.get("payload", {}), what="payload", cap=session.settings.payload_cap)
     return {**event, "payload": orjson.loads(body)}
