@@ -327,7 +327,8 @@ class LimitTotals:
     since: Annotated[datetime, Field(description="The instant from which on attempts are counted.")]
 
 
-# An attempt that holds its slot was admitted once, however many attempts of its execution were: it is counted by its slot.
+# `recent` counts slots and not admissions: an execution has an admission for each of its attempts, and only the last
+# attempt holds the slot.
 TOTALS = """
 with of_limit as (
     select l.id, c.ref from catalog c

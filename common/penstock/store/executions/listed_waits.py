@@ -35,8 +35,8 @@ class InnerWait:
     due_at: datetime | None
 
 
-# The children of a suspended function are those that it waits for. The children of a workflow are read through their index,
-# which has the ended ones, too: so their number is bounded before the open ones are selected.
+# A suspended function waits for all of its open children. The index of a workflow's children contains ended ones too,
+# so the number of children is bounded before the open ones are selected.
 WAITS = """
 with recursive tree as (
     select e.id as root, e.id, null::uuid as parent, e.status, e.not_before, e.ready_at, 0 as depth, 0::bigint as number

@@ -99,7 +99,7 @@ class ResultWatch:
         if id in self._early:
             if (end := self._early.pop(id)) is not None:
                 return await self._opened(end)
-            named = False  # its end was too long for a notification: poll for it
+            named = False  # its end was too long for a notification, so it has to be polled
         future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
         if named and not self._waiting:
             self._look_at = time.monotonic() + MOST
@@ -170,7 +170,7 @@ class ResultWatch:
         """Return True if a caller waits. Without one, wait up to LINGER seconds for the next."""
         until = time.monotonic() + LINGER
         while not self._waiting and self._listener.listens and (self._expecting or time.monotonic() < until):
-            self._came.clear()  # a late notification may have set it, about an end that a poll found
+            self._came.clear()  # a late notification about an end that a poll has returned may have set it
             await self._rest(max(FIRST, until - time.monotonic()))
         return bool(self._waiting)
 
@@ -194,7 +194,7 @@ class ResultWatch:
         if time.monotonic() > self._said_at + SAID_AGAIN:
             self._said_at, new = time.monotonic(), set(self._waiting)
         if not (ids or new or len(done) > DONE_AT_ONCE):
-            self._done |= done  # until another statement is needed
+            self._done |= done  # deleted with the next statement
             return []
         return await retried(
             lambda: awaited.look(self._session, self._listener.watcher, ids, new, done), deadline=OUTAGE

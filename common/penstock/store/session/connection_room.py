@@ -35,8 +35,8 @@ class ConnectionRoom:
         return self.room - self.foreign_connections - self.services * FEWEST
 
 
-# Of sessions of another role, a role without further rights sees the name, the database and the role, but not the
-# type.
+# Of a session of another role, a role without further rights sees the name, the database and the role, but not the
+# backend's type.
 ROOM = """
 with session as (
     select s.datname, s.usesysid, exists (

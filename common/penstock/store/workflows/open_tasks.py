@@ -48,7 +48,7 @@ async def listed(session: Session, workflow: UUID) -> list[OpenTask]:
     return rows_as(OpenTask, await session.fetch(OPEN, workflow))
 
 
-# A workflow of which no task is open waits for an executor, as what is requested does.
+# A workflow without an open task waits for an executor, as a requested execution does.
 MOST_URGENT = """
 with recursive tree as (
     select e.id, e.status, e.namespace_id, e.ready_at, array[e.id] as path from execution e
