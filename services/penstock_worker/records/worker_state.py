@@ -74,8 +74,8 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """The `slots`, the `room` of the task executors, the attempts that have arrived (`inbox`), their `batches`, and those that
-    run."""
+    """The state of a worker: its `slots`, the `room` of its task executors, the arrived attempts (`inbox`), the
+    `batches`, and the running attempts."""
 
     slots: Slots
     room: ExecutorRoom
