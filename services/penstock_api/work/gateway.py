@@ -110,7 +110,8 @@ class Gateway:
         reads their states, so that the next take of an idle worker asks nothing. The take of a lost worker ends: it would keep
         the worker from a take of its next session."""
         every = self._settings.heartbeat_interval
-        older = max(every, patience(self._settings) / 3)  # two may fail before the worker counts as lost
+        # Two heartbeats may fail before the worker counts as lost.
+        older = max(every, patience(self._settings) / 3)
         while True:
             await asyncio.sleep(min(every, CACHED_S) * random.uniform(0.8, 1.0))
             workers = {take.worker.id: take.worker for take in self.takes.waiting}

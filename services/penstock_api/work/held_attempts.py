@@ -129,7 +129,7 @@ class HeldAttempts:
         for key, end in ends.items():
             if (entry := held.get(key)) is not None:
                 stored.append(await self._ended(entry.owned, end))
-            else:  # the statement tells whether this worker had ended the attempt before
+            else:  # the statement finds out whether this worker had ended the attempt before
                 stored.append(AttemptEnd(*key, NOT_BEGUN))
         stored.sort(key=lambda end: end.execution_id.int)  # the order in which all processes lock rows
 
@@ -144,7 +144,7 @@ class HeldAttempts:
 
         settled = await retried(write, deadline=PATIENCE_S)
         if any(end.ending.status == REQUESTED for end in stored):
-            self._timers.send()  # of the instants at which they are retried
+            self._timers.send()  # the executors' timers have to know when these executions are retried
         for attempt_end in stored:
             gone = self._remembered.pop((worker.id, attempt_end.execution_id, attempt_end.attempt), None)
             if gone is not None and gone.owned.traced is not None:

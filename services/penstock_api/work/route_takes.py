@@ -187,7 +187,7 @@ class RouteTakes:
         decodable, remaining = await self._decoded(subscription, deliveries)
         while remaining and await self._waits(BUSY_S):
             take = self.next()
-            if take is None:  # each of them is being given something of another route
+            if take is None:  # each waiting take is being given work of another route
                 await asyncio.sleep(0.002)
                 continue
             async with take.turn:
@@ -248,7 +248,7 @@ class RouteTakes:
             if take.waits:
                 await self._permits.settle(take)
             if take.waits and not take.attempts:
-                parking = self.parking  # what is parked during the claim has another number
+                parking = self.parking  # work that is parked during the claim gets a later number
                 if await self._claims.claim_parked(take, self.queue):
                     self.parked = True
                 take.worker.parkings[self.queue] = parking

@@ -176,7 +176,7 @@ class Sessions:
         if row is None:
             self._forget(digest)
             raise _ended()
-        if cached is not None:  # its row changes in its state alone
+        if cached is not None:  # of the row of a session, only the state changes
             cached.cordoned = row.state == "cordoned"
             return cached
         await self._definitions.look_up_current(session, row.actions)

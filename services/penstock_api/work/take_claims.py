@@ -77,7 +77,8 @@ class TakeClaims:
             nonlocal tries
             tries += 1
             async with self._pool.session() as session:
-                # A try before this one may have been committed and its answer lost: what it took is under its claim.
+                # An earlier try may have been committed although its answer was lost. What it took has the claim id of
+                # the take.
                 claimed = (
                     len(await attempts.claimed(session, take.claim)) if tries > 1 else len(take.attempts)
                 )

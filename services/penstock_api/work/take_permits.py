@@ -67,7 +67,7 @@ class TakePermits:
     ) -> None:
         self._is_possible = (
             not database.settings.database_pooler
-        )  # its sessions have no lock and do not listen
+        )  # behind a pooler, a session holds no lock and does not listen
         self._pool = pool
         self._definitions = definitions
         self._held = held
@@ -134,7 +134,7 @@ class TakePermits:
                         deadline=WITHDRAWAL_S,
                     )
                     gone = take.permitted - withdrawn - locked
-                    self._forget(take, withdrawn | gone)  # before another renewal
+                    self._forget(take, withdrawn | gone)  # before another renewal counts these permits
                 if gone or take.may_have_more:
                     self.add(take, await self.look_up(take))
                     take.may_have_more = False
@@ -171,7 +171,7 @@ class TakePermits:
     def _heard(self, text: str) -> None:
         """Answer a take with what a transaction has assigned to its worker. Only the database knows the channel."""
         take = self._takes.get(assignment.claim_in(text))
-        if take is None:  # it was settled, and this was looked up
+        if take is None:  # the take was settled, and this assignment was looked up
             return
         message = assignment.read(text)
         if message is None or time.monotonic() > self._asked_at + FRESH_S:
@@ -260,7 +260,8 @@ class TakePermits:
                 behind=self._behind,
             )
         except Exception:
-            # It may have been committed, and a permit taken: what is placed again is looked up, too.
+            # The statement may have been committed, and a permit taken. So look up the claims of these takes when they
+            # settle.
             for take, _ in new:
                 take.may_have_more = True
             self._new = new | self._new
@@ -272,7 +273,8 @@ class TakePermits:
             self._woken.set()
         assigned = []
         for (take, queue), is_out in zip(waiting, out, strict=True):
-            if not is_out and (take, queue) in new:  # a message of the queue waits: it comes first
+            # A message of the queue waits and comes first, so no permit was placed.
+            if not is_out and (take, queue) in new:
                 self._forget(take, {queue})
             elif not is_out:
                 take.may_have_more = True

@@ -113,7 +113,7 @@ class Takes:
                 if timer is not None:
                     timer.cancel()
                 self._close(take)
-            async with take.turn:  # a claim for it may be under way
+            async with take.turn:  # a claim for the take may be under way
                 await self._permits.settle(take)
                 self._answer(take)
             return await self._given(take)
@@ -167,7 +167,7 @@ class Takes:
                     await route.give_parked(take)
                 else:
                     take.worker.parkings[route.queue] = parkings[route.queue]
-        except Exception as error:  # look_for_parked looks again
+        except Exception as error:  # the loop look_for_parked tries again
             log.warning("gateway.parked_work_not_taken", reason=str(error), exc_info=not is_transient(error))
 
     def close_of(self, workers: Collection[UUID]) -> None:
