@@ -23,8 +23,8 @@ from penstock.store.session.rows import rows_as
 
 DECLARED = "limit"
 BY_HAND = "limit_by_hand"
-"""Kinds in the catalog: a declared limit, and one that is set by hand. The definitions of both are of the kind
-`limit`."""
+"""The kinds in the catalog of a declared limit, and of a limit that is set by hand. The stored definitions of both have
+the kind `limit`."""
 
 BEFORE = "select fair, cost::text as cost from concurrency_limit where ref = $1 and by = $2::text[]"
 STORE = """

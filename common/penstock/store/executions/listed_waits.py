@@ -11,9 +11,10 @@ from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
 MAX_CHILDREN = 500
-"""The number of children of one execution that are read, ended ones included. Of an execution with more nothing is known."""
+"""The maximum number of children of one execution that are read, ended ones included. An execution with more children
+gets no wait."""
 MAX_INSIDE = 10_000
-"""The number of open executions that are compared for one list. Of a list with more nothing is known."""
+"""The maximum number of open executions that are compared for one list. In a larger list, no execution gets a wait."""
 DEEPEST = 10
 
 

@@ -25,8 +25,8 @@ from penstock.store.session.database import Database, retried
 FIRST, MOST = 0.01, 1.0
 """Seconds between two polls: FIRST after a waiter came or an execution ended, growing to MOST while nothing happens."""
 RARER, RARER_WHERE_TOLD = 1.5, 4.0
-"""Factors by which the pause between polls grows: without notifications; and with notifications, where a poll finds
-only ends of which a notification was missed."""
+"""Factors by which the pause between polls grows. The first holds without notifications. The second holds with
+notifications, if a poll returns only ends with a missed notification."""
 LINGER = 10.0
 """Seconds for which the process goes on listening after the last waiter."""
 FORGOTTEN = 1.0
@@ -36,12 +36,11 @@ SAID_AGAIN = 3600.0
 OUTAGE = 60.0
 """Seconds without an answer from PostgreSQL after which the waiting callers get the error. They may wait again."""
 DONE_AT_ONCE = 100
-"""Ended executions after which a statement is sent only to delete their rows."""
+"""The number of ended executions after which a statement is sent only to delete their rows."""
 EARLY = 1000
 """The maximum number of ends that are kept for submits that have not returned."""
 GONE = 1.0
-"""Seconds of fruitless polls after which ids are looked up in the archive as well, and unknown ones fail with
-NotFound."""
+"""Seconds without any end after which ids are also looked up in the archive. Unknown ids then fail with NotFound."""
 
 
 class ResultWatch:
