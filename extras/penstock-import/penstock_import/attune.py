@@ -127,7 +127,7 @@ class AttunePack:
         self._left_files()
         return self.project
 
-    # -- files ---------------------------------------------------------------------------------------------------
+    # -- the files of a pack -------------------------------------------------------------------------------------
 
     def _files(self, kind: str) -> Iterator[tuple[str, Marked]]:
         for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
@@ -174,7 +174,7 @@ class AttunePack:
             keys.gap("enabled", "the pack is disabled", "Apply it once it is to run.")
         keys.close()
 
-    # -- triggers, sensors ---------------------------------------------------------------------------------------
+    # -- triggers and sensors ------------------------------------------------------------------------------------
 
     def _trigger(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"trigger {source.get('ref')}")
@@ -283,7 +283,7 @@ class AttunePack:
             self.project.actions[name]["labels"] = {str(key): str(value) for key, value in labels.items()}
         for key in _PLACES:
             keys.refuse(key, "Write `labels`, which workers carry.")
-        keys.describe("output", "output_schema")  # Attune compares no result with it
+        keys.describe("output", "output_schema")  # only described, since Attune checks no result against it
         for key in ("log_retention_policy", "log_retention_limit"):
             keys.refuse(key, "PENSTOCK_LOG_RETENTION_DAYS is for all.")
         keys.refuse(
@@ -378,7 +378,7 @@ class AttunePack:
         pack, _, word = ref.rpartition(".")
         return f"{self.project.name}.{_name(word) if pack in ('', self._theirs) else self._foreign(ref)}"
 
-    # -- rules, policies -----------------------------------------------------------------------------------------
+    # -- rules and policies --------------------------------------------------------------------------------------
 
     def _rule(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"rule {source.get('ref')}")
@@ -538,7 +538,7 @@ class AttunePack:
             self.project.limits[name] = limit
         self._count("policies", name, gaps_before)
 
-    # -- helpers -------------------------------------------------------------------------------------------------
+    # -- names, keys and reports ---------------------------------------------------------------------------------
 
     def _own(self, keys: TakenKeys, kind: str | None) -> str:
         """Return the name of a part, of its ref or its name. A part that is only read for others has no `kind`."""
@@ -603,7 +603,7 @@ def _criterion(entry: Any) -> str:
     for step in steps:
         field = member(field, step)
     value = constant(entry.get("value"))
-    if operator == "contains":  # of text alone
+    if operator == "contains":  # Attune's `contains` accepts only texts
         return (
             f"({field} is string and {value} in {field})" if isinstance(entry.get("value"), str) else "false"
         )

@@ -14,7 +14,7 @@ from penstock.language.expressions import condition as compile_condition
 from penstock_import.jinja_expressions import COMPARING
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
-_PARSER = Environment(autoescape=False)  # it parses alone
+_PARSER = Environment(autoescape=False)  # only parses, and renders nothing
 _CALCULATED = {nodes.Sub: "-", nodes.Mul: "*"}
 OUTCOMES = {
     "succeeded": "succeeded()",
@@ -221,7 +221,7 @@ class AttuneExpressions:
         if len(whole) < 3 or whole[1] in self._lists:
             raise NotMapped(".".join(map(str, whole)))
         steps = whole[2:]
-        if steps[0] == "result":  # an older way to write it, which leads to the same fields
+        if steps[0] == "result":  # an older way to write the path, which leads to the same fields
             steps = steps[1:]
         return self._result(f"tasks{_step(whole[1])}.result", steps)
 

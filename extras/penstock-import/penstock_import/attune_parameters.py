@@ -43,7 +43,7 @@ def _parameter(about: Mapping[str, Any]) -> dict[str, Any]:
         if key != "position" and (value is not None or key == "default")
     }
     if "default" in schema:
-        schema.pop("required", None)  # what has a default is never missing
+        schema.pop("required", None)  # a parameter with a default is never missing
     if schema.get("required") is False:
         del schema["required"]
     if not schema.get("required"):

@@ -141,7 +141,7 @@ def _instant(value: Any) -> datetime:
         instant = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
         raise NotMapped(f"the instant {value}, which is not in ISO 8601") from None
-    if instant.tzinfo is None:  # a YAML timestamp with Z is read as UTC without saying so
+    if instant.tzinfo is None:  # PyYAML reads a timestamp with Z as UTC, but returns it without a zone
         if not isinstance(value, datetime):
             raise NotMapped(f"the instant {value}, which has no zone")
         instant = instant.replace(tzinfo=UTC)

@@ -357,7 +357,7 @@ class AttuneWorkflow:
         """Note what is certain of each parameter. In Attune one that is missing or null has its default."""
         for name, about in parameters.items():
             if about.get("required") is not True:
-                about.setdefault("default", None)  # so that it is null where it is missing
+                about.setdefault("default", None)  # a missing parameter without a default is null
             default, kind = about.get("default"), about.get("type")
             kind = (
                 next((entry for entry in kind if entry != "null"), None) if isinstance(kind, list) else kind

@@ -164,7 +164,7 @@ class CeleryProject:
         for file in self._files:
             name = str(file.relative_to(self._folder))
             try:
-                with tokenize.open(file) as opened:  # it may name its encoding
+                with tokenize.open(file) as opened:  # the file may name its encoding
                     text = opened.read()
                 trees[name] = with_plain_configuration(with_plain_names(with_literal_dicts(ast.parse(text))))
                 if _RELEVANT.search(text):
@@ -336,7 +336,7 @@ class CeleryProject:
         is_bound = bound is not False or id(node) in self._methods
         signature = signature_of(node, is_bound)
         if bound is None:
-            signature.names.clear()  # which argument is the first one, is not known
+            signature.names.clear()  # it is unknown which argument is the first parameter
             self._gap(file, keywords.get("bind", decorator), f"bind of {node.name} is computed",
                       "Its first parameter is left out, as that of a bound task: write it of the action otherwise.")  # fmt: skip
         action = self.project.function(name, _stub(name, node, file, signature))
@@ -439,7 +439,8 @@ class CeleryProject:
                 continue
             try:
                 if option in _MAPPED_OPTIONS and literal(value, self._constants) is None:
-                    if f"{name}.{option}" in self._named:  # an annotation takes a value away again
+                    # `None` in an annotation removes the value that the task has.
+                    if f"{name}.{option}" in self._named:
                         self._gap(file, value, f"{option}=None of {theirs}, beside another value of {name}",
                                   "Celery takes that of the setting for all then: write it of the action.")  # fmt: skip
                     continue
@@ -550,7 +551,8 @@ class CeleryProject:
         if len(self.report.gaps) == previous:
             self.report.map("routes", key)
         for name in fitting:
-            if f"{name}.queue" not in self._named:  # the option of a task comes before its route
+            # The queue that a task names takes precedence over its route.
+            if f"{name}.queue" not in self._named:
                 self.project.actions[name]["route"] = queue
                 self._named.add(f"{name}.queue")
 
@@ -573,7 +575,7 @@ class CeleryProject:
         ):
             places = hits.get(setting, [])
             if len(places) != 1:
-                continue  # several: which one counts, only running would tell
+                continue  # there are several, and only running the code would tell which one counts
             file, use, value = places[0]
             try:
                 self._global_setting(setting, file, value)
@@ -601,7 +603,8 @@ class CeleryProject:
             for key, options in last.items():
                 if key != "*":
                     self._annotate(file, key, options)
-            if "*" in last:  # Celery applies it after the one with the name of a task, so that it wins
+            # Celery applies the annotation `*` after that of the task's own name, so its values win.
+            if "*" in last:
                 self._annotate(file, "*", last["*"])
             return
         told_reasons = literal(value, self._constants)
@@ -773,7 +776,8 @@ class CeleryProject:
             if queue is not None:
                 schedule["action"] = f"{self.project.name}.{self._routed(name, queue)}"
                 if values.pop("expires", None) is not None:
-                    unmapped.append("expires")  # the workflow begins at once, and its task may wait
+                    # The workflow begins at once, but its task may wait for longer than `expires`.
+                    unmapped.append("expires")
             if "priority" in values:
                 self._note_priorities(file, options)
             schedule |= values
@@ -797,7 +801,7 @@ class CeleryProject:
             if option == "enabled" and getattr(entry[option], "value", None) is False:
                 schedule["enabled"] = False
             elif option == "relative" and "every" not in schedule:
-                continue  # Celery reads it of intervals only
+                continue  # Celery reads `relative` only for intervals
             elif not says_nothing(option, entry[option]):
                 self._gap(
                     file,
@@ -978,7 +982,7 @@ class CeleryProject:
         )
         return name
 
-    # -- canvases and what is left --------------------------------------------------------------------------------
+    # -- canvases, and gaps that are left -------------------------------------------------------------------------
 
     def _canvases(self, file: str, tree: ast.Module) -> None:
         names = dict(imported_names(tree))
@@ -1258,7 +1262,7 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
     maybe_run = conditional(tree)
     for node in walk(tree):
         if id(node) in maybe_run:
-            continue  # whether it counts, only running would tell
+            continue  # only running the code would tell whether the setting counts
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]
             if (setting := setting_of(target)) is not None:

@@ -347,7 +347,7 @@ def _check_names(entry: Entry, scope: _Scope) -> None:
 def conditional(tree: ast.AST) -> set[int]:
     """Return all that runs only under a condition, or not once."""
     parts: set[int] = set()
-    for node in walk(tree):  # from the top down
+    for node in walk(tree):  # parents come before their children
         is_condition = isinstance(
             node, ast.If | ast.For | ast.While | ast.Try | ast.IfExp | ast.comprehension | ast.Match
         )

@@ -58,7 +58,8 @@ class ErrorNames:
             case ast.ClassDef():
                 return [self._member(binding, parts, doubt)]
             case ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(value=ast.expr() as value):
-                if len(parts) == 1 and not isinstance(value, ast.List):  # a list may grow afterwards
+                # Statements further down may append to a list.
+                if len(parts) == 1 and not isinstance(value, ast.List):
                     return list(self._classes(file, value, doubt, depth))
                 return self._path(file, [*_parts(value), *parts[1:]], doubt, depth)
             case ast.Import(names=[alias]):

@@ -126,7 +126,7 @@ class Flow:
             uses_by_file.setdefault(file, []).append(use)
         return uses_by_file
 
-    # -- uses ------------------------------------------------------------------------------------------------------------
+    # -- uses of a value -------------------------------------------------------------------------------------------------
 
     def _follow(self, file: str, node: ast.expr, kind: str) -> None:
         """Follow a value from an expression to what is made of it."""
@@ -184,7 +184,7 @@ class Flow:
                 self._values.store(file, target, [kind])
                 self._values.add_all(file, parent, [kind])
             case ast.BinOp() if kind in (CONF, SETTING):
-                pass  # a copy
+                pass  # the result is a copy, so it changes no setting
             case ast.Await() | ast.BoolOp() | ast.BinOp() | ast.Yield() | ast.YieldFrom():
                 self._values.add_all(file, parent, [kind])
                 if isinstance(parent, ast.Yield | ast.YieldFrom):
@@ -214,7 +214,7 @@ class Flow:
                 ast.Compare() | ast.UnaryOp() | ast.FormattedValue() | ast.JoinedStr() | ast.Subscript() | ast.Slice()
                 | ast.Expr() | ast.Assert() | ast.If() | ast.While() | ast.comprehension()
             ):  # fmt: skip
-                pass  # read as a truth value, a text, a key or a part of a comparison
+                pass  # the value is only read: as a truth value, a text, a key or a part of a comparison
             case _:
                 self._gap(file, node, f"{ast.unparse(node)}, which gets another name", _LOOK_WHERE)
 
@@ -339,7 +339,7 @@ class Flow:
         if name == "delattr" and is_plain and kind in _SUBJECTS:
             return self._gap(file, call, f"{text}, which takes something from {_SUBJECTS[kind]}", _SEE)
         if kind == SIGNATURE:
-            return None  # a canvas, which is mapped or named as one
+            return None  # the call makes a canvas, which is mapped or reported elsewhere
         if (is_plain and name in _HARMLESS) or root_name(call.func) == "inspect" or _is_log(call):
             return None
         if name == "__init__":
@@ -354,7 +354,8 @@ class Flow:
             return self._values.add_all(file, call, inner)
         own = self._named(file, call.func)
         if isinstance(call.func, ast.Attribute) and name in _PUTTING:
-            if not (kind in (CONF, SETTING) and name in ("update", "extend")):  # those read it
+            # These two methods only read the configuration.
+            if not (kind in (CONF, SETTING) and name in ("update", "extend")):
                 self._values.hold(file, call.func.value, kind)
             if not own and root_name(call.func) not in self._foreign(file):
                 return None
@@ -484,7 +485,7 @@ class Flow:
                 is_taken |= bool(targets) or further is not None
                 if further is not None and (is_spread or not targets):
                     self._values.give((place, id(function), further.arg), IN + kind.removeprefix(IN))
-        if not is_taken:  # it means another function by that name
+        if not is_taken:  # the name means another function
             self._gap(file, call, f"the call {ast.unparse(call)}, which is given {ast.unparse(node)}", _LOOK)
 
     def _to_class(

@@ -142,7 +142,7 @@ def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> 
                 places.setdefault(name, f"{file}:1")
         for name, plain in tree.__dict__.get(
             "renamed", {}
-        ).items():  # another file may import it by this name
+        ).items():  # another file may import the decorator by this name
             if plain in _DECORATORS:
                 places.setdefault(name, f"{file}:1")
     places.pop("", None)
@@ -171,7 +171,8 @@ def last_name(node: ast.expr) -> str:
 def _makes_task(node: ast.AST, apps: Collection[str], imported: Collection[str]) -> bool:
     """Return whether an expression is a decorator of Celery."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "task":
-        return any(word.arg is None for word in node.keywords)  # an application that only running would tell
+        # Only running the code would tell the application.
+        return any(word.arg is None for word in node.keywords)
     if isinstance(node, ast.Attribute):
         return node.attr in {"task", *_DECORATORS} and root_name(node) in apps
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):

@@ -52,8 +52,8 @@ def retry_of(
         return None
     own_tries, own_pause = values.get("max_retries", 3), values.get("default_retry_delay", 180)
     tries, pause = own_tries, own_pause
-    kwargs = values.get("retry_kwargs", {}) if errors else {}  # a retry by hand does not read them
-    if kwargs.get("max_retries") is not None:  # Celery reads None as no value
+    kwargs = values.get("retry_kwargs", {}) if errors else {}  # `self.retry()` does not read `retry_kwargs`
+    if kwargs.get("max_retries") is not None:  # Celery reads None as a missing value
         tries = kwargs["max_retries"]
     if kwargs.get("countdown") is not None:
         pause = kwargs["countdown"]
@@ -168,7 +168,7 @@ def rate_limit(node: ast.expr) -> dict[str, Any] | None:
     if match is None:
         raise NotLiteral(ast.unparse(node))
     count, unit = float(match["count"]), _UNIT_SECONDS[match["unit"] or "s"]
-    if count == 0:  # Celery limits nothing then
+    if count == 0:  # in Celery, a rate of 0 means no limit
         return None
     if not math.isfinite(unit / count):
         raise NotLiteral(ast.unparse(node))
@@ -179,8 +179,8 @@ def rate_limit(node: ast.expr) -> dict[str, Any] | None:
 
 _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "name": None,
-    "bind": None,  # the code is moved by hand
-    "ignore_result": None,  # a result is stored in any case
+    "bind": None,  # the report asks the user to move the code
+    "ignore_result": None,  # Penstock stores the result in any case
     "track_started": None,
     "send_events": None,
     "trail": None,

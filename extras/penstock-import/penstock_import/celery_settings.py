@@ -249,7 +249,7 @@ class CelerySettings:
                     continue
                 self.taken.add(id(change.node))
                 if change.is_certain and (change.setting, change.key) in removed:
-                    continue  # the entry of this file is left out
+                    continue  # the file gives the entry and takes it out again
                 self._tell(file, change.node, f"{ast.unparse(change.node)}, which changes {change.setting}",
                            "It is not done here: see which entries are in force, and take out what is not.")  # fmt: skip
             for name, value in _definitions(tree):
@@ -265,7 +265,7 @@ class CelerySettings:
                 setting = name
                 if name in BEAT | ROUTES:
                     if is_other or any(name in around for around in merged.values()):
-                        continue  # a part of a setting that another place gives
+                        continue  # the setting that this is a part of is given at another place
                     setting = today(name)
                 if first.setdefault(setting, place) != place:
                     self._tell(file, value, f"{name}, which is given at {first[setting]} too",
@@ -393,7 +393,7 @@ def _taken_out(tree: ast.Module) -> Iterator[_Change]:
             first = node.args[0] if node.args else None
             is_update = node.func.attr == "update" and len(node.args) == 1 and not node.keywords
             if is_update or id(node) in places:
-                continue  # mapped, or named where it is computed
+                continue  # the setting is mapped, or reported where it is computed
             is_entry = (
                 node.func.attr == "pop"
                 and isinstance(first, ast.Constant)
@@ -476,7 +476,7 @@ def _items(tree: ast.AST) -> list[_Item]:
 
 def _found_items(tree: ast.AST) -> Iterator[_Item]:
     around: dict[int, str] = {}
-    for node in walk(tree):  # from the top down
+    for node in walk(tree):  # parents come before their children
         text = around.get(id(node), "")
         if isinstance(node, ast.If):
             text = f"where {ast.unparse(node.test)}"

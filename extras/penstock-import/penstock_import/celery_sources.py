@@ -41,7 +41,7 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
                 sources.is_django = True
                 continue
             files = {name for path in paths or () for name in trees if _is_module(name, path)}
-            sources.files |= files  # beside a prefix, Celery reads the plain names, too
+            sources.files |= files  # even with a prefix, Celery also reads the names without it
             if not files:
                 sources.unknown.append((file, place, ast.unparse(value) if value is not None else ""))
     if sources.unknown:
@@ -87,7 +87,7 @@ def _paths(
             sources.variables.append((file, value))
         return [plain.value if plain.value in _OF_DJANGO else plain.value.replace(":", ".")]
     if isinstance(plain, ast.Call) and not plain.args and not plain.keywords:
-        plain = plain.func  # an object of a class
+        plain = plain.func  # the configuration is an instance of a class
         if not _is_class(plain, trees):
             return None
     if not isinstance(plain, ast.Name | ast.Attribute):

@@ -162,7 +162,7 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
             and isinstance(node.ctx, ast.Store)
             and setting_of(node) is not None
         ):
-            continue  # named with its advice as a setting
+            continue  # reported as a setting, with its advice
         is_called = isinstance(parent, ast.Call) and parent.func is node
         name = getattr(node, "attr", getattr(node, "value", None))
         if isinstance(node, ast.Attribute | ast.Constant) and name == "add_periodic_task" and not is_called:
@@ -276,7 +276,7 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                 if name is not None:
                     yield Use(node, f"the setting {ast.unparse(target)}", advice_of(name))
                 elif isinstance(target, ast.Subscript) and _is_telling(getattr(target.slice, "value", None)):
-                    # a dict under another name, which may be the configuration
+                    # The dict has another name, and may still be the configuration.
                     yield Use(
                         node,
                         f"the setting {ast.unparse(target)}",

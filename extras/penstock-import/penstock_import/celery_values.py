@@ -178,7 +178,7 @@ class Values:
         """Note that a container holds a value."""
         while isinstance(holder, ast.Subscript):
             holder = holder.value
-        if isinstance(holder, ast.Call):  # globals()["name"], vars(x)["name"], d.setdefault(k, [])
+        if isinstance(holder, ast.Call):  # as in globals()["name"], vars(x)["name"] and d.setdefault(k, [])
             holder = (
                 holder.func.value
                 if isinstance(holder.func, ast.Attribute)

@@ -152,7 +152,7 @@ class CloacaFile:
             case ast.Assign(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="build"))) if (
                 name in self._builders
             ):
-                pass  # the workflow is created at its builder
+                pass  # the workflow was created where its builder begins
             case ast.Expr(value=ast.Call() as call):
                 self._call(statement, call, builder)
             case ast.If() | ast.Try() | ast.For() | ast.With() if self._leads_to_cloaca(statement):
@@ -239,7 +239,7 @@ class CloacaFile:
                 "It was left out: `penstock run`, `penstock executions` and a client do what a runner does.",
             )
 
-    # -- tasks, triggers -----------------------------------------------------------------------------------------
+    # -- tasks and triggers --------------------------------------------------------------------------------------
 
     def _task(
         self,
@@ -304,7 +304,7 @@ class CloacaFile:
             f"starts {values.get('on')!r} for each.",
         )
 
-    # -- workflows, schedules ------------------------------------------------------------------------------------
+    # -- workflows and schedules ---------------------------------------------------------------------------------
 
     def _builder_of_with(self, statement: ast.With) -> CloacaWorkflow | None:
         for item in statement.items:
@@ -367,7 +367,7 @@ class CloacaFile:
         if self._builder_call(call) or self._runner_call(call):
             return
         if self._names.of(call.func) in ("register_workflow_constructor", "register_workflow"):
-            return  # every workflow of the file is declared
+            return  # not needed: every workflow of the file is declared
         self._take_over(statement)
 
     def _is_runner(self, call: ast.Call) -> bool:
@@ -418,9 +418,9 @@ class CloacaFile:
                 )
 
     def _write_workflows(self) -> None:
-        if not self._workflows and self._tasks:  # a packaged file: all of its tasks are one workflow
+        if not self._workflows and self._tasks:  # in a packaged file, all tasks form one workflow
             self.report.found["workflows"] += 1
-            # The name of the package's workflow is not in this file, but a trigger in the file may contain it.
+            # The file does not contain the name of the package's workflow, but one of its triggers may.
             named = {workflow for _, workflow, _, _ in self._fires}
             name = named.pop() if len(named) == 1 else self.project.name
             self._workflows[name] = CloacaWorkflow(name, 1)
@@ -466,7 +466,7 @@ class CloacaFile:
                 "There it makes a delay up to a quarter shorter or longer, here only shorter: nothing to do, as a rule.",
             )
 
-    # -- helpers -------------------------------------------------------------------------------------------------
+    # -- source text, gaps ---------------------------------------------------------------------------------------
 
     def _leads_to_cloaca(self, statement: ast.AST) -> bool:
         return any(

@@ -62,7 +62,8 @@ def template(value: Any, names: Names) -> Any:
         at = block.end()
     tail = _plain(value[at:])
     if tail == "\n" and blocks[0].end() == at and not getattr(names, "takes_several_lines", False):
-        tail = '{{ "\\n" }}'  # an expression before the last line break alone would keep its type
+        # A text that ends with an expression and a line break would get the type of the expression.
+        tail = '{{ "\\n" }}'
     return _checked(compile_template, text + tail)
 
 

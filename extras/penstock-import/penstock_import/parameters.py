@@ -67,14 +67,15 @@ def parameter(
         elif key in ("required", "secret", "immutable") and isinstance(value, bool):
             child.drop()
         elif key == "position":
-            child.drop()  # scripts read it from the source
+            child.drop()  # generated scripts read the position from the source
     required = source.get("required")
     is_required = required is not None and required.peek() is True
     secret = source.get("secret")
     if secret is not None and secret.peek() is True:
         schema["secret"] = True
     _settle_type(name, source, schema, tell)
-    if name != "cmd" or name not in of_runner:  # a command line is a template, which the function renders
+    # The function renders a command line, which is a template, by itself.
+    if name != "cmd" or name not in of_runner:
         is_mapped = _settle_default(name, source, schema, tell)
         is_required = (is_required and is_mapped) or (is_of_workflow and not is_mapped)
         if not is_mapped and not is_of_workflow and is_immutable(source):

@@ -141,7 +141,7 @@ class StackStormPack:
             self._take_runner_parameters(ref, supplied)
         return self.project
 
-    # -- files ----------------------------------------------------------------------------------------------------
+    # -- the files of a pack --------------------------------------------------------------------------------------
 
     def _files(self, kind: str) -> Iterator[tuple[str, Node]]:
         for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
@@ -194,7 +194,7 @@ class StackStormPack:
 
     def _tell_changed_name(self, kind: str, file: str, node: Node, ours: str) -> None:
         theirs = str(_peek(node, "name") or "")
-        if theirs and theirs != ours and kind != "policies":  # a policy has no name of its own here
+        if theirs and theirs != ours and kind != "policies":  # in Penstock, a policy has no name of its own
             self._tell_apart(
                 "changed names",
                 file,
@@ -459,7 +459,8 @@ class StackStormPack:
         own = {key: about for key, about in schema.items() if key not in runner_parameters("python-script")}
         filled_in = own if runner == "python-script" else schema
         body = self._function(name, source, filled_in) | {"parameters": schema, "on_worker_loss": "fail"}
-        # A function in a thread goes on after its time limit; StackStorm ends the process.
+        # A function in a thread goes on after its time limit, but StackStorm ends the process. So the process executor
+        # runs it.
         return body | {"timeout": timeout} | ({"executor": "process"} if timeout is not None else {})
 
     def _timeout(self, file: str, node: Node, name: str, about: Mapping[str, Any], otherwise: float) -> float:
@@ -737,7 +738,8 @@ class StackStormPack:
 
     def _known(self, ref: str, file: str, line: int) -> KnownAction:
         """Return the action here for one of theirs; where it is in no file of the pack, a function to be written."""
-        pack, _, theirs = ref.partition(".")  # a name may have dots, a pack has none
+        # The name of an action may contain dots, and the name of a pack contains none.
+        pack, _, theirs = ref.partition(".")
         if pack == self._theirs:
             for name, (_, _, runner) in self._sources.items():
                 if name == theirs:
@@ -935,7 +937,7 @@ class StackStormPack:
         if enabled is not None and enabled.value() is False:
             if (unused := node.get("parameters")) is not None:
                 unused.drop()
-            return  # it does nothing there
+            return  # a disabled policy has no effect in StackStorm
         parameters = node.get("parameters") or Node(node.line)
         supplied = parameters.value() if parameters.is_mapping else {}
         pack, _, theirs = ref.partition(".")
