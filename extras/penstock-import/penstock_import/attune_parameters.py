@@ -1,4 +1,4 @@
-"""Parameters of Attune's actions and workflows as parameters of ours."""
+"""The conversion of the parameters of Attune's actions and workflows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from penstock_import.taken_keys import TakenKeys
 
 
 def parameters_of(keys: TakenKeys) -> dict[str, Any]:
-    """Return the parameters below `parameters`, which are written one by one or as one JSON Schema.
+    """Return the parameters below `parameters`, which are listed one by one or as one JSON Schema.
 
-    What is not required may be null, as Attune gives null for what an event has not."""
+    A parameter that is not required may be null: Attune passes null for a value that an event does not have."""
     parameters = keys.take("parameters", {})
     if not isinstance(parameters, Mapping):
         keys.gap("parameters", f"parameters of {keys.subject}", "Write them anew.")

@@ -199,7 +199,7 @@ class CelerySettings:
                     yield file, item.key, item.value
 
     def _keys(self, names: Collection[str]) -> set[str]:
-        """Return the keys of the dicts that are given as a whole, and of items that stand twice."""
+        """Return the keys in the dicts of these settings, and the keys of items that occur twice."""
         keys = [
             str(key.value)
             for tree in self._trees.values()
@@ -283,7 +283,7 @@ class CelerySettings:
                    "The copy does not have it, and it is not imported: take it out, or move it before.")  # fmt: skip
 
     def _name_item(self, file: str, item: _Item, names: Collection[str]) -> None:
-        """Name an item that is not certain, or has the key of another."""
+        """Record a gap for an item that is not certain, or has the key of another item."""
         by_hand = _BY_CODE if item.setting not in ROUTES else "Write `route` of the actions that are meant."
         if item.is_certain and item.key not in self._keys(names):
             return
@@ -314,11 +314,11 @@ class CelerySettings:
                     self._tell(file, item, f"an entry of {name} is computed: {ast.unparse(item)}", by_hand)
 
     def _left_out(self, tree: ast.Module) -> Collection[int]:
-        """Return the values of settings in a module that another assignment is in the place of."""
+        """Return the values of settings in a module that another assignment replaces."""
         return {*_replaced(tree), *self._lost}
 
     def _merged_names(self) -> dict[str, set[str]]:
-        """Return the names of the dicts that each setting is merged of, by the name of the setting."""
+        """Return the names of the dicts from which each setting is merged, by setting."""
         merged: dict[str, set[str]] = {}
         for tree in self._trees.values():
             for name, value, _ in _given(tree):
@@ -562,14 +562,14 @@ def _parts(value: ast.expr) -> set[str] | None:
 
 
 def _choices(value: ast.expr) -> list[ast.IfExp]:
-    """Return the conditions between dicts that a value is written of."""
+    """Return the conditional expressions between dicts in a value."""
     merged = [item for inline in _inline(value) for key, item in zip(inline.keys, inline.values, strict=True)
               if key is None]  # fmt: skip
     return [part for part in [value, *merged] if isinstance(part, ast.IfExp)]
 
 
 def _inline(value: ast.expr) -> list[ast.Dict]:
-    """Return the dicts with entries that a value is written of: itself, and those that it merges in place."""
+    """Return the dicts in a value: the value itself, and the dicts that it merges in place."""
     if isinstance(value, ast.Dict):
         merged = [item for key, item in zip(value.keys, value.values, strict=True) if key is None]
         return [value, *(inline for item in merged for inline in _inline(item))]

@@ -1,7 +1,9 @@
-"""A Python file of Cloacina (`cloaca`) as a module of ours: tasks that share a context, workflows, cron schedules.
+"""The conversion of a Python file of Cloacina (`cloaca`) to a module of Penstock: tasks that share a context,
+workflows, cron schedules.
 
-The file is parsed and not run. The code of a task is taken over as it is, since tasks here are given the same context. Decorators
-and builders are written anew, from their parsed arguments. Whatever names `cloaca` and is not known here is a gap with its line.
+The file is parsed and not run. The code of a task is copied, since tasks of both systems get the same context.
+Decorators and builders are written again from their parsed arguments. A part that uses `cloaca` and has no equivalent
+becomes a gap with its line.
 """
 
 from __future__ import annotations
