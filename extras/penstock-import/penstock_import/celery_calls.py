@@ -35,7 +35,7 @@ def once(function: Callable[[ast.AST], T]) -> Callable[[ast.AST], T]:
 
 
 def forget(tree: ast.Module) -> None:
-    """Drop what is cached with a module, which was changed."""
+    """Drop the cached results for a module that was changed."""
     tree.__dict__.pop("results", None)
 
 

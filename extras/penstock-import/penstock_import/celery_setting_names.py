@@ -104,7 +104,7 @@ def today(name: str) -> str:
 
 
 def advice_of(name: str) -> str:
-    """Return what to do by hand for a setting."""
+    """Return the work by hand for a setting."""
     named = today(name)
     if name.isupper() and not named.startswith(tuple(_ADVICE)) and named not in _ADVICE:
         named = f"task_{named}" if f"task_{named}" in TASK_SETTINGS else named

@@ -84,7 +84,7 @@ class CelerySettings:
         return values[0] if len(values) == 1 and values[0] in at_top and not is_changed else None
 
     def _touched_settings(self) -> set[str]:
-        """Return the names of which a statement gives, takes out or changes an item."""
+        """Return the names of settings with an item that a statement sets, removes or changes."""
         trees = self._trees.values()
         items = {item.setting for tree in trees for item in _items(tree)}
         return items | {change.setting for tree in trees for change in _changes(tree)}
@@ -365,7 +365,7 @@ class _Change:
 
 @once
 def _changes(tree: ast.AST) -> list[_Change]:
-    """Return what takes entries out of settings: `del`, `pop` and the like."""
+    """Return the statements and calls that remove entries from settings, such as `del` and `pop`."""
     return list(_taken_out(tree)) if isinstance(tree, ast.Module) else []
 
 
@@ -608,7 +608,7 @@ def _assignments(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
 
 
 def _entry_changed(tree: ast.Module, value: ast.expr) -> ast.Subscript | None:
-    """Return what an assignment of a value to a part of an entry assigns to: `beat_schedule["often"]["schedule"]`."""
+    """Return the target of an assignment to a part of an entry: `beat_schedule["often"]["schedule"]`."""
     for node in walk(tree):
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is value:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

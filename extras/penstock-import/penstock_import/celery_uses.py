@@ -216,7 +216,7 @@ def _retries_of_parameters(tree: ast.Module) -> Iterator[ast.Call]:
 
 
 def advice_of_start(call: ast.Call, attribute: str) -> str:
-    """Return what to do by hand for a call that starts a task, with a word on each of its options."""
+    """Return the work by hand for a call that starts a task, with a sentence on each of its options."""
     if attribute not in _WITH_OPTIONS:
         return advice_of_member(attribute)
     names = [word.arg or "**options" for word in call.keywords if word.arg not in _OF_ARGUMENTS]
@@ -230,7 +230,7 @@ def advice_of_start(call: ast.Call, attribute: str) -> str:
 
 
 def advice_of_member(member: str) -> str:
-    """Return what to do by hand for a member of a task."""
+    """Return the work by hand for a member of a task."""
     return _CALLS.get(member, "See what it should do, and write it of the action.")
 
 
@@ -323,7 +323,7 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
 
 
 def gives_any_setting(tree: ast.Module, apps: Collection[str], is_config: bool) -> bool:
-    """Return whether a module gives settings of which only running would tell the names."""
+    """Return whether a module gives settings with names that only running the code would tell."""
     return any(use.by_hand == OF_ANY for use in _settings(tree, apps, is_config))
 
 
@@ -333,7 +333,7 @@ def of_setattr(call: ast.Call) -> Use:
 
 
 def advice_of_call(node: ast.AST, number: int) -> str:
-    """Return what to do by hand for a call that sets the setting which one of its arguments names."""
+    """Return the work by hand for a call that sets the setting which argument `number` names."""
     arguments = node.args[number:] if isinstance(node, ast.Call) else []
     if arguments and isinstance(arguments[0], ast.Constant):
         return advice_of(str(arguments[0].value))

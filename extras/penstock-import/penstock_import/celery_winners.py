@@ -126,8 +126,8 @@ def _words(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _certain(tree: ast.Module) -> Iterator[int]:
-    """Yield the statements that run in any case, with the calls in them: at the top of a module, and in a class there. Those
-    of a receiver of `on_after_configure` run in any case, too."""
+    """Yield the statements that always run, and the calls in them: those at the top of a module, in a class there, and
+    in a receiver of `on_after_configure`."""
     waiting: list[ast.stmt] = list(tree.body)
     while waiting:
         statement = waiting.pop()

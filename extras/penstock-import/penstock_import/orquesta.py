@@ -752,7 +752,8 @@ class Orquesta:
                               "Here what comes after them runs, too.")  # fmt: skip
 
     def _tell_failed_output(self, read: Collection[str]) -> None:
-        """Name what is published for the output of a workflow as it fails: StackStorm gives the output then, too."""
+        """Record a gap for values that are published for the output of a failing workflow: StackStorm returns an output
+        even then."""
         for name, task in self._tasks.items():
             for step in (task.get("next") or Node(1)).parts():
                 do, when = step.get("do"), step.get("when")

@@ -68,7 +68,7 @@ def template(value: Any, names: Names) -> Any:
 
 
 def jinja_text(value: str, names: Names) -> str:
-    """Translate a text with blocks of Jinja, which StackStorm renders as a whole. Raises NotMapped."""
+    """Translate a text with Jinja blocks. StackStorm renders such a text in one piece. Raises NotMapped."""
     if "<%" in value or "{%" in _BLOCK_OF_LINE.sub("", value):
         raise NotMapped("YAQL beside a block of Jinja, or a block over several lines")
     ours = jinja_expressions.translate_text(value, names)

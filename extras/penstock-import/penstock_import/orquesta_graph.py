@@ -23,7 +23,7 @@ SUCCESS, FAILURE, ANY = "success", "failure", "any"
 
 
 Atom = tuple[str, frozenset[str], bool]
-"""A comparison: its subject, the values of which it has one, and whether that holds."""
+"""A comparison: its subject, the values among which the subject's value is, and whether that holds."""
 _TRUE = frozenset({""})
 
 

@@ -270,7 +270,7 @@ class _Parser:
         return atoms
 
     def _several(self, run: _Run) -> list[_Branch]:
-        """Return a class with what says how many of it there are."""
+        """Return a class of characters with its quantifier."""
         if self._peek() in ("+", "*"):
             atoms: list[_Branch] = [(replace(run, is_repeated=True, minimum=int(self._next() == "+")),)]
             self._takes("?")  # a lazy `?` changes the match, but not whether there is one
