@@ -164,8 +164,8 @@ class Taking:
 async def finish_and_go_on(
     session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: Taking
 ) -> Finished | None:
-    """Record the ends, advance the workflows of these tasks, and claim the tasks that follow or the admitted executions. Return
-    None if that is not possible, so that the ends are written alone."""
+    """Record the ends, advance the workflows of these tasks, and claim the following tasks or the admitted executions.
+    Return None if that is not possible: then the caller only writes the ends."""
     try:
         return await _going_on(session, worker, ends, claims, go_on)
     except Exception as error:

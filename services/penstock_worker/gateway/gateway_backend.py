@@ -426,8 +426,8 @@ class GatewayBackend:
     async def _take_with_ends(
         self, message: Json, reports: Sequence[_Report], session: GatewaySession
     ) -> set[UUID] | None:
-        """Send ends, and take work into their slots with the same call. Return the executions of which the attempt is lost;
-        None if the gateway is of an earlier version, and has stored no end. Raises Refused."""
+        """Send ends, and take work into their slots with the same call. Return the executions with attempts that are
+        lost. Return None if the gateway is of an earlier version, and has stored no end. Raises Refused."""
         async with self._turn:
             self._ends_sent.set()
             slots = self._free() + len(reports)

@@ -33,8 +33,8 @@ heartbeat. A longer one learns of its cancellation from then on."""
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a heartbeat: executions of which the attempt is lost (`lost_attempts`), or is to be cancelled (`cancel`),
-    and whether the worker has to take no more work (`drain`)."""
+    """The answer to a heartbeat: executions with an attempt that is lost (`lost_attempts`), or is to be cancelled
+    (`cancel`), and whether the worker has to take no more work (`drain`)."""
 
     lost_attempts: Sequence[UUID]
     cancel: Sequence[UUID]

@@ -193,8 +193,8 @@ class Batches:
 
 
 def _key(owned: OwnedAttempt) -> Hashable:
-    """Return what the attempts of one batch have in common: the action, the tenant, the grouping parameters, the timeout and the
-    task executor."""
+    """Return the properties that the attempts of one batch have in common: the action, the tenant, the grouping
+    parameters, the timeout and the task executor."""
     options = owned.version.batch
     assert options is not None
     values = [value_at(owned.params, path) for path in options.by]

@@ -32,7 +32,7 @@ class Inbox:
             self._arrived.set()
 
     def take_all(self) -> list[OwnedAttempt]:
-        """Return what is in the queue, and empty it."""
+        """Return the attempts in the queue, and empty it."""
         attempts = list(self._attempts)
         self._attempts.clear()
         self._arrived.clear()

@@ -98,8 +98,8 @@ class Child:
         items: Sequence[Run] = (),
     ) -> Outcome:
         """Send a job frame to the child, and return its outcome, with at most `result_limit` bytes of result. If the
-        child dies, that is the outcome. The child's requests go to `outgoing`, and those of the `items` of a batch to theirs.
-        When this is cancelled, call `end`."""
+        child dies, that is the outcome. The child's requests go to `outgoing`, and the requests of an item in a batch
+        go to that item. When this is cancelled, call `end`."""
         self.jobs += 1
         self._log, self._outgoing, self._items = log, outgoing, items
         self._writer.write(job)
