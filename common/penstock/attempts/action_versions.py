@@ -1,4 +1,4 @@
-"""The versions of actions that this worker has the code of, with the run options of their definitions."""
+"""The versions of actions for which this worker has the code, with the run options of their definitions."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ActionVersions:
         return self._found[definition]
 
     async def look_up(self, definitions: Sequence[int]) -> None:
-        """Look up for which of these definitions this worker has the code and the labels."""
+        """Find out for which of these definitions this worker has the code and the labels."""
         bodies = await catalog.bodies(self._session, definitions)
         for definition in definitions:
             body = bodies.get(definition)

@@ -117,7 +117,8 @@ def _count_failure(draft: Draft, compiled: CompiledTask, fan: FanOut) -> None:
 
 
 def _is_cancelling(draft: Draft, compiled: CompiledTask, fan: FanOut) -> bool:
-    """Return whether the engine cancels the running items: others have failed, or the workflow is stopping."""
+    """Return whether the engine cancels the running items, because other items have failed or the workflow is
+    stopping."""
     return draft.state.phase == "stopping" or (
         fan.stopped and compiled.node.step.item_failures.then == "cancel"
     )

@@ -27,7 +27,7 @@ def from_failed(plan: Plan, tasks: TaskStates, completed: Mapping[int, bytes]) -
 
 
 def from_task(plan: Plan, tasks: TaskStates, task: int) -> dict[int, KeptTask]:
-    """Return the tasks to keep if the run repeats `task` and its successors: all others that ended."""
+    """Return the tasks to keep if the run repeats `task` and its successors: all other tasks that ended."""
     return _kept(plan, tasks, lambda other, task_state: other != task, {})
 
 

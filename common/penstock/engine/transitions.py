@@ -19,7 +19,7 @@ from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCES
 
 MAX_FAULTS = 10
 MAX_FAILURES = 10
-"""The number of failed tasks of which a workflow remembers the order in which they failed."""
+"""The number of failed tasks that a workflow keeps in the order in which they failed."""
 
 
 def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:

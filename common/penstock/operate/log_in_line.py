@@ -136,7 +136,7 @@ class LogInLine:
         self._go_on()
 
     def _take_back(self, place: _Place) -> None:
-        """Count a place no more."""
+        """Stop counting a place for its address."""
         self._worst_rank = None
         self._places[place.address] -= 1
         if not self._places[place.address]:

@@ -91,8 +91,8 @@ class Attempt:
         return None if self._core is None else self._core.journal
 
     async def _end_to_tell(self, cancelled: asyncio.CancelledError) -> str | None:
-        """Return the status as which the function is told to end the run; None if only this attempt is over, or the function
-        may not clean up any more."""
+        """Return the status with which the function is asked to end the run; None if only this attempt is over, or the
+        function may no longer clean up."""
         if END_AT_ONCE in cancelled.args:
             return None
         if self._backend.asked_to_end():

@@ -247,8 +247,8 @@ class OpenCalls(ABC):
         self.settle(call, _nothing)
 
     def _begin(self, *, deciding: bool = False) -> None:
-        """Begin the calls that are not recorded, and carry out earlier cancels, because the function goes on. `deciding`: a
-        deadline that has passed is being recorded."""
+        """Begin the calls that are not recorded, and carry out earlier cancels, since the function has gone on.
+        `deciding`: a deadline that has passed is being recorded."""
         new, self._new = [call for call in self._new if call in self._open and call.answer is None], []
         now = self._core.clock()
         # Results that are known to be there are delivered before any new call begins.

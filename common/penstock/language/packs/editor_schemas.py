@@ -116,7 +116,7 @@ def _classes(module: str) -> dict[str, ast.ClassDef]:
 def _entry(
     kind: type[Options], also: Mapping[str, Any] | None = None, without: str = "ref"
 ) -> JsonSchemaValue:
-    """Return the schema of an entry below its name, without the name."""
+    """Return the schema of an entry. The key above the entry is its name, so the schema leaves the name out."""
     generated = TypeAdapter(kind).json_schema(schema_generator=_Written)
     schema = generated.get("anyOf", [generated])[-1]
     schema = {**generated.get("$defs", {}).get(schema.get("$ref", "").rpartition("/")[2], schema)}

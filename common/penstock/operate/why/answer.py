@@ -1,4 +1,4 @@
-"""The answer, and the wording of its parts."""
+"""The answer to why an execution waits, and the wording of its parts."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from penstock.store.session.database import FEWEST, Session
 from penstock.store.session.rows import rows_as
 
 SPARE = 10
-"""One of SPARE connections is left to clients, to operators, and to services that start."""
+"""The part of the connections that is left to clients, to operators, and to services that start: one of SPARE."""
 
 
 @dataclass(frozen=True, slots=True)
