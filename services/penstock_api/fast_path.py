@@ -123,7 +123,8 @@ async def answer(
     length = headers.get("content-length", "")
     if (
         headers.get("content-type") != JSON
-        or scope.get("query_string")  # it takes no query, and FastAPI's path refuses one
+        # The fast path takes no query parameters, and FastAPI's path refuses unknown ones.
+        or scope.get("query_string")
         or not (length.isdecimal() and int(length) <= route.largest)
         or (KEY_HEADER in headers and not route.quick.takes_key)
         or len(headers) < len(scope["headers"])  # a header occurs twice
@@ -132,10 +133,10 @@ async def answer(
         return receive
     try:
         caller = await route.guard.caller_with(backend, token_in(headers.get("authorization", "")))
-        if caller is None:  # a browser's cookie may identify the caller
+        if caller is None:  # the cookie of a browser may identify the caller
             return receive
         caller = route.guard.admitted(caller, route.scope)
-    except Exception:  # nothing is stored yet, and FastAPI's path fails alike and explains it
+    except Exception:  # nothing is stored yet, so FastAPI's path fails alike, and explains it
         return receive
     body, again = await _read(receive)
     if len(body) != int(length):  # the client has disconnected
@@ -152,7 +153,7 @@ async def answer(
             return again
         with tracing.received(headers):
             result = await route.endpoint(**arguments)
-    except Exception as error:  # it may be stored, and FastAPI's path would store it again
+    except Exception as error:  # the change may be stored, and FastAPI's path would store it again
         if isinstance(error, NotAllowed):
             address = grouped(scope["client"][0] if scope.get("client") else "")
             await note_refusal(backend, caller.name, address, route.operation, scope["path"], error)

@@ -41,7 +41,7 @@ class RefusedLogIns:
         self._is_counting = False
         if self._count:
             self._write()
-            self._is_counting = True  # the flood goes on, so the next refusal is counted too
+            self._is_counting = True  # the refusals go on, so the next one is counted and not logged at once
             self._after_window(self._end)
 
     def _write(self) -> None:

@@ -1,13 +1,15 @@
 """The end of waits of workflows' tasks for events that have come.
 
-An event is for every task that waited when it was stored: all waits of its trigger and tenant are tested together. It
-counts if it was stored after the wait began, on the database's clock, and this transaction can see the wait. So an
-event that is published after a task is seen waiting counts, however late a replica handles it; one that was stored
-before does not. An event, a timeout and a cancellation race for the execution's row: the transaction that moves it
-first ends the wait.
+An event is for every task that waited when it was stored: all waits of its trigger and tenant are tested together. An
+event counts if it was stored after the wait began, on the database's clock, and this transaction can see the wait. So
+an event counts if it is published after the task was seen waiting, however late a replica handles the event. An event
+that was stored before does not count.
 
-Most filters require that a value of the event equals another. Those waits are found by that value, so that an event
-costs only the waits that it may match, not all waits.
+An event, a timeout and a cancellation race for the execution's row. The transaction that moves the row first ends the
+wait.
+
+Most filters require that a value of the event equals another value. The waits of such filters are looked up by that
+value, so that an event costs only the waits that it may match.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ from penstock.store.session.database import Session, is_transient
 log = structlog.get_logger()
 
 LONGEST = 60.0
-"""The timeout in seconds of a statement of a loop. A longer one probably waits for a lock: it is retried later."""
+"""The timeout in seconds of a statement of a loop. A statement that takes longer probably waits for a lock, and is
+retried later."""
 
 
 Turn = Callable[[], Awaitable[bool | float]]

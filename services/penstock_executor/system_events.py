@@ -18,7 +18,7 @@ from penstock.store.events.events import Event
 from penstock.store.session.database import Transaction
 
 ERROR = ("type", "message")
-"""The fields of an error in a payload. An encrypted error has been opened as a whole."""
+"""The fields of an error that a payload has. An encrypted error was opened completely before."""
 
 
 @dataclass(frozen=True, slots=True)

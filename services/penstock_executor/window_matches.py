@@ -75,7 +75,7 @@ def decided(
         )
     due_at = None if decisions.due_at is None else decisions.due_at + lateness
     if is_cut and due_at is None:
-        due_at = horizon  # later events were not read
+        due_at = horizon  # the list was cut, so the key is due again for the events that were not read
     return DecidedWindows(matches, dropped, due_at)
 
 

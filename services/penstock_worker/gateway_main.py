@@ -145,7 +145,7 @@ async def work_over_gateway(
             await supervisor.stop(taking, *running, *replacing, *backend.reporting)
             await health.close()
             await heartbeat.stop()
-            with contextlib.suppress(Exception):  # a session without a bye ends by itself
+            with contextlib.suppress(Exception):  # without a bye, the session ends by its timeout
                 async with asyncio.timeout(BYE_S):
                     await client.call("bye", {}, backend.session.secret)
     log.info("worker.stopped")

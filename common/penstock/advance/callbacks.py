@@ -68,8 +68,8 @@ def _origin(execution: FollowedExecution) -> str:
 
 
 def _parameters(execution: FollowedExecution, ref: str) -> str:
-    """Return the parameters of a callback: `execution`, `status`, `result`, `error`; of a local callback also `parameters`, which
-    are those of the execution."""
+    """Return the parameters of a callback: `execution`, `status`, `result` and `error`. A local callback also gets
+    `parameters`, those of the ended execution."""
     parameters = {"parameters": execution.parameters} if ref in execution.told_parameters else {}
     return orjson.dumps(
         {

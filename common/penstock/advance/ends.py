@@ -22,12 +22,12 @@ MOST_STARTS = 32
 not delayed."""
 
 Committed = list[tuple[OpenWorkflow, int]]
-"""Workflows as they are after the commit, with their versions: those that can be remembered."""
+"""Workflows as they are after the commit, each with its version. They are those that the worker can remember."""
 
 
 class NotAtOnce(Exception):
-    """Raised if more follows than a few starts. Nothing of that is written. The caller rolls back and leaves the ends
-    to an executor."""
+    """Raised if more than a few starts follow. None of them is written. The caller rolls back and leaves the ends to an
+    executor."""
 
 
 async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
@@ -39,7 +39,7 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
     other_parents = {e.parent for e in ended_executions if e.parent is not None} - {
         workflow.id for workflow in workflows
     }
-    if other_parents:  # durable functions, or workflows that have ended already
+    if other_parents:  # the parents are durable functions, or workflows that have ended already
         await steps.wake(tx, list(other_parents), "it continues after the end of a child execution")
     followed = [execution.id for execution in ended_executions if execution.followed]
     if followed:
@@ -47,10 +47,12 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
 
 
 async def follow_ends_at_once(tx: Transaction, opened: OpenedParents) -> Committed | None:
-    """Advance the workflows of these ends, or handle executions without followers, in the transaction that ended the
-    executions. It holds locks on their rows, and the holder of another lock may wait for those, so it waits for no
-    further lock. If a lock is taken, do nothing and return None: the message that announces the ends stays staged.
-    Raises NotAtOnce if more follows than a few starts."""
+    """Advance the workflows of these ends, and handle executions without followers, in the transaction that ended the
+    executions.
+
+    That transaction holds locks on rows, for which the holder of another lock may wait. So this waits for no further
+    lock. If a lock is taken, do nothing and return None: the message that announces the ends stays staged. Raises
+    NotAtOnce if more than a few starts follow."""
     if not opened.ended_executions:
         return None
     workflows = await with_ends(tx, opened.ended_executions, opened.workflows)
@@ -70,7 +72,7 @@ async def follow_ends_at_once(tx: Transaction, opened: OpenedParents) -> Committ
 
 
 def _only_few_starts(turns: Turns) -> bool:
-    """Return True if the turns only start few executions. Then no row is cancelled, held or released that another
-    transaction may have locked."""
+    """Return True if the turns do nothing but start a few executions. Other turns cancel, hold or release rows, which
+    another transaction may have locked."""
     starts = sum(len(decision.starts) for _, turn in turns for decision in turn.decisions)
     return starts <= MOST_STARTS and all(turn.only_starts for _, turn in turns)

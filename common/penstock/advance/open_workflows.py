@@ -92,7 +92,8 @@ async def _opened(tx: Transaction, stored: Sequence[StoredWorkflow]) -> list[Ope
 
 
 async def read_plans(db: Session | Transaction, definitions: Collection[int]) -> dict[int, Plan]:
-    """Return the plans of workflow definitions. Each is compiled once, since definitions never change."""
+    """Return the plans of workflow definitions. Each is compiled once per process, since a stored version never
+    changes."""
     missing = [id for id in definitions if ("plan", id) not in db.cache]
     if missing:
         for id, body in (await catalog.bodies(db, missing)).items():

@@ -66,7 +66,7 @@ async def _read_results(tx: Transaction, requests: Requests) -> None:
     for id, task, _ in single:
         requests[id].facts.results[task] = TaskResult()
     kept_tasks = [(id, task) for id, task, _ in single if requests[id].facts.rerun]
-    # The run's own results override those that it kept.
+    # A re-run's own results override those that it kept from the run before.
     rows = await stored.read_kept_results(tx, kept_tasks) if kept_tasks else []
     for row in rows + await stored.read_results(tx, single):
         if row.item is None:

@@ -1,6 +1,6 @@
-"""The workflows that a worker remembers: it has read them at the end of a task, or took their last turn. The worker
-decides what follows the end of a task without a lock. The database only checks that the state on which it decided is
-still current (`store.workflows.steps.take_steps`)."""
+"""The workflows that a worker remembers, because it has read them at the end of a task or taken their last turn. The
+worker decides without a lock what follows the end of a task. The database only checks that the state behind the
+decision is still current (`store.workflows.steps.take_steps`)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class RememberedWorkflows:
         return decided
 
     async def read(self, session: Session, ids: Collection[UUID]) -> None:
-        """Remember those of these workflows that run and are small, as they are now."""
+        """Remember the workflows among `ids` that run and are small, in their present state."""
         if not ids:
             return
         workflows = await read_unlocked(session, ids)

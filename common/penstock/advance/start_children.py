@@ -60,7 +60,7 @@ async def start_children(tx: Transaction, starts: Sequence[ChildStart], new: New
     refs = sorted({target_ref(start.step) for _, start, _ in starts})
     targets = await known_targets(tx, refs)
     if not await _start_as(tx, starts, targets, remembered(targets), new):
-        # The first call has written the state already, so this one writes none.
+        # The first call has written `new` even though it started nothing, so this call writes no state.
         await _start_as(tx, starts, await current_targets(tx, refs), {}, None)
 
 
@@ -108,7 +108,7 @@ async def new_children(
         not_before = now + timedelta(seconds=start.delay) if now and start.delay else None
         if error is not None:
             errors.setdefault(orjson.dumps(error).decode(), []).append(id)
-            not_before = NEVER  # it must not start before it is ended as failed
+            not_before = NEVER  # the execution must not start before it ends as failed
         created.append(
             NewChild(
                 id,

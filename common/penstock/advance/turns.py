@@ -1,5 +1,5 @@
 """The turns of workflows that are locked and open: the engine decides, and the decision is written. A batch of ends
-advances each workflow once, and all of them together cost a few statements."""
+advances each workflow once, and a few statements write the decisions of all of them."""
 
 from __future__ import annotations
 

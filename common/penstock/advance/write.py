@@ -25,11 +25,12 @@ async def write(tx: Transaction, turns: Turns) -> None:
     await _store_items(tx, turns)
     await _forget_kept(tx, turns)
     await _hold_or_release(tx, turns)
-    if starts_before:  # rows are locked before keys of limits, which starts lock
+    if starts_before:  # `start_children` locks keys of limits, and rows are locked before keys
         await children.lock(tx, [id for ids in await _find_cancelled(tx, turns) for id in ids])
         await start_children(tx, starts_before)
     not_by_hand, by_hand = await _find_cancelled(tx, turns)
-    if not_by_hand and by_hand:  # in one order, as all transactions lock them
+    # Two calls cancel these executions. Lock all rows first, in the order of ids in which every transaction locks them.
+    if not_by_hand and by_hand:
         await children.lock(tx, [*not_by_hand, *by_hand])
     if not_by_hand:
         await executions.cancel(tx, not_by_hand, "its workflow does not need it any more")

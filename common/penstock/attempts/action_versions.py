@@ -1,4 +1,4 @@
-"""The versions of actions that this worker has the code of, with the run options of their definitions."""
+"""The versions of actions for which this worker has the code, with the run options of their definitions."""
 
 from __future__ import annotations
 
@@ -79,14 +79,15 @@ class ActionVersions:
         return self._found[definition]
 
     async def look_up(self, definitions: Sequence[int]) -> None:
-        """Look up for which of these definitions this worker has the code and the labels."""
+        """Find out for which of these definitions this worker has the code and the labels."""
         bodies = await catalog.bodies(self._session, definitions)
         for definition in definitions:
             body = bodies.get(definition)
             action = self._actions(body["ref"]) if body and self._has_labels(body) else None
             if body is None or action is None:
                 self._lacking.add(definition)
-                if body is None or body.get("executor") != REMOTE:  # programs elsewhere have the code
+                # A program outside this process has the code.
+                if body is None or body.get("executor") != REMOTE:
                     log.warning(
                         "worker.lacks_action", definition_id=definition, action=body and body.get("ref")
                     )

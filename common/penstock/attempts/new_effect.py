@@ -22,5 +22,5 @@ class NewEffect:
 
     @property
     def kind(self) -> Kind:
-        """Return the kind of what is stored. A signal is a step of its receiver, and no effect."""
+        """Return the kind of the stored effect. A signal is stored as a step of its receiver, and is not an effect."""
         return "event" if isinstance(self.row, NewEvent) else "execution"

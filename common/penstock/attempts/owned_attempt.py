@@ -110,7 +110,7 @@ def owned_attempt(
 
 
 def share_secrets(attempts: Sequence[OwnedAttempt]) -> None:
-    """Let each of these attempts, which share a call, mask the secrets of all of them."""
+    """Let the attempts of one call mask the secrets of all attempts of that call."""
     if not any(attempt.secrets or attempt.of_store for attempt in attempts):
         return
     secrets = worth_hiding(text for attempt in attempts for text in attempt.secrets)
@@ -122,7 +122,8 @@ def share_secrets(attempts: Sequence[OwnedAttempt]) -> None:
 
 
 def _hidden(secrets: Collection[str]) -> tuple[str, ...]:
-    """Return what outputs of the attempt must not show; nothing this process writes shows the secrets from now on."""
+    """Return the texts that no output of the attempt may show. From now on, this process masks these secrets in
+    everything that it writes."""
     if not secrets:
         return ()
     LIVE.hide(secrets)

@@ -87,12 +87,12 @@ class References:
         try:
             if encoded is None:
                 for value in (outcome.carry, outcome.inquiry):
-                    # inquiries and carries are always stored in the database
+                    # The database stores inquiries and carried values itself: the result store holds results only.
                     results.encode(value, self._cap, "what the attempt carries over")
                 return outcome
             tenant = owned.event.namespace.partition("::")[0]
             stored = await self._store.put(owned.event.execution_id, encoded, tenant)
             return Outcome("completed", stored)
         except ResultNotStorable as error:
-            # The result store may accept a result at the next attempt. An inquiry that is too large stays too large.
+            # Another attempt may succeed in writing to the result store. A value that is too large stays too large.
             return Outcome.failed(replace(TaskError.of(error), retryable=encoded is not None))

@@ -161,7 +161,7 @@ def _words_before_the_last() -> list[str]:
     complete."""
     if (bash := os.environ.get("COMP_WORDS")) is not None:
         return bash.split()[1 : int(os.environ.get("COMP_CWORD", "1"))]
-    line = os.environ.get("_TYPER_COMPLETE_ARGS", "")  # zsh and fish
+    line = os.environ.get("_TYPER_COMPLETE_ARGS", "")  # set by the completion scripts of zsh and fish
     return line.split()[1 : None if line.endswith(" ") else -1]
 
 
@@ -179,11 +179,11 @@ def main(words: Sequence[str] | None = None) -> None:
     interrupted.
     """
     arguments = list(sys.argv[1:] if words is None else words)
-    if sys.stderr is None:  # it was closed, so only the exit code reports the outcome
+    if sys.stderr is None:  # the caller closed standard error, so only the exit code reports the outcome
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     typed = arguments
     try:
-        # it was closed: the next file to be opened would get its descriptor, and the output
+        # If the caller closed standard output, the next opened file would get its descriptor, and our output with it.
         if sys.stdout is None:
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115
             raise _unwritable("it is closed")

@@ -175,7 +175,7 @@ def show(
         details = {
             name: value for name, value in record.items() if name not in ("payload", "rules", "continued")
         }
-        # no entry in the ordinary case, in which no workflow waits
+        # In the ordinary case no workflow waits for the event, and the line is left out.
         details["awaited"] = record["awaited"] or None
         names = {"id": "event", "published_by": "published by"}
         fields({names.get(name, name): value for name, value in details.items()})

@@ -53,7 +53,7 @@ def executions(
         return
     tries = [
         None if row.continued else row.attempt or None for row in rows
-    ]  # waits of a function are no tries
+    ]  # a durable function has one more attempt after each wait, which is not a retry
     tried = any(number is not None and number > 1 for number in tries)
     titled = any(row.title for row in rows)
     notes = [_note(row) for row in rows]

@@ -171,7 +171,8 @@ def migrate(
             )
             new_version = version if check else await migrations.upgrade(settings)
             if missing and not check:
-                # The audit may be a table that this has made, so its row comes after the change, on its own.
+                # The migration may have created the table of the audit, so the row is written afterwards, in a
+                # transaction of its own.
                 details = {"before": version, "applied": len(missing), "host": socket.gethostname()}
                 change = audited_change.Change(
                     f"command:{ME}", "penstock migrate", new_version or "", None, details

@@ -115,7 +115,7 @@ def delete(name: Name, json: Json = False) -> None:
 
 def _done(work: Callable[[Any, Session], Awaitable[Any]]) -> Any:
     require("api")
-    from penstock.operate import people  # it loads the password hashing, which no other command needs
+    from penstock.operate import people  # the module loads the password hashing, which no other command needs
 
     return with_session(lambda session: work(people, session))
 

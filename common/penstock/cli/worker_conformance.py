@@ -46,7 +46,8 @@ def worker_conformance(
     from penstock.testing.worker_conformance.play import chosen, play
 
     names = chosen(only or (), short=short)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # the cases say what counts
+    # The verdicts of the cases report failures, not the log of each request.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
 
     async def work() -> int:
         failures = skipped = 0

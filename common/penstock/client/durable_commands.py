@@ -67,7 +67,7 @@ async def send_signal(tx: Transaction, new: NewSignal) -> SentSignal:
     a durable function."""
     awaits = await steps.awaited_signals(
         tx, new.execution_id
-    )  # before the signal, which may wake the function
+    )  # read before the signal is sent, since the signal may wake the function
     if not await steps.signal(tx, new.execution_id, signal_key(new.name, 1).name, new.value):
         raise await _cannot_receive(tx, new.execution_id)
     return sent_signal(new.name, awaits)
@@ -105,7 +105,7 @@ async def give(
     has not asked for, unless `ahead` is set.
     """
     name, ordinal = _checked_key(step)
-    # Read before the write, which records the step.
+    # Check before the write: the write records the step, and the step would then count as asked for.
     unasked = None if ahead else await _unasked_error(tx, id, step, name, ordinal)
     if kind == "set_result":
         await check_answer(tx, id, name, ordinal, result)

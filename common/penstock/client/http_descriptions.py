@@ -31,7 +31,7 @@ def described_execution(execution: dict[str, Any]) -> dict[str, Any]:
     tasks = [_task(task) for task in execution["tasks"]]
     fields = {
         name: value for name, value in execution.items() if name != "critical_path"
-    }  # the tasks tell it
+    }  # left out, since each task says whether it is on the path
     return {
         **fields,
         **instants,

@@ -72,7 +72,7 @@ async def answer(
     async def answer_open(tx: Transaction) -> None:
         nonlocal asked_at
         inquiry = await _asking(tx, execution)
-        asked_at = asked_at or inquiry.created_at  # another try must answer the same inquiry
+        asked_at = asked_at or inquiry.created_at  # a retry must answer the inquiry of the first try
         await _answer(tx, inquiry, asked_at, response, by)
 
     tx, _ = await committed_once(session, answer_open)

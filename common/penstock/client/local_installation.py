@@ -62,7 +62,8 @@ class LocalInstallation:
         while not waiting.done():
             await asyncio.wait([waiting, *self.services], timeout=1.0, return_when=asyncio.FIRST_COMPLETED)
             for finished in [task for task in self.services if task.done()]:
-                self.services.discard(finished)  # a replaced worker ends once its work has ended
+                # The task of a replaced worker ends once the worker's attempts have ended.
+                self.services.discard(finished)
                 await finished
 
     async def _registered(self, began: datetime) -> None:
@@ -73,7 +74,7 @@ class LocalInstallation:
             async with asyncio.timeout(REGISTRATION_S):
                 while not kinds <= await processes.registered_since(database.session(), began):
                     if any(task.done() for task in self.services):
-                        break  # `until` raises its error
+                        break  # `until` raises the error of the service that has ended
                     await asyncio.sleep(0.05)
         await database.close()
 
@@ -111,7 +112,8 @@ class LocalInstallation:
     async def stop(self) -> None:
         """Stop all services. Running work may end within its grace period."""
         for stop in self._stops:
-            if stop.requested.is_set():  # a replaced worker, which would wait without a bound
+            # A worker that `take_over` replaced drains without a time limit. Bound that by the grace.
+            if stop.requested.is_set():
                 asyncio.get_running_loop().call_later(self.settings.grace, stop.at_once.set)
             stop.requested.set()
         await asyncio.gather(*self.services)

@@ -53,7 +53,7 @@ async def reschedule(
     instant = at
     tx, outcome = await committed_once(session, lambda tx: executions.reschedule(tx, id, instant, by, reason))
     if outcome == "missing":
-        await executions.get(session, id)  # raises NotFound; otherwise the execution is archived
+        await executions.get(session, id)  # raises NotFound unless the execution is archived
         outcome = "ended"
     if outcome in REFUSALS:
         kind, message, hint = REFUSALS[outcome]

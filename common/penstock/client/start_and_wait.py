@@ -119,5 +119,5 @@ class BlockingStartAndWait:
     ) -> Any:
         """Start an execution, and return its result. Wait at most `timeout` (60, "5m"). Takes the options of `start`, and
         raises the errors of `result`."""
-        client: Any = self  # typed Any: attributes declared here would hide the types of the client's own
+        client: Any = self  # annotated as Any: attributes declared here would hide the client's own types
         return client._thread.wait(client._client.run(target, params, timeout=timeout, **options))

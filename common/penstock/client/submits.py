@@ -61,7 +61,8 @@ class Submits:
                 [submission] = await self._starts.prepare(request, [params], watcher)
                 id, is_left = await self._group.submit(submission)
             if is_left:
-                # Otherwise the next start of this caller could come into line before this one.
+                # The submit left the execution to an executor. Schedule it before this call returns. Otherwise the next
+                # start of this caller could come into line before it.
                 await self._patient_group.submit(id)
             return id
 

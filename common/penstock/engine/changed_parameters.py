@@ -41,7 +41,7 @@ def changed_paths(old: Any, new: Any, prefix: Path = ()) -> Iterator[Path]:
 
 
 def _are_alike(old: Any, new: Any) -> bool:
-    """Return whether two values are the same JSON. Python says that `1`, `1.0` and `True` are equal."""
+    """Return whether two values are the same JSON. Unlike `==`, this tells `1`, `1.0` and `True` apart."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         return old.keys() == new.keys() and all(_are_alike(old[name], new[name]) for name in old)
     if isinstance(old, list) and isinstance(new, list):
@@ -77,9 +77,9 @@ def _stages(kept_task: KeptTask | None) -> frozenset[str]:
     """Return the stages of a kept task at which its templates matter."""
     if kept_task is None:
         return ALL_STAGES
-    if kept_task.status is None:  # a fan-out forgets its items if its list is another one
+    if kept_task.status is None:  # a fan-out with another item list drops its kept items by itself
         return frozenset({"start"})
-    # The input of a task that an operator ended was not rendered.
+    # The engine did not render the input of a task that an operator ended.
     return frozenset({"settle"}) if kept_task.by_hand else ALL_STAGES
 
 
@@ -90,7 +90,8 @@ def _paths(node: Node, stages: frozenset[str]) -> Iterator[Path]:
             yield from sorted(slot.names.paths, key=str)
     if "decide" in stages:
         for _, part in walk(node.rule):
-            if isinstance(part, ContextComparison):  # a name with dots is one name, or a path
+            # `a.b` may be one name with a dot, or a path of two names.
+            if isinstance(part, ContextComparison):
                 yield ("context", part.context)
                 yield ("context", *part.context.split("."))
 

@@ -1,5 +1,5 @@
-"""The parameters of the executions that a workflow starts (its children), checked against the schemas of what they
-run."""
+"""The parameters of a workflow's children, which are the executions that it starts. They are checked against the
+schemas of the actions and workflows that the children run."""
 
 from __future__ import annotations
 

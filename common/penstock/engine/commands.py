@@ -72,11 +72,10 @@ def resume(
 def stop(
     plan: Plan, state: WorkflowState, facts: Facts, system: Mapping[str, Any], status: str, error: Any
 ) -> Asking[Decision]:
-    """End the workflow as `status` (cancelled or timeout): cancel open executions, and start nothing but the exit
-    task.
+    """End the workflow as `status` (cancelled or timeout): cancel open executions, and start nothing but the exit task.
 
-    A second stop ends tasks that clean up already. While the exit task runs, it cancels the exit task. A first one finds
-    nothing to stop then, since all other tasks have ended: the workflow keeps its outcome.
+    A first stop while the exit task runs changes nothing: all other tasks have ended, and the workflow keeps its
+    outcome. A second stop also cancels tasks that are cleaning up, and the exit task.
     """
     draft = Draft(plan, state, facts, system)
     state.stops += 1
@@ -87,7 +86,8 @@ def stop(
         yield from start_due(draft)
         return draft.decision
     draft.decision.cancel_all = True
-    draft.decision.by_hand = state.stops > 1  # of the requests after the first one, only those by hand count
+    # After the first request, only requests of operators are counted.
+    draft.decision.by_hand = state.stops > 1
     due = list(state.due)
     state.due.clear()
     if state.phase == "running":
@@ -103,7 +103,7 @@ def stop(
         assert state.outcome is not None
         if state.outcome[0] == COMPLETED:
             state.outcome = (status, error)
-        if due:  # the workflow was paused before it began
+        if due:  # the workflow was paused before its exit task started
             yield from end_workflow(draft)
     return draft.decision
 

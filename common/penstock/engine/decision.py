@@ -59,11 +59,11 @@ class Decision:
     """The new state of a workflow, and the work that a decision asks of the caller.
 
     `tasks` are the task states that changed. `store_items` are the item lists of fan-outs of which some items start
-    later: store them where `Needed.items` is answered from. `cancel` names the tasks with open executions to cancel;
-    `cancel_all` means all tasks. `by_hand`: a person has asked again, so that executions which clean up already are ended,
-    too. `more_due` means that the budget is used up and more tasks are due: call `advance`
-    again soon, without ends. `forget_kept` are re-run tasks with a changed item list: delete their results of the run
-    before. `final` is set once, when the workflow ends.
+    later: store them where `Needed.items` is answered from. `cancel` names the tasks with open executions to cancel,
+    and `cancel_all` means all tasks. `by_hand`: an operator has requested the end again, so executions that are
+    cleaning up are cancelled too. `more_due`: the budget is used up and more tasks are due, so call `advance` again
+    soon, without ends. `forget_kept` are re-run tasks with a changed item list: delete their results of the run before.
+    `final` is set once, when the workflow ends.
     """
 
     state: WorkflowState

@@ -1,7 +1,7 @@
 """The decisions on a workflow: from its state and the ends of executions to its new state and the work to do.
 
-The engine takes one end after the other, each to its last consequence. So it makes no difference in which batches they
-come. The cost depends on the ends and their direct consequences, not on the size of the workflow.
+The engine applies one end after the other, with all its consequences. So the result does not depend on the batches in
+which the ends arrive. The cost depends on the ends and their direct consequences, not on the size of the workflow.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _apply(draft: Draft, child: ChildEnded) -> Asking[None]:
         yield Needed(tasks={child.task})
     task_state = draft.facts.tasks[child.task]
     if task_state is None or task_state.status != OPEN:
-        return  # not a task of this run, or a known end
+        return  # the execution is not a task of this run, or its end is known already
     if task_state.fan is not None:
         yield from end_item(draft, child, task_state)
     elif child.item is None:

@@ -28,7 +28,8 @@ class VariablesRequest:
     below: int
 
     def sees(self, writer: int, name: str) -> bool:
-        """Return whether the reader sees the value that `writer` gave to `name`, if no later writer gave it another."""
+        """Return whether the reader sees the value that `writer` gave to `name`, unless a later writer gave another
+        value."""
         if self.names is not None and name not in self.names:
             return False
         if writer == WORKFLOW:
@@ -38,10 +39,10 @@ class VariablesRequest:
 
 @dataclass(slots=True)
 class Needed:
-    """The facts that a decision lacks. `tasks` asks for states of tasks, `results` for results of tasks, `variables`
-    for variables by reader. `items` asks for ranges (first, end) of the stored items of tasks. `failures` asks for up
-    to ten tasks that are `failing`, in order. `item_errors` asks for the ends of the first failed items of tasks, in the
-    order in which they failed. The cancelled ones come last."""
+    """The facts that a decision lacks. `tasks` asks for states of tasks, `results` for results of tasks, and
+    `variables` for variables by reader. `items` asks for ranges (first, end) of the stored items of tasks. `failures`
+    asks for at most ten tasks that are `failing`, in order. `item_errors` asks for the ends of the first failed items
+    of tasks, in the order in which they failed, with cancelled items last."""
 
     tasks: set[int] = field(default_factory=set)
     results: set[int] = field(default_factory=set)

@@ -64,7 +64,7 @@ def start_items(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> 
             yield from draft.scope.load(Needed(items={task: (item, end_of_range)}))
         fan.begun += 1
         if fan.settled[item >> 3] & 1 << (item & 7):
-            fan.ended += 1  # completed in the run before
+            fan.ended += 1  # the item completed in the run before
             continue
         names["item"], names["index"] = draft.facts.items[task][item], item
         try:
@@ -117,7 +117,8 @@ def _count_failure(draft: Draft, compiled: CompiledTask, fan: FanOut) -> None:
 
 
 def _is_cancelling(draft: Draft, compiled: CompiledTask, fan: FanOut) -> bool:
-    """Return whether the engine cancels the running items: others have failed, or the workflow is stopping."""
+    """Return whether the engine cancels the running items, because other items have failed or the workflow is
+    stopping."""
     return draft.state.phase == "stopping" or (
         fan.stopped and compiled.node.step.item_failures.then == "cancel"
     )

@@ -21,10 +21,10 @@ from penstock.language.workflows.task_trigger_rules import FAILURE, SourceOutcom
 
 
 def deliver_arrivals(draft: Draft) -> Asking[None]:
-    """Count each arrived end at its target, and decide the targets that can be decided. A skipped target ends and
-    arrives at its own successors in turn.
+    """Count each arrived end at its target, and decide the targets that can be decided. A skipped target ends, and its
+    end arrives at its own successors in turn.
 
-    Targets are taken in the workflow's order. So all arrivals at earlier tasks are counted before a task is looked at.
+    Targets are taken in the workflow's order. So all arrivals at earlier tasks are counted before a task is decided.
     """
     while draft.arriving and draft.state.phase == "running":
         target = draft.arriving[0].target

@@ -16,7 +16,7 @@ from penstock.engine.state import OPEN
 
 
 def first_needed(draft: Draft, ends: Sequence[ChildEnded]) -> set[int]:
-    """Return the tasks of which every decision on these ends needs the states."""
+    """Return the tasks with states that every decision on these ends needs."""
     tasks = set(islice(draft.state.due, draft.budget))
     for task in {child.task for child in ends}:  # a target may be among `tasks` already, if it ended itself
         tasks.add(task)
@@ -25,7 +25,8 @@ def first_needed(draft: Draft, ends: Sequence[ChildEnded]) -> set[int]:
 
 
 def prefetch(draft: Draft, child_ends: Sequence[ChildEnded]) -> Asking[None]:
-    """Load the states of these tasks, then the facts that the tasks read that will probably end or start."""
+    """Load the states of these tasks. Then load the facts that a task reads at its end or its start, for the tasks that
+    will probably end or start."""
     known_tasks = draft.facts.tasks
     first = first_needed(draft, child_ends) - known_tasks.keys()
     if first:

@@ -27,7 +27,7 @@ def from_failed(plan: Plan, tasks: TaskStates, completed: Mapping[int, bytes]) -
 
 
 def from_task(plan: Plan, tasks: TaskStates, task: int) -> dict[int, KeptTask]:
-    """Return the tasks to keep if the run repeats `task` and its successors: all others that ended."""
+    """Return the tasks to keep if the run repeats `task` and its successors: all other tasks that ended."""
     return _kept(plan, tasks, lambda other, task_state: other != task, {})
 
 
@@ -44,7 +44,7 @@ def skipped_again(plan: Plan, tasks: TaskStates, kept_tasks: Mapping[int, KeptTa
 
 
 def _skipped_by_rule(task_state: TaskState) -> bool:
-    """Return whether a task was skipped, and neither ran nor was ended by an operator."""
+    """Return whether a task was skipped by its rule: an operator did not skip it, and it did not run."""
     return task_state.status == SKIPPED and not task_state.runs and not task_state.given
 
 

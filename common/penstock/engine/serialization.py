@@ -1,5 +1,6 @@
-"""The stored form of the state of a run: JSON text. A replica of the next release may write fields that this one does not
-know. They are ignored, and lost when this one writes the state: a new field needs a default that keeps the run right."""
+"""The stored form of the state of a run: JSON text. A replica of the next release may write fields that this release
+does not know. This release ignores such fields, and drops them when it writes the state. So a new field needs a default
+with which the run stays correct."""
 
 from __future__ import annotations
 

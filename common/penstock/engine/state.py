@@ -1,5 +1,5 @@
-"""The stored state of a run of a workflow between two decisions: a small state of its own, and a state of each task
-that has begun or of which a predecessor has ended. Nothing is stored of all other tasks: they have not been reached.
+"""The stored state of a run of a workflow between two decisions: a small state of the workflow itself, and a state of
+each task that was reached. A task is reached when it begins or when a predecessor ends.
 
 Tasks are named by their index in the graph. A task's status is PENDING, DUE, OPEN or a final status of an execution.
 Fields are stored under their names (`serialization`), and SQL reads some of them: do not rename them.
@@ -74,8 +74,8 @@ class FanOut:
     `settled` has a bit for each, so that no end counts twice.
 
     At most `window` items run at a time (0: any number). `stopped`: no more items start. `queued`: the task is in the
-    workflow's `due`. `digest` is the digest of the item list. `cancelled` of the `failed` ones were cancelled because of
-    others.
+    workflow's `due`. `digest` is the digest of the item list. `cancelled` of the `failed` items were cancelled because
+    other items had failed.
     """
 
     total: int

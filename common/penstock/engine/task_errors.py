@@ -29,8 +29,8 @@ def describe_error(error: PenstockError) -> dict[str, Any]:
 
 
 def describe_failed_items(fan: FanOut, errors: Mapping[int, TaskResult]) -> dict[str, Any]:
-    """Return the error of a fan-out. `errors` are the ends of the first failed executions, by item, in the order in which
-    they ended. Items that were cancelled because others had failed are counted by themselves."""
+    """Return the error of a fan-out. `errors` are the ends of the first failed executions, by item, in the order in
+    which they ended. Items that were cancelled because other items had failed are counted separately."""
     failed, unstarted = fan.failed - fan.cancelled, fan.total - fan.begun
     message = f"{failed} of {fan.total} items failed"
     if fan.cancelled:

@@ -19,7 +19,7 @@ from penstock.language.workflows.task_trigger_rules import FAILURE, SKIP, SUCCES
 
 MAX_FAULTS = 10
 MAX_FAILURES = 10
-"""The number of failed tasks of which a workflow remembers the order in which they failed."""
+"""The number of failed tasks that a workflow keeps in the order in which they failed."""
 
 
 def take_transitions(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
@@ -75,8 +75,8 @@ def _publish(draft: Draft, compiled: CompiledTask, task_state: TaskState, names:
 def _is_taken(
     draft: Draft, compiled: CompiledTask, number: int, transition: CompiledTransition, names: dict[str, Any]
 ) -> bool:
-    """Return whether a transition is taken. It is not if its condition raises an error, which fails the workflow at its
-    end."""
+    """Return whether a transition is taken. A transition with a condition that raises an error is not taken, and fails the
+    workflow at its end."""
     place = f"task `{compiled.node.name}`, next.{number}"
     try:
         try:

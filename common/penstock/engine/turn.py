@@ -1,4 +1,5 @@
-"""A workflow's turn: the ends, commands and stops since its last turn, taken in order, and all decisions that follow."""
+"""A workflow's turn: all ends, commands and stops since its last turn are applied in order, with all decisions that
+follow."""
 
 from __future__ import annotations
 
@@ -85,8 +86,8 @@ class Turn:
 
     @property
     def cancels(self) -> list[tuple[set[int] | None, bool]]:
-        """Return, for each decision that cancels, the tasks with open executions to cancel (None: all tasks), and whether
-        those that clean up already are ended, too."""
+        """Return, for each decision that cancels, the tasks with open executions to cancel (None: all tasks). Also
+        return whether executions that are cleaning up are cancelled too."""
         return [
             (None if d.cancel_all else d.cancel, d.by_hand)
             for d in self.decisions

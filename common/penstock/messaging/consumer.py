@@ -174,7 +174,7 @@ class Consumer:
                     async with self._session.transaction() as tx:
                         await self.route.handle(batch, tx)
             except Exception as error:
-                if is_transient(error):  # `retried` tries it again
+                if is_transient(error):  # `retried` repeats the whole call
                     self._retries.inc()
                     self._retry_log.add(error)
                 raise

@@ -51,7 +51,7 @@ class Publisher:
         ]
         if (
             self.transport.outbox_is_queue
-        ):  # staged messages are in their queue already; only announcements have to be sent
+        ):  # the outbox row is the queued message, so only announcements are published
             self.transport.wake({message.queue for message in stored})
             stored = [message for message in stored if queues.is_announcement(message.queue)]
         if stored:

@@ -25,7 +25,7 @@ class SettledRows:
 
     def __init__(self, database: Database) -> None:
         self._session = database.session()
-        # Much shorter than the relay's age: a relay would publish a confirmed row again that is not deleted yet.
+        # Delete much sooner than the relay's age: a relay would publish a confirmed row again if it still exists.
         self._every = min(1.0, self._session.settings.relay_age / 5)
         self._ids: list[int] = []
         self._deleting: asyncio.Task[None] | None = None
@@ -45,7 +45,7 @@ class SettledRows:
             try:
                 await retried(partial(outbox.delete_settled, self._session, ids))
             except Exception:
-                log.exception("publish.not_deleted")  # they are published again, which is safe
+                log.exception("publish.not_deleted")  # a relay publishes the messages again, which is safe
 
     async def flush(self) -> None:
         """Wait at most DELETING seconds until the rows are deleted."""

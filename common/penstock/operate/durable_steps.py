@@ -78,7 +78,7 @@ async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list
     described = [_step(step, children.get((step.name, step.ordinal))) for step in recorded]
     if sleeps := [step for step in described if step.kind == SLEEP and step.status == STARTED]:
         now = await clock.now(session)
-        for sleep in sleeps:  # the end of a sleep is not recorded
+        for sleep in sleeps:  # a sleep has a record of its instant, and none of its end
             if datetime.fromisoformat(sleep.result["until"]) <= now:
                 sleep.status = COMPLETED
     return described

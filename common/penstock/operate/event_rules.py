@@ -122,7 +122,7 @@ def _several(number: int) -> str:
 
 
 def _of_burst(burst: BurstOfEvent, event: UUID) -> dict[str, Any]:
-    """Return what a verdict says of an event in a burst, or in a match of a window."""
+    """Return the part of a verdict about an event in a burst, or in a match of a window."""
     if burst.closed_at is None:
         closing = (
             ""
@@ -235,7 +235,7 @@ def parts_of(window: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 async def _checked(session: Session, event: Any) -> Any:
     """Return a played event with the defaults of its trigger's schema."""
     if not isinstance(event, dict) or not isinstance(event.get("trigger"), str):
-        return event  # the trial refuses it, with its position
+        return event  # the trial reports the fault with its position
     schema = await _schema(session, event["trigger"])
     body = schema.check(event.get("payload", {}), what="payload", cap=session.settings.payload_cap)
     return {**event, "payload": orjson.loads(body)}
@@ -274,7 +274,8 @@ async def _verdicts(
 def _verdict(
     body: Mapping[str, Any], match: Match, event: Event | ListedEvent, masking: Masking
 ) -> dict[str, Any]:
-    """Return what a rule with this body makes of an event: `verdict`, `why` and the masked `params` for its action."""
+    """Return the verdict of a rule with this body about an event: `verdict`, `why` and the masked `params` for its
+    action."""
     if match.error:
         return {"verdict": "failed", "why": match.error, "params": None}
     if match.place is not None:

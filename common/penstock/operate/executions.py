@@ -85,7 +85,8 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     if document["graph"] is not None:
         ran, by_task = await workflow_runs.ran(session, rows[0])
         document["tasks"] = await tree(session, rows[0], document["graph"], by_task)
-        if document["ran"] is not None:  # a run waits while none of its tasks runs
+        # A workflow counts as waiting while none of its tasks runs.
+        if document["ran"] is not None:
             document["waited"] = max(0.0, document["waited"] + document["ran"] - ran)
             document["ran"] = ran
     document["durable"] = body is not None and "durable" in body
@@ -116,7 +117,8 @@ def _title(masking: Masking, action: str, params: Any, body: Mapping[str, Any]) 
 async def _shown_result(session: Session, row: Execution) -> Any:
     result = orjson.loads(row.result) if row.result is not None else None
     inquiry = await inquiries.find(session, row.id)
-    if inquiry is not None and inquiry.schema is not None:  # the answer of the inquiry became the result
+    # The result is the answer of the inquiry, so the inquiry's schema marks its secrets.
+    if inquiry is not None and inquiry.schema is not None:
         return mask(result, orjson.loads(inquiry.schema))
     return result
 

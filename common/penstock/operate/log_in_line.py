@@ -136,7 +136,7 @@ class LogInLine:
         self._go_on()
 
     def _take_back(self, place: _Place) -> None:
-        """Count a place no more."""
+        """Stop counting a place for its address."""
         self._worst_rank = None
         self._places[place.address] -= 1
         if not self._places[place.address]:
@@ -148,7 +148,7 @@ class LogInLine:
             place = min(self._waiting, key=self._ranks().__getitem__)
             self._waiting.remove(place)
             self._worst_rank = None
-            if place.begin.done():  # its task was cancelled, and has not left the line yet
+            if place.begin.done():  # the sign-in was cancelled, and its task has not left the line yet
                 self._take_back(place)
             else:
                 self._under_way.add(place)
@@ -209,7 +209,7 @@ class LogInLine:
 
     def _note_failure(self, address: str) -> None:
         count = self._failures.get(address, 0) + 1
-        if not count & (count - 1):  # another class
+        if not count & (count - 1):  # at a power of two, the failure class of the address changes
             self._worst_rank = None
         self._failures[address] = count
         self._failures.move_to_end(address)

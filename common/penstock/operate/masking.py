@@ -59,7 +59,7 @@ class Masking:
 
     def text_of_unknown(self, trigger: str, body: str) -> str:
         """Mask a payload for an unknown trigger, such as a misspelt one: the schemas of all triggers may apply."""
-        if trigger in self._payloads:  # the trigger existed once
+        if trigger in self._payloads:  # the trigger was deleted, and its schemas are still stored
             return self.text(trigger, body)
         if not self._payloads:
             return body
@@ -119,7 +119,7 @@ class Masking:
             masked, path = (masked["tasks"] or [{}])[0], path[2:]
         for step in path:
             if not isinstance(masked, Mapping | list):
-                return masked  # MASK replaces a larger part of the body
+                return masked  # MASK has replaced a part of the body that contains this place
             try:
                 masked = masked[step]  # type: ignore[index]
             except (KeyError, IndexError, TypeError):

@@ -158,7 +158,7 @@ async def progress(session: Session, execution: UUID, attempt: int, outcome: Rep
         outcome = await _masked(session, row, outcome)
     value = float(outcome.value) if outcome.kind == "progress" else None
     if not await outside_waits.note_progress(session, execution, attempt, value, outcome.text):
-        # The rows are read again: the attempt may have begun or ended its wait between the two statements.
+        # Read the rows again: the attempt may have begun or ended its wait between the first query and the note.
         rows = await outside_waits.attempts(session, [execution])
         if any(row.attempt == attempt and row.status in GOES_ON for row in rows):
             return

@@ -188,7 +188,7 @@ async def _verified(session: Session, name: str, password: str, caller: LogInCal
     attempt = new_id()
     await count_as_failed(session, attempt, name, caller.address)
     hashed = await people.password_of(session, name)
-    # An unknown name takes as long as a wrong password.
+    # Verify a password even for an unknown name, so that the duration does not reveal which names exist.
     if not await passwords.matches(hashed, password) or hashed is None:
         return None
     await forget_failure(session, attempt)
@@ -272,7 +272,7 @@ async def begin_session(
         raise NotAuthenticated(
             "this user was deleted, or got another password, a moment ago", hint="Sign in again."
         )
-    # After the person's row was locked: a new password ends sessions in the same order of locks.
+    # The person's row is locked first, because a change of the password locks the person and then the sessions.
     if caller.session_before is not None:
         await people.end_session(tx, digest_of(caller.session_before))
     audited_change.made_by(f"user:{name}")

@@ -69,7 +69,7 @@ async def listed(
     the last id of the page before."""
     rows = await execution_list.page(session, filters, before=cursor, limit=limit)
     titles = {**await of_executions(session, rows), **await _of_inquiries(session, rows)}
-    # A function that waits in its first attempt has its next attempt after the wait.
+    # A durable function that waits in its first attempt continues in its second attempt, so it counts here, too.
     begun_again = [row for row in rows if row.attempt > 1 or (row.attempt and row.status == WAITING)]
     continued = await title_templates.durable_among(session, begun_again) if begun_again else set()
     for row in rows:

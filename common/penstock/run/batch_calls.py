@@ -33,7 +33,8 @@ def batch_outcome(run: Run, returned: object) -> Outcome:
 
 
 def outcomes_of_items(run: Run, outcome: Outcome) -> list[Outcome]:
-    """Return the outcome of each item of a call. What ended the call as a whole ended each of them."""
+    """Return the outcome of each item of a call. If the call itself failed, was cancelled or timed out, each item has
+    that outcome."""
     items = run.items or ()
     outcomes: Sequence[Outcome] = [outcome] * len(items) if outcome.items is None else outcome.items
     return [_carrying(item, outcome) for item, outcome in zip(items, outcomes, strict=True)]

@@ -38,7 +38,8 @@ async def call(run: Run) -> Outcome:
         if ends_from_outside(error, task, requested=int(run.exited is not None)):
             run.cancelled = True
             raise
-        if isinstance(error, ClaimLost) and run.durable is not None:  # its worker has to handle it
+        # The worker handles the lost claim of a durable function.
+        if isinstance(error, ClaimLost) and run.durable is not None:
             raise
         if isinstance(error, asyncio.CancelledError) and run.exited is not None:
             return _exited(run.exited)
@@ -87,7 +88,7 @@ def _exited(error: BaseException) -> Outcome:
 
 
 def _raised(error: BaseException, run: Run, *, bound: bool) -> Outcome:
-    # Parameters that do not match the function will not match it the next time either. Those of items were bound before.
+    # If binding the parameters fails, it fails in each later attempt too. The parameters of items were bound before.
     is_bound = bound or run.items is not None
     return Outcome.raised(error, retryable=None if is_bound else False, limit=run.result_limit)
 

@@ -73,8 +73,8 @@ class _User:
 
 
 class _Redirection:
-    """The redirected output of this process, while at least one worker in it uses that. A worker that ends may have a
-    successor, which has begun before."""
+    """The redirected output of this process, while at least one worker in it uses the redirection. A worker that ends
+    may have a successor that has already begun."""
 
     def __init__(self) -> None:
         self.users: list[_User] = []

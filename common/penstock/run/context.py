@@ -127,7 +127,7 @@ class RunContext:
         answers: list[Any] = self._run.carry.get("answers", [])
         return answers
 
-    # -- through the worker --------------------------------------------------------------------------------------
+    # -- requests to the worker ----------------------------------------------------------------------------------
 
     @property
     def sync(self) -> SyncRunContext:

@@ -45,7 +45,8 @@ def parsed_by_hand(text: str, label: str) -> Any:
             )
 
     if "{" in text:
-        with suppress(RecursionError):  # the bound of the depth refuses such a document
+        # A document that nests too deeply is refused by the check of its depth.
+        with suppress(RecursionError):
             json.loads(text, object_pairs_hook=refuse_doubled)
     return document
 

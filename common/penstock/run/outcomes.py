@@ -58,7 +58,8 @@ class TaskError:
         object.__setattr__(self, "message", text(self.message, MESSAGE_CAP))
         object.__setattr__(self, "traceback", text(self.traceback, TRACEBACK_CAP))
         if self.answer is not None:
-            # Longer than what is stored: a secret is masked before the body is cut, so no part of it remains.
+            # Keep more than is stored. The body is cut to its stored length after its secrets are masked, so that no
+            # part of a secret remains at the cut.
             body = text(str(self.answer.get("body") or ""), TRACEBACK_CAP)
             object.__setattr__(self, "answer", {"status": self.answer.get("status"), "body": body})
         if not self.kinds:

@@ -66,7 +66,7 @@ class RunLog:
             *lines, tail = (self._partial.pop(stream, "") + piece).split("\n")
             for line in lines:
                 self._emit(stream, line)
-            # As much as the longest secret stays behind the break, since the end of a secret may not have come yet.
+            # Keep as much text unwritten as the longest secret has: the end of a secret may not have been printed yet.
             longest = LINE_LIMIT if self._conceal is None else 2 * LINE_LIMIT
             if len(tail) > longest and self._conceal is not None:
                 tail = self._conceal(tail)
@@ -87,7 +87,7 @@ class RunLog:
     def close(self) -> None:
         """Flush at the end of the attempt. Later lines, from threads or tasks that it left behind, are dropped."""
         self.flush()
-        with self._lock:  # wait for a thread that is writing a line
+        with self._lock:  # wait for a thread that is in the middle of writing a line
             self._left = -1
 
     def _emit(self, stream: str, line: str, sink: Sink | None = None) -> None:

@@ -55,7 +55,7 @@ def _stored_number(match: re.Match[bytes]) -> bytes:
     if number.is_zero():
         return b"0" if exponent >= 0 else b"0.0"
     if exponent < 0 or number.adjusted() >= _LONGEST_INTEGER:
-        return token  # a decoder returns the same float for both forms
+        return token  # a decoder reads this token as the float that it would read from the stored form
     return f"{number:f}".encode()
 
 

@@ -167,7 +167,7 @@ async def _within(seconds: float, executor: TaskExecutor, run: Run) -> Outcome:
     try:
         return await executor.execute(run)
     except asyncio.CancelledError:
-        # A cancellation from outside that came as well takes precedence.
+        # If the attempt was also cancelled from outside, that takes precedence over the timeout.
         if deadline.expired and task.cancelling() <= cancellations + 1:
             return Outcome.timed_out(seconds)
         raise

@@ -44,7 +44,8 @@ def traceback_text(error: BaseException) -> str:
 
 
 class TrimmedTracebacks(logging.Formatter):
-    """A formatter of log records with such tracebacks. Other formatters of the record keep theirs."""
+    """A formatter of log records that trims their tracebacks. Other formatters of the same record still print the whole
+    traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         cached, record.exc_text = record.exc_text, None

@@ -70,8 +70,8 @@ async def listen(settings: Settings, supervisor: Supervisor, metrics: Metrics, u
         return _text(404, "try /live, /ready or /metrics")
 
     async def respond_to(path: str, name: str) -> Answer:
-        # On a loopback address, any other host name comes from a page with a name that was pointed at this port (DNS
-        # rebinding).
+        # On a loopback address, a request for any other host name comes from a web page with a name that was pointed at
+        # this port (DNS rebinding).
         if settings.host in LOOPBACK and host_name(name) not in (None, *LOOPBACK):
             return _text(421, "this port answers to names of this machine alone")
         return await respond(path)

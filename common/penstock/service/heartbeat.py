@@ -135,7 +135,8 @@ class Heartbeat:
             if self._ended.is_set():
                 break
             began = time.monotonic()
-            # A thread that was not scheduled in time has missed heartbeats that it never sent.
+            # The silence counts from the instant at which the next heartbeat was due: a thread that was not scheduled
+            # in time did not send it.
             silent_at = (
                 min(began, through + interval) if failing is None else failing
             ) + settings.silent_after

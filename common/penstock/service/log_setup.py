@@ -28,7 +28,8 @@ def configure_logging(settings: Settings, **bound: str) -> None:
     fields = {"replica": settings.name, **named, **bound}
 
     def of_this_process(_: Any, __: str, line: EventDict) -> EventDict:
-        return {**fields, **line}  # threads of libraries have no context variables
+        # A library's thread does not have the context variables that hold these fields.
+        return {**fields, **line}
 
     renderer: Processor = (
         structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())

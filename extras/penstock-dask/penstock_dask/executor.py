@@ -173,7 +173,7 @@ class _Task:
             return Outcome.lost("the scheduler of Dask has let go of this attempt")
         except KilledWorker:
             return Outcome.lost("the worker of Dask that ran this attempt is gone")
-        except Exception as error:  # it could not even be unpickled there
+        except Exception as error:  # the worker of Dask could not even unpickle the task
             return Outcome.failed(
                 TaskError(
                     "DaskRefused",

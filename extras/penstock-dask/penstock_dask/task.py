@@ -35,7 +35,7 @@ async def run_once(job: SealedJob, key: str) -> Answer | str:
     if await started_event.is_set():
         return LOST
     await started_event.set()
-    # checked after setting `started`, as the stopper sets `stop` first and then checks `started`
+    # Check `stop` after setting `started`: the stopper sets `stop` first, and then checks `started`.
     if await ending.is_set():
         await started_event.clear()
         return LOST
@@ -44,7 +44,7 @@ async def run_once(job: SealedJob, key: str) -> Answer | str:
     if stop_request.so:
         await (
             started_event.clear()
-        )  # a process that waits for the end waits for this; the Penstock worker may be gone
+        )  # a process that waits for the end waits for this event, since the Penstock worker may be gone
     return answer
 
 

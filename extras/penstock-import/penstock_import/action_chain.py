@@ -177,7 +177,7 @@ class ActionChain:
             steps.append(step)
         if failure := self._target(node, "on-failure", name, chain, closing):
             step = {"when": KEPT_OUTCOMES["failed"] if is_kept else "failed() and not cancelled()"}
-            if published:  # StackStorm publishes after a failure, too
+            if published:  # StackStorm also publishes after a failure
                 step["publish"] = published
             steps.append(step | {"do": [_task_name(failure)]})
         if steps:
@@ -192,10 +192,10 @@ class ActionChain:
         if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
             task["timeout"] = inputs.pop("timeout")
         elif target_action.runner in SHELLS and isinstance(timeout, str) and timeout != _TO_DO:
-            task["timeout"] = None  # the function itself ends its command after the parameter
+            task["timeout"] = None  # the generated function ends its command by this parameter
         elif target_action.runner in RUNNER_TIMEOUTS:
             del inputs["timeout"]
-            if timeout != _TO_DO:  # which has a line of its own
+            if timeout != _TO_DO:  # a missing value is reported in a line of its own
                 self._tell(line, f"the timeout of {name} is computed, or is none: {timeout}",
                            "Write `timeout` of the task; that of the action counts until then.")  # fmt: skip
 

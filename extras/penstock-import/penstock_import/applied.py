@@ -1,4 +1,5 @@
-"""A check that an imported project is accepted: a definition that lint refuses is replaced by one that fails, and named."""
+"""A check that Penstock accepts an imported project. An action or a workflow that lint refuses is replaced by an action
+that fails, and becomes a gap."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from penstock_import.project import Project, stub
 from penstock_import.report import Report
 
 _ELSEWHERE = re.compile(r" \(and at \d+ more places?: [^)]*\)")
-"""Other definitions with the same fault. Each is refused by itself."""
+"""The note in a message that names other definitions with the same fault. Each of them gets a message of its own."""
 _SECTIONS = ("triggers", "actions", "workflows", "rules", "schedules")
 
 
 def keep_applicable(project: Project, report: Report) -> None:
-    """Take out of a project what lint refuses, with a gap for each, and count what is left by kind. Nothing applies of a
-    project that is refused as a whole."""
+    """Replace or remove the definitions that lint refuses, with a gap for each, and count the accepted ones by kind. If
+    the whole project is refused, none counts as accepted."""
     refused: dict[str, set[str]] = {section: set() for section in _SECTIONS}
     whole: list[str] = []
     while True:
@@ -53,13 +54,14 @@ def keep_applicable(project: Project, report: Report) -> None:
 
 
 def _kind(section: str, report: Report) -> str:
-    """Return the kind that the parts of a section are counted as."""
+    """Return the kind of the report under which the parts of a section are counted."""
     kinds = {"actions": "tasks", "workflows": "canvases"}
     return kinds[section] if section in kinds and "tasks" in report.found else section
 
 
 def _faults(project: Project, report: Report) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """Return section, name and message of each fault that has a place, and the messages of those that have none."""
+    """Return the section, the name and the message of each fault in a definition, and the messages of the faults of the
+    whole project."""
     with tempfile.TemporaryDirectory(prefix="penstock-import-") as scratch:
         folder = Path(scratch) / project.name
         project.write(folder, "", report)
@@ -91,7 +93,8 @@ def _placed(folder: Path, fault: Fault, project: Project) -> tuple[str, str, str
 
 
 def _replace(project: Project, section: str, name: str) -> None:
-    """Put something that does nothing else than fail in the place of an action or a workflow; take the rest out."""
+    """Replace an action or a workflow by an action that only fails. Remove the schema of a trigger, and any other
+    definition as a whole."""
     if section in ("actions", "workflows"):
         getattr(project, section).pop(name, None)
         if section == "workflows":
@@ -104,7 +107,8 @@ def _replace(project: Project, section: str, name: str) -> None:
 
 
 def _call_as_action(project: Project, ref: str) -> None:
-    """Have the tasks that run a refused workflow run the action in its place, so that they are not refused as well."""
+    """Let the tasks that run a refused workflow run the action that replaces it, so that lint does not refuse these
+    tasks too."""
     for body in project.workflows.values():
         for key, task in body.get("tasks", {}).items():
             if isinstance(task, dict) and task.get("workflow") == ref:

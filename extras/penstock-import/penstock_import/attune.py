@@ -1,6 +1,7 @@
-"""A pack of Attune as a pack of ours: actions, workflows, triggers, sensors, rules and policies.
+"""The conversion of an Attune pack to a Penstock pack: actions, workflows, triggers, sensors, rules and policies.
 
-Each file is taken apart key by key. What is not mapped is a gap with its line, and so is each file that nothing has read.
+The importer takes each file apart key by key. A part that is not mapped becomes a gap with its line, and so does a file
+that was not read.
 """
 
 from __future__ import annotations
@@ -55,10 +56,10 @@ _ELSEWHERE = {
     "runtimes": "A worker has the programs that its machine has.",
 }
 _ENVIRONMENT = re.compile(r"ATTUNE_[A-Z]|\bimport attune\b|\bfrom attune\b|attune-sdk")
-"""Traces of Attune in a program: variables that only its workers set, and its libraries."""
+"""A pattern for programs that depend on Attune: variables that only its workers set, and its libraries."""
 _IGNORED = ("README*", "CHANGELOG*", "LICENSE*", "icon.*", "tests/*", "tests/**/*", ".*")
 _TIMEOUT_S = 600
-"""The time that an action has in Attune where neither it nor a task of a workflow names one."""
+"""Attune's time limit of an action, in seconds, if neither the action nor the task names one."""
 _PLACES = {"worker_tolerations", "worker_affinity", "required_worker_runtimes", "runtime_version"}
 
 
@@ -68,10 +69,10 @@ class AttuneProject(Project):
 
     limits: dict[str, Any] = field(default_factory=dict)
     programs: dict[str, Path] = field(default_factory=dict)
-    """Files to be copied, by their path in the pack."""
+    """The files to copy, by their path in the pack."""
 
     def write(self, folder: Path, source: str, report: Report) -> None:
-        """Write the project into a folder that is empty, or not there."""
+        """Write the project into a folder that is empty or does not exist."""
         Project.write(self, folder, source, report)
         if self.limits:
             (folder / "limits.yaml").write_text(
@@ -83,7 +84,7 @@ class AttuneProject(Project):
 
 
 class AttunePack:
-    """Maps one pack into a project."""
+    """A converter of one pack to a project."""
 
     def __init__(self, folder: Path) -> None:
         head = folder / "pack.yaml"
@@ -104,7 +105,7 @@ class AttunePack:
         """By the scope of a limit: the name of the first policy for it."""
 
     def mapped(self) -> AttuneProject:
-        """Return the project. Its parts refer to each other, and to nothing outside of it."""
+        """Return the project. Its parts refer only to each other."""
         self._manifest()
         for file, source in self._files("triggers"):
             self._trigger(file, source)
@@ -127,7 +128,7 @@ class AttunePack:
         self._left_files()
         return self.project
 
-    # -- files ---------------------------------------------------------------------------------------------------
+    # -- the files of a pack -------------------------------------------------------------------------------------
 
     def _files(self, kind: str) -> Iterator[tuple[str, Marked]]:
         for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
@@ -147,7 +148,7 @@ class AttunePack:
             return None
 
     def _left_files(self) -> None:
-        """Name each file that nothing has read."""
+        """Record a gap for each file that was not read."""
         ignored = {file for pattern in _IGNORED for file in self._folder.glob(pattern)}
         for file in sorted(self._folder.rglob("*")):
             inside = file.relative_to(self._folder)
@@ -174,7 +175,7 @@ class AttunePack:
             keys.gap("enabled", "the pack is disabled", "Apply it once it is to run.")
         keys.close()
 
-    # -- triggers, sensors ---------------------------------------------------------------------------------------
+    # -- triggers and sensors ------------------------------------------------------------------------------------
 
     def _trigger(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"trigger {source.get('ref')}")
@@ -283,7 +284,7 @@ class AttunePack:
             self.project.actions[name]["labels"] = {str(key): str(value) for key, value in labels.items()}
         for key in _PLACES:
             keys.refuse(key, "Write `labels`, which workers carry.")
-        keys.describe("output", "output_schema")  # Attune compares no result with it
+        keys.describe("output", "output_schema")  # only described, since Attune checks no result against it
         for key in ("log_retention_policy", "log_retention_limit"):
             keys.refuse(key, "PENSTOCK_LOG_RETENTION_DAYS is for all.")
         keys.refuse(
@@ -293,7 +294,7 @@ class AttunePack:
         self._count("actions", name, gaps_before)
 
     def _program(self, keys: TakenKeys, name: str) -> dict[str, Any]:
-        """Return the keys that say what an action runs: its program, or a function that is to be written."""
+        """Return the keys that name the program of an action, or a function that is to be written by hand."""
         runner, entry = (
             keys.take_text("runner_type") or keys.take_text("runtime"),
             keys.take_text("entry_point"),
@@ -329,7 +330,7 @@ class AttunePack:
         return self.project.function(name, stub(name, f"{runner} {entry}".strip()))
 
     def _action_of(self, ref: str, file: str) -> None:
-        """Make an action of another pack that a workflow runs, so that the project stands by itself."""
+        """Add an action that a workflow runs and the pack does not have, so that the project is complete by itself."""
         pack, _, word = ref.rpartition(".")
         if pack in ("", self._theirs):
             if _name(word) not in self.project.actions and _name(word) not in self.project.workflows:
@@ -374,11 +375,12 @@ class AttunePack:
         self._workflows.append(workflow)
 
     def _ref(self, ref: str) -> str:
-        """Return our ref of an action: one of another pack has its pack in its name."""
+        """Return Penstock's ref of an action. The name of an action from another pack begins with the name of that
+        pack."""
         pack, _, word = ref.rpartition(".")
         return f"{self.project.name}.{_name(word) if pack in ('', self._theirs) else self._foreign(ref)}"
 
-    # -- rules, policies -----------------------------------------------------------------------------------------
+    # -- rules and policies --------------------------------------------------------------------------------------
 
     def _rule(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"rule {source.get('ref')}")
@@ -438,7 +440,7 @@ class AttunePack:
     def _timer(
         self, keys: TakenKeys, name: str, rule: dict[str, Any], trigger: str, times: Any, when: str | None
     ) -> None:
-        """Make a schedule of a rule for a timer."""
+        """Convert a rule for a timer to a schedule."""
         if when is not None or _uses_event(rule["params"]):
             keys.gap(
                 "conditions",
@@ -452,7 +454,7 @@ class AttunePack:
             keys.gap("trigger_params", f"the timer of rule {name}: {error}", "Write it as a schedule.")
 
     def _conditions(self, keys: TakenKeys, mapping: AttuneExpressions) -> tuple[str | None, bool]:
-        """Return the condition of a rule (None: it has none), and whether all of it is mapped."""
+        """Return the condition of a rule (None: it has none), and whether the whole condition was mapped."""
         conditions = keys.take("conditions")
         try:
             if not conditions:
@@ -538,10 +540,11 @@ class AttunePack:
             self.project.limits[name] = limit
         self._count("policies", name, gaps_before)
 
-    # -- helpers -------------------------------------------------------------------------------------------------
+    # -- names, keys and reports ---------------------------------------------------------------------------------
 
     def _own(self, keys: TakenKeys, kind: str | None) -> str:
-        """Return the name of a part, of its ref or its name. A part that is only read for others has no `kind`."""
+        """Return the name of a part, from its ref or its name. `kind` is None for a part that is only read for other
+        parts."""
         ref, name = keys.take_text("ref"), keys.take_text("name")
         word = (ref or name).rpartition(".")[2]
         if kind is not None:
@@ -549,7 +552,7 @@ class AttunePack:
         return _name(word)
 
     def _note_name(self, keys: TakenKeys, kind: str, word: str, key: str) -> None:
-        """Name a part with another name here, and the second of two parts with one name."""
+        """Record a gap for a part that gets another name in Penstock, and for the second of two parts with one name."""
         ours = _name(word)
         if word and word != ours:
             keys.gap(key, f"the name {word} of the {kind} is {ours} here", RENAMED)
@@ -574,7 +577,7 @@ def _name(text: str) -> str:
 
 
 def _described(keys: TakenKeys) -> dict[str, Any]:
-    """Return the description of a part, or else its label."""
+    """Return the description of a part; its label if it has no description."""
     description = keys.take_text("description")
     return {"description": description} if description else {"description": keys.take_text("label")}
 
@@ -584,12 +587,12 @@ def _is_schema(schema: Any) -> bool:
 
 
 def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema in the form that it has: JSON Schema, or parameters one by one."""
+    """Return a schema as it is: a JSON Schema, or parameters that are listed one by one."""
     return {str(key): value for key, value in schema.items()}
 
 
 def _criterion(entry: Any) -> str:
-    """Return one of a list of conditions as a condition of ours. Raises NotMapped."""
+    """Return one entry of a list of conditions as a Penstock condition. Raises NotMapped."""
     if not isinstance(entry, Mapping) or not {"field", "operator"} <= entry.keys() <= {
         "field",
         "operator",
@@ -603,7 +606,7 @@ def _criterion(entry: Any) -> str:
     for step in steps:
         field = member(field, step)
     value = constant(entry.get("value"))
-    if operator == "contains":  # of text alone
+    if operator == "contains":  # Attune's `contains` accepts only texts
         return (
             f"({field} is string and {value} in {field})" if isinstance(entry.get("value"), str) else "false"
         )

@@ -1,4 +1,5 @@
-"""Expressions of Attune as ours: parsed into a tree, and written again from it. What has no equal here is not mapped."""
+"""The translation of Attune's expressions to Penstock's. An expression is parsed into a tree, and written again from
+it. A part without an equivalent is not mapped."""
 
 from __future__ import annotations
 
@@ -14,18 +15,19 @@ from penstock.language.expressions import condition as compile_condition
 from penstock_import.jinja_expressions import COMPARING
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
-_PARSER = Environment(autoescape=False)  # it parses alone
+_PARSER = Environment(autoescape=False)  # only parses, and renders nothing
 _CALCULATED = {nodes.Sub: "-", nodes.Mul: "*"}
 OUTCOMES = {
     "succeeded": "succeeded()",
     "failed": "(failed() and not timed_out() and not cancelled())",
     "timed_out": "timed_out()",
 }
-"""In Attune a task that took too long has timed out and has not failed."""
+"""The conditions for the outcomes of a task. In Attune, a task that took too long has timed out, and has not failed."""
 _METADATA = frozenset(
     {"exit_code", "succeeded", "stdout", "stderr", "stdout_log", "stderr_log", "duration_ms", "error"}
 )
-"""Fields that a result has there beside what its action gave, and that come before fields of these names."""
+"""Fields that Attune adds to a result beside the value of the action. They hide fields of the value with the same
+names."""
 _FUNCTIONS: Mapping[str, tuple[int, str, str]] = {
     "length": (1, "({0} | length)", "int"),
     "lower": (1, "{0}.lower()", "str"),
@@ -43,17 +45,17 @@ _FUNCTIONS: Mapping[str, tuple[int, str, str]] = {
     "string": (1, "({0} if {0} is string else {0} | json)", "str"),
     "int": (1, "({0} | int(none) if {0} | int(none) is not none else {0} | float | int)", "int"),
 }
-"""By name: the number of arguments, what is written, and the kind of its value."""
+"""The functions by name: the number of arguments, the translation, and the type of the value."""
 _BLOCK = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _ALIKE = {"int": "number"}
 _FALSE_TEXTS = '["", "false", "0", "no"]'
 
 
 class AttuneExpressions:
-    """The expressions of one place: `names` are the names that may stand there, and what they are called here.
+    """The expressions at one place. `names` maps the names that may occur there to their names in Penstock.
 
-    A name is mapped by its longest known beginning: `event.payload` before `event`. `kinds` says what the value of a name
-    certainly is."""
+    The longest known beginning of a name decides: `event.payload` is looked up before `event`. `kinds` has the types of
+    values that are certain."""
 
     def __init__(
         self,
@@ -76,23 +78,23 @@ class AttuneExpressions:
         """The variables that were read."""
 
     def condition(self, text: Any) -> str:
-        """Return a `when` of a workflow as a condition of ours. Attune renders one in braces as text, and asks that text
-        whether it is true. Raises NotMapped."""
+        """Translate a `when` of a workflow to a Penstock condition. Attune renders a condition in braces as a text, and
+        tests whether that text is true. Raises NotMapped."""
         inner, is_rendered = _unwrapped(text)
         ours = self._written(inner)
         return _checked(compile_condition, _rendered_truth(ours) if is_rendered else _is_true(ours))
 
     def criteria(self, text: Any) -> str:
-        """Return the condition of a rule, with or without braces, as ours. Raises NotMapped."""
+        """Translate the condition of a rule, with or without braces. Raises NotMapped."""
         return _checked(compile_condition, _is_true(self._written(_unwrapped(text)[0])))
 
     def template(self, value: Any) -> Any:
-        """Return a value with its texts rendered here. Raises NotMapped."""
+        """Translate the templates in the texts of a value. Raises NotMapped."""
         return self._template(value, paths_only=False)
 
     def paths(self, value: Any) -> Any:
-        """Return parameters of a rule. Only paths stand in its braces: one that leads nowhere is null, or nothing within a
-        text. Raises NotMapped."""
+        """Translate the parameters of a rule. Their braces contain only paths. A path without a value is null, or an
+        empty text inside of a longer text. Raises NotMapped."""
         return self._template(value, paths_only=True)
 
     def _template(self, value: Any, paths_only: bool) -> Any:
@@ -155,7 +157,7 @@ class AttuneExpressions:
         raise NotMapped(f"`{type(node).__name__.lower()}`, which Attune has not")
 
     def _compared(self, op: str, first: Ours, second: Ours) -> Ours:
-        """Write a comparison. A truth value is no number in Attune, and is one here."""
+        """Write a comparison. A truth value is not a number in Attune, but it is a number in Penstock."""
         plain = f"{first.text} {COMPARING[op]} {second.text}"
         if op == "in":
             return _within(first, second)
@@ -221,12 +223,13 @@ class AttuneExpressions:
         if len(whole) < 3 or whole[1] in self._lists:
             raise NotMapped(".".join(map(str, whole)))
         steps = whole[2:]
-        if steps[0] == "result":  # an older way to write it, which leads to the same fields
+        if steps[0] == "result":  # an older way to write the path, which leads to the same fields
             steps = steps[1:]
         return self._result(f"tasks{_step(whole[1])}.result", steps)
 
     def _result(self, base: str, steps: list[str | int]) -> Ours:
-        """Return a part of a result. Attune has what the action gave as `data`, and its fields beside it once more."""
+        """Return a part of a result. In Attune, the value of the action is `data`, and its fields are also direct
+        members of the result."""
         if base == "result" and self._own in self._lists:
             raise NotMapped("result() of a task with items")
         if base == "result" and self._after_failure:
@@ -241,7 +244,7 @@ class AttuneExpressions:
 
 
 def _within(needle: Ours, haystack: Ours) -> Ours:
-    """Write `needle in haystack`. In a list a truth value is no number in Attune, and is one here."""
+    """Write `needle in haystack`. In a list, a truth value is not a number in Attune, but it is a number in Penstock."""
     plain = f"{needle.text} in {haystack.text}"
     if needle.kind in ("str", "none", "list", "dict") or haystack.kind in ("str", "dict"):
         return Ours(f"({plain})", "bool")
@@ -257,8 +260,8 @@ def _within(needle: Ours, haystack: Ours) -> Ours:
 
 
 def _calculated(kind: type[nodes.Node], first: Ours, second: Ours) -> Ours:
-    """Write a calculation. Attune's quotient of whole numbers is whole where it can be, and its remainder has the sign of the
-    first number."""
+    """Write a calculation. In Attune, the quotient of two integers is an integer if there is no remainder, and a
+    remainder has the sign of the first number."""
     lhs, rhs = first.text, second.text
     kinds = {first.kind, second.kind}
     if kind is nodes.Add:
@@ -275,7 +278,8 @@ def _calculated(kind: type[nodes.Node], first: Ours, second: Ours) -> Ours:
 
 
 def _unwrapped(text: Any) -> tuple[str, bool]:
-    """Return an expression without its braces, and whether it had some. Raises NotMapped for what is no text."""
+    """Return an expression without its braces, and whether it had braces. Raises NotMapped for a value that is not a
+    text."""
     if not isinstance(text, str):
         raise NotMapped(str(text))
     match = _BLOCK.fullmatch(text.strip())
@@ -287,7 +291,8 @@ def _is_true(ours: Ours) -> str:
 
 
 def _rendered_truth(ours: Ours) -> str:
-    """Return whether the text of a value is true for Attune: neither empty, nor `false`, `0` or `no`."""
+    """Return an expression that tells whether Attune takes the text of a value as true: it is not empty, `false`, `0`
+    or `no`."""
     if ours.kind == "bool":
         return ours.text
     value = ours.text
@@ -297,7 +302,8 @@ def _rendered_truth(ours: Ours) -> str:
 
 
 def _in_text(ours: Ours) -> str:
-    """Return a value as Attune puts it into a text: null is nothing there, and all but text is written as JSON."""
+    """Return an expression for a value as Attune inserts it into a text: null becomes nothing, and any value but a text
+    becomes JSON."""
     if ours.kind in ("str", "int", "secret"):
         return ours.text
     return f'({ours.text} if {ours.text} is string else "" if {ours.text} is none else {ours.text} | json)'
@@ -308,7 +314,7 @@ def _step(step: str | int) -> str:
 
 
 def constant(value: Any) -> str:
-    """Return a literal of ours for a JSON value. Raises NotMapped for a mapping."""
+    """Return a JSON value as a literal of Penstock's expressions. Raises NotMapped for a mapping."""
     if isinstance(value, Mapping):
         raise NotMapped(str(value))
     return literal(value).text

@@ -1,4 +1,4 @@
-"""Parameters of Attune's actions and workflows as parameters of ours."""
+"""The conversion of the parameters of Attune's actions and workflows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from penstock_import.taken_keys import TakenKeys
 
 
 def parameters_of(keys: TakenKeys) -> dict[str, Any]:
-    """Return the parameters below `parameters`, which are written one by one or as one JSON Schema.
+    """Return the parameters below `parameters`, which are listed one by one or as one JSON Schema.
 
-    What is not required may be null, as Attune gives null for what an event has not."""
+    A parameter that is not required may be null: Attune passes null for a value that an event does not have."""
     parameters = keys.take("parameters", {})
     if not isinstance(parameters, Mapping):
         keys.gap("parameters", f"parameters of {keys.subject}", "Write them anew.")
@@ -43,7 +43,7 @@ def _parameter(about: Mapping[str, Any]) -> dict[str, Any]:
         if key != "position" and (value is not None or key == "default")
     }
     if "default" in schema:
-        schema.pop("required", None)  # what has a default is never missing
+        schema.pop("required", None)  # a parameter with a default is never missing
     if schema.get("required") is False:
         del schema["required"]
     if not schema.get("required"):

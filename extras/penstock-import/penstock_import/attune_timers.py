@@ -1,6 +1,6 @@
-"""Timers of Attune's core pack as times of our schedules.
+"""The conversion of the timers of Attune's core pack to the times of schedules.
 
-Its cron expressions have seconds in front, are read in UTC, and ask for both days where both are named.
+Attune's cron expressions begin with seconds and are in UTC. If both day fields are restricted, both have to match.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PARTS = {
 
 
 def timing(trigger: str, parameters: Any) -> dict[str, Any]:
-    """Return the times of a schedule for a timer and its parameters. Raises NotMapped."""
+    """Return the times of a schedule for a timer with these parameters. Raises NotMapped."""
     times = parameters if isinstance(parameters, Mapping) else {}
     match trigger:
         case "core.intervaltimer":
@@ -141,7 +141,7 @@ def _instant(value: Any) -> datetime:
         instant = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
     except ValueError:
         raise NotMapped(f"the instant {value}, which is not in ISO 8601") from None
-    if instant.tzinfo is None:  # a YAML timestamp with Z is read as UTC without saying so
+    if instant.tzinfo is None:  # PyYAML reads a timestamp with Z as UTC, but returns it without a zone
         if not isinstance(value, datetime):
             raise NotMapped(f"the instant {value}, which has no zone")
         instant = instant.replace(tzinfo=UTC)

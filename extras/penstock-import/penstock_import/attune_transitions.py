@@ -1,4 +1,5 @@
-"""The transitions of Attune's workflows: what each asks of the end of its task, and where ours would go another way."""
+"""The transitions of Attune's workflows: the condition of each on the end of its task, and the cases in which Penstock
+behaves differently."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from typing import Any
 from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, Guard, guard_of
 
 Gap = tuple[str, str]
-"""(what, what to do by hand)."""
+"""A gap: its subject, and the work by hand."""
 _KINDS = {"failed": "failure", "timed_out": "timeout"}
 
 
 def guard(when: Any) -> Guard:
-    """Return what a `when` asks. In Attune `failed()` leaves out what took too long, so the two exclude each other."""
+    """Return the demands of a `when`. In Attune, `failed()` excludes a timeout, so the two conditions exclude each
+    other."""
     if when is None:
         return Guard(ANY)
     text = str(when).strip()
@@ -30,14 +32,14 @@ def guard(when: Any) -> Guard:
 
 @dataclass(slots=True)
 class Order:
-    """The transitions of a workflow, what they publish, and what its tasks read."""
+    """The transitions of a workflow, the variables that they publish, and the variables that its tasks read."""
 
     tasks: list[str]
     edges: list[Edge] = field(default_factory=list)
     writers: dict[str, list[tuple[str, Guard]]] = field(default_factory=dict)
-    """By variable: the tasks that publish it."""
+    """The tasks that publish a variable, by variable."""
     readers: dict[str, set[str]] = field(default_factory=dict)
-    """By task: the variables that it reads."""
+    """The variables that a task reads, by task."""
     joins: dict[str, Any] = field(default_factory=dict)
 
     def add(
@@ -50,7 +52,8 @@ class Order:
             self.writers.setdefault(variable, []).append((name, own))
 
     def gaps(self, targets: Mapping[str, Collection[str]]) -> Iterator[Gap]:
-        """Yield what Attune does otherwise. `targets` are those of each task, without ways that lead back."""
+        """Yield the differences to Attune's behaviour. `targets` are the targets of each task, without transitions that
+        lead back."""
         edges = tuple(edge for edge in self.edges if edge.target in targets.get(edge.source, ()))
         graph = Graph(tuple(self.tasks), edges, frozenset(self.joins))
         for name in self.tasks:
@@ -94,5 +97,5 @@ class Order:
 
 
 def outcomes(own: Guard) -> tuple[str, ...]:
-    """Return the outcomes of a task with which a transition may be taken."""
+    """Return the outcomes of a task after which a transition can be taken."""
     return (SUCCESS, FAILURE) if own.outcome == ANY else (own.outcome,)

@@ -1,4 +1,4 @@
-"""Workflows of Attune: their tasks with `next`, and the older `on_success` and the like, as tasks of ours."""
+"""The conversion of Attune's workflows: their tasks, with `next` or with the older keys such as `on_success`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _NAMES = {
 _ITEM = {"item": "item", "index": "index"}
 _END = dict.fromkeys(("succeeded", "failed", "timed_out", "result"), "")
 _NOT_SUCCEEDED = "not succeeded() and not cancelled()"
-"""Attune looks at no transition of a task that was cancelled."""
+"""The condition of a transition after any end but a success. Attune takes no transition of a cancelled task."""
 _OLD = (
     ("on_success", "{{ succeeded() }}"),
     ("on_failure", "{{ failed() }}"),
     ("on_complete", None),
     ("on_timeout", "{{ timed_out() }}"),
 )
-"""The older words for transitions, in the order in which Attune reads them. Beside `next` it reads none of them."""
+"""The older keys of transitions, in the order in which Attune reads them. Attune ignores them beside `next`."""
 _KINDS = {
     "boolean": "bool",
     "integer": "int",
@@ -40,10 +40,10 @@ _KINDS = {
     "array": "list",
     "object": "dict",
 }
-"""By the type of a parameter: what its value certainly is."""
+"""The certain type of a parameter's value, by the declared type."""
 _BACKOFF = {"constant": "fixed", "linear": "linear", "exponential": "exponential"}
 LONGEST_DELAY = 86_400
-"""Seconds: the cap of a delay where Attune names none, and ours would be a minute."""
+"""The longest retry delay in seconds if Attune names none. Penstock's own default is a minute."""
 _WAIT = (
     "Write a task `inquiry: {prompt: ..., schema: ..., timeout: ...}` before it, whose result is the answer: "
     "docs/how-to/approvals.md."
@@ -52,7 +52,7 @@ _WAIT = (
 
 @dataclass(slots=True)
 class _Way:
-    """A transition: where it stands, its condition, the variables that it publishes, and the tasks that it leads to."""
+    """A transition: its place in the file, its condition, the variables that it publishes, and its target tasks."""
 
     keys: TakenKeys
     when: Any
@@ -61,7 +61,7 @@ class _Way:
 
 
 class AttuneWorkflow:
-    """Maps one workflow. `head` is what its action says of it: parameters, description."""
+    """A converter of one workflow. `head` has the parameters and the description, which are those of its action."""
 
     def __init__(self, report: Report, file: str, source: Any, name: str, head: Mapping[str, Any]) -> None:
         self.report = report
@@ -81,7 +81,7 @@ class AttuneWorkflow:
         self._order = Order([], readers=self._reads)
 
     def mapped(self) -> dict[str, Any]:
-        """Return the workflow as an entry of a pack. A part that is not mapped makes its task fail."""
+        """Return the workflow as an entry of a pack. A task with a part that is not mapped fails."""
         gaps_before = open_gaps(self.report)
         self.report.found["workflows"] += 1
         self.report.place("workflows", self.name, self.file, 1)
@@ -210,8 +210,8 @@ class AttuneWorkflow:
     # -- transitions ---------------------------------------------------------------------------------------------
 
     def _ways(self, keys: TakenKeys, name: str, broken: list[str]) -> Iterator[dict[str, Any]]:
-        """Yield the transitions of a task. One that may be taken after a success and after a failure becomes two, as only
-        the second one handles a failure."""
+        """Yield the transitions of a task. A transition that is taken after a success and after a failure becomes two
+        transitions, since only one of them may handle the failure."""
         for number, way in enumerate(self._transitions(keys, name, broken)):
             own = guard(way.when)
             told_reasons: set[str] = set()
@@ -267,7 +267,7 @@ class AttuneWorkflow:
         return published
 
     def _transitions(self, keys: TakenKeys, name: str, broken: list[str]) -> list[_Way]:
-        """Return the transitions as Attune reads them: those of `next`, and the older words where there is none."""
+        """Return the transitions that Attune reads: those of `next`, or else those of the older keys."""
         ways = keys.take("next", [])
         transitions: list[_Way] = []
         for source in ways if isinstance(ways, list) else [ways]:
@@ -293,7 +293,7 @@ class AttuneWorkflow:
         return older
 
     def _old_ways(self, keys: TakenKeys, name: str, broken: list[str]) -> list[_Way]:
-        """Return the transitions of `on_success` and the like: a name, or a list of mappings with `when` and `do`."""
+        """Return the transitions of the older keys: each is a name, or a list of mappings with `when` and `do`."""
         transitions: list[_Way] = []
         for key, word in _OLD:
             value = keys.take(key)
@@ -354,10 +354,10 @@ class AttuneWorkflow:
         }
 
     def _know_parameters(self, parameters: Mapping[str, Any]) -> None:
-        """Note what is certain of each parameter. In Attune one that is missing or null has its default."""
+        """Note the certain facts about each parameter. In Attune, a parameter that is missing or null has its default."""
         for name, about in parameters.items():
             if about.get("required") is not True:
-                about.setdefault("default", None)  # so that it is null where it is missing
+                about.setdefault("default", None)  # a missing parameter without a default is null
             default, kind = about.get("default"), about.get("type")
             kind = (
                 next((entry for entry in kind if entry != "null"), None) if isinstance(kind, list) else kind
@@ -375,7 +375,7 @@ class AttuneWorkflow:
         return AttuneExpressions(names, self._lists, own=own, kinds=self._kinds, after_failure=after_failure)
 
     def _one(self, keys: TakenKeys, key: str, value: Any, names: Mapping[str, str], broken: list[str]) -> Any:
-        """Return a value with its expressions mapped. An expression that is not mapped makes its task fail."""
+        """Return a value with translated expressions. A task with an expression that is not mapped fails."""
         mapping = self._expressions(names)
         try:
             mapped = mapping.template(value)
@@ -394,7 +394,7 @@ class AttuneWorkflow:
         return self._one(keys, key, value, names, broken)
 
     def _cut_circles(self, entry: dict[str, Any]) -> None:
-        """Take out transitions that lead back: a task runs once here."""
+        """Remove transitions that lead back, since a task of Penstock runs once."""
         tasks = entry["tasks"]
         done: set[str] = set()
         path: list[str] = []
@@ -427,8 +427,8 @@ class AttuneWorkflow:
 
 
 def _pairs(value: Any) -> dict[str, Any]:
-    """Return variables as one mapping. Attune also writes a list of mappings, in which a bare name is given the whole
-    result."""
+    """Return variables as one mapping. Attune also accepts a list of mappings and names, in which a bare name gets the
+    whole result."""
     if isinstance(value, Mapping):
         return {str(name): item for name, item in value.items()}
     pairs: dict[str, Any] = {}
@@ -447,7 +447,7 @@ def _targets(do: Any) -> list[str]:
 def _name_once(
     way: _Way, told_reasons: set[str], key: str, subject: str, error: NotMapped, hint: str
 ) -> None:
-    """Name a gap of a transition, unless another one of the same task has this reason."""
+    """Record a gap of a transition, unless another transition of the same task has a gap for the same reason."""
     if str(error) not in told_reasons:
         way.keys.gap(key, f"{subject}: {error}", hint)
     told_reasons.add(str(error))

@@ -1,4 +1,5 @@
-"""The tasks, schedules, routes, retries and canvases of a Celery application as a pack of ours, read from its source."""
+"""The conversion of a Celery application to a Penstock pack: its tasks, schedules, routes, retries and canvases, read
+from the source."""
 
 from __future__ import annotations
 
@@ -91,11 +92,11 @@ _RELEVANT = re.compile(
 
 
 class _OfCelery(NotMapped):
-    """Raised for a task that Celery itself has."""
+    """Raised for a task that is part of Celery itself."""
 
 
 class CeleryProject:
-    """Maps a file, or all files of a folder."""
+    """A converter of one file, or of all files of a folder."""
 
     def __init__(self, source: Path) -> None:
         if not source.exists():
@@ -159,12 +160,12 @@ class CeleryProject:
         """Actions whose tasks are delivered again when their process is lost."""
 
     def mapped(self) -> Project:
-        """Return the project. `report` then has the gaps."""
+        """Return the project. Afterwards, `report` has the gaps."""
         trees: dict[str, ast.Module] = {}
         for file in self._files:
             name = str(file.relative_to(self._folder))
             try:
-                with tokenize.open(file) as opened:  # it may name its encoding
+                with tokenize.open(file) as opened:  # the file may name its encoding
                     text = opened.read()
                 trees[name] = with_plain_configuration(with_plain_names(with_literal_dicts(ast.parse(text))))
                 if _RELEVANT.search(text):
@@ -255,7 +256,7 @@ class CeleryProject:
         return self.project
 
     def _tell_applications(self) -> bool:
-        """Name the applications of a source with several. Return whether there are several."""
+        """Record a gap for each application of a source with several applications. Return whether there are several."""
         places = [
             (file, call)
             for file, tree in self._relevant.items()
@@ -268,7 +269,7 @@ class CeleryProject:
         return len(places) > 1
 
     def _tell_sources(self, sources: Sources) -> None:
-        """Name the sources of settings that are not known, and the variables that name one."""
+        """Record a gap for each unknown source of settings, and for each variable that names a source."""
         self._is_zone_unknown, self._is_django = bool(sources.unknown), sources.is_django
         for file, place, text in sources.unknown:
             self._take(place.func if isinstance(place, ast.Call) and called(place) != "Celery" else place)
@@ -280,7 +281,7 @@ class CeleryProject:
             self._by_default(file, value, "the settings of the application")
 
     def _follow_values(self) -> None:
-        """Note what each file may set by another name of a configuration, an application or a task."""
+        """Record the uses by which a file may change a configuration, an application or a task through another name."""
         flow = Flow(self._trees, self._relevant, self._applications, cache(self._foreign_names))
         self._by_other_names = flow.uses(self._task_functions, self._bound)
         for file, tree in self._relevant.items():
@@ -297,7 +298,7 @@ class CeleryProject:
         return frozenset(name for node in statements for name in self._foreign_words(file, node))
 
     def _tell_test(self, file: Path) -> None:
-        """Name a file of tests with tasks, which is not read."""
+        """Record a gap for a file of tests with tasks. It is not read."""
         with suppress(OSError):
             text = file.read_text(errors="replace")
             if (task := _OF_TESTS.search(text)) is not None:
@@ -310,7 +311,7 @@ class CeleryProject:
     def _task(
         self, file: str, node: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr, is_own: bool
     ) -> None:
-        """Map a task. `is_own` tells a decorator of the source, which may add options, from one of Celery."""
+        """Convert a task. `is_own`: the decorator is defined in the source, and may add options of its own."""
         self.report.found["tasks"] += 1
         previous = len(self.report.gaps)
         name = _ascii_name(node.name)
@@ -336,7 +337,7 @@ class CeleryProject:
         is_bound = bound is not False or id(node) in self._methods
         signature = signature_of(node, is_bound)
         if bound is None:
-            signature.names.clear()  # which argument is the first one, is not known
+            signature.names.clear()  # it is unknown which argument is the first parameter
             self._gap(file, keywords.get("bind", decorator), f"bind of {node.name} is computed",
                       "Its first parameter is left out, as that of a bound task: write it of the action otherwise.")  # fmt: skip
         action = self.project.function(name, _stub(name, node, file, signature))
@@ -419,7 +420,7 @@ class CeleryProject:
     def _is_bound(
         self, options: Mapping[str, ast.expr], node: ast.FunctionDef | ast.AsyncFunctionDef
     ) -> bool | None:
-        """Return whether a task is given itself as its first argument; None where only running would tell."""
+        """Return whether a task gets itself as its first argument; None if only running the code would tell."""
         value = options.get("bind")
         if value is None:
             first = [*node.args.posonlyargs, *node.args.args][:1]
@@ -439,7 +440,8 @@ class CeleryProject:
                 continue
             try:
                 if option in _MAPPED_OPTIONS and literal(value, self._constants) is None:
-                    if f"{name}.{option}" in self._named:  # an annotation takes a value away again
+                    # `None` in an annotation removes the value that the task has.
+                    if f"{name}.{option}" in self._named:
                         self._gap(file, value, f"{option}=None of {theirs}, beside another value of {name}",
                                   "Celery takes that of the setting for all then: write it of the action.")  # fmt: skip
                     continue
@@ -471,7 +473,7 @@ class CeleryProject:
                 )
 
     def _why(self, value: ast.expr) -> str:
-        """Return why the value of an option is not mapped."""
+        """Return the reason why the value of an option is not mapped."""
         try:
             literal(value, self._constants)
         except NotLiteral:
@@ -482,7 +484,7 @@ class CeleryProject:
         self._rejecting = self._rejecting | {name} if is_rejecting else self._rejecting - {name}
 
     def _tell_base(self, theirs: str, base: ast.expr) -> None:
-        """Name the options of a task that its class gives, or one that the class extends."""
+        """Record gaps for the options that the class of a task sets, or a class that it extends."""
         waiting, names = [last_name(base)], set[str]()
         while waiting:
             name = waiting.pop()
@@ -508,7 +510,8 @@ class CeleryProject:
                   "Multiply it by the number of workers.")  # fmt: skip
 
     def _routes(self, maps: list[list[tuple[str, RouteKey, ast.expr]]]) -> None:
-        """Map the routes. Each task has one that decides, whose file and value the last entry of its key in its map gives."""
+        """Convert the routes. The first map with a key that fits a task decides. Of equal keys in a map, the last one
+        gives the file and the value."""
         by_key = {
             (number, key): (file, node) for number, routes in enumerate(maps) for file, key, node in routes
         }
@@ -550,14 +553,16 @@ class CeleryProject:
         if len(self.report.gaps) == previous:
             self.report.map("routes", key)
         for name in fitting:
-            if f"{name}.queue" not in self._named:  # the option of a task comes before its route
+            # The queue that a task names takes precedence over its route.
+            if f"{name}.queue" not in self._named:
                 self.project.actions[name]["route"] = queue
                 self._named.add(f"{name}.queue")
 
     # -- settings of the application ------------------------------------------------------------------------------
 
     def _global_settings(self, trees: Mapping[str, ast.Module]) -> None:
-        """Map settings that hold for all tasks: annotations first, as they come before what a task says itself."""
+        """Convert the settings that hold for all tasks. Annotations come first, since they take precedence over the
+        options of a task."""
         hits: dict[str, list[tuple[str, ast.AST, ast.expr]]] = {}
         for file, tree in trees.items():
             for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
@@ -573,7 +578,7 @@ class CeleryProject:
         ):
             places = hits.get(setting, [])
             if len(places) != 1:
-                continue  # several: which one counts, only running would tell
+                continue  # there are several, and only running the code would tell which one counts
             file, use, value = places[0]
             try:
                 self._global_setting(setting, file, value)
@@ -601,7 +606,8 @@ class CeleryProject:
             for key, options in last.items():
                 if key != "*":
                     self._annotate(file, key, options)
-            if "*" in last:  # Celery applies it after the one with the name of a task, so that it wins
+            # Celery applies the annotation `*` after that of the task's own name, so its values win.
+            if "*" in last:
                 self._annotate(file, "*", last["*"])
             return
         told_reasons = literal(value, self._constants)
@@ -656,7 +662,7 @@ class CeleryProject:
                                 "A process that dies fails its attempt here: name ProcessDied in `retry_on`.")  # fmt: skip
 
     def _tell_retried_timeouts(self) -> None:
-        """Name tasks that an attempt over its time limit would be tried again for, which Celery does not do."""
+        """Record a gap for each task that Penstock would retry after a timeout, and Celery would not."""
         for name, (file, node) in self._after_timeouts.items():
             if self.project.actions[name]["timeout"] is not None:
                 self.report.unmap("tasks", name)
@@ -668,7 +674,7 @@ class CeleryProject:
                 )
 
     def _zone(self, trees: Mapping[str, ast.Module]) -> tuple[str | None, bool]:
-        """Return the zone of crontabs, and whether it is not known."""
+        """Return the zone of crontabs, and whether it is unknown."""
         if self._names_by_hand(OF_ZONE):
             return None, True
         if self._is_zone_unknown:
@@ -716,12 +722,12 @@ class CeleryProject:
         return (None if zone == "UTC" else zone), False
 
     def _names_by_hand(self, advice: str) -> bool:
-        """Return whether a value behind another name has a gap with an advice."""
+        """Return whether a value with another name has a gap with this advice."""
         return any(use.by_hand == advice for named in self._by_other_names.values() for use in named)
 
     def _zones_of_django(self) -> list[tuple[str, ast.AST, ast.expr]] | None:
-        """Return the places of `TIME_ZONE`, which counts in the settings of Django, and of every other source. None where
-        one is under a condition."""
+        """Return the places of `TIME_ZONE`, which counts in the settings of Django, and in any other source. None if a
+        place is under a condition."""
         places: list[tuple[str, ast.AST, ast.expr]] = []
         for file, tree in self._trees.items():
             is_source = self._is_django or file in self._config or not self._applications.are_known
@@ -773,7 +779,8 @@ class CeleryProject:
             if queue is not None:
                 schedule["action"] = f"{self.project.name}.{self._routed(name, queue)}"
                 if values.pop("expires", None) is not None:
-                    unmapped.append("expires")  # the workflow begins at once, and its task may wait
+                    # The workflow begins at once, but its task may wait for longer than `expires`.
+                    unmapped.append("expires")
             if "priority" in values:
                 self._note_priorities(file, options)
             schedule |= values
@@ -797,7 +804,7 @@ class CeleryProject:
             if option == "enabled" and getattr(entry[option], "value", None) is False:
                 schedule["enabled"] = False
             elif option == "relative" and "every" not in schedule:
-                continue  # Celery reads it of intervals only
+                continue  # Celery reads `relative` only for intervals
             elif not says_nothing(option, entry[option]):
                 self._gap(
                     file,
@@ -816,7 +823,7 @@ class CeleryProject:
     def _schedules_of_calls(
         self, trees: Mapping[str, ast.Module], keys: Collection[str], zone: str | None, zone_unknown: bool
     ) -> None:
-        """Map the schedules that calls give. `keys` are those of the settings."""
+        """Convert the schedules that calls create. `keys` are the keys of the schedules in settings."""
         is_aware = not any("DJANGO_CELERY_BEAT_TZ_AWARE" in _assigned_names(tree) for tree in trees.values())
         entries: list[tuple[str, Entry]] = []
         for file, tree in self._relevant.items():
@@ -849,7 +856,7 @@ class CeleryProject:
                 self._schedule(file, entry.key, entry.entry, zone, zone_unknown)
 
     def _name_task(self, file: str, tree: ast.Module, entry: Entry) -> None:
-        """Replace the function of a task in an entry by the name of the task."""
+        """In an entry, replace the function of a task by the task's name."""
         if entry.entry is None:
             return
         task = entry.entry.values[0]
@@ -861,7 +868,8 @@ class CeleryProject:
         entry.entry.values[0] = ast.copy_location(ast.Constant(ref), task)
 
     def _sending_options(self, node: ast.expr | None) -> dict[str, ast.expr] | None:
-        """Return the options with which a schedule sends its task, or None if only running tells their names."""
+        """Return the options with which a schedule sends its task; None if only running the code would tell their
+        names."""
         node = self._named_value(node) if node is not None else None
         if not isinstance(node, ast.Dict):
             return None
@@ -871,7 +879,7 @@ class CeleryProject:
         return dict(zip(names, node.values, strict=True)) if len(names) == len(node.keys) else None
 
     def _note_priorities(self, file: str, node: ast.expr) -> None:
-        """Name, once, that priorities of schedules have the order of one broker."""
+        """Record a gap, once, for priorities of schedules: their order depends on the broker."""
         if not self._has_priorities:
             self._has_priorities = True
             self._apart.add(len(self.report.gaps))
@@ -880,7 +888,8 @@ class CeleryProject:
                       "`x-max-priority` have an order.")  # fmt: skip
 
     def _routed(self, name: str, queue: str) -> str:
-        """Return a workflow of one task that sends an action to a queue, for a schedule that does."""
+        """Add a workflow with one task, which runs the action on the queue that a schedule names. Return the name of
+        the workflow."""
         routed = bounded(f"{name}_on_{re.sub(r'[^A-Za-z0-9]+', '_', queue).strip('_').lower()}")
         schema = self._signatures[name].schema
         task: dict[str, Any] = {"action": f"{self.project.name}.{name}", "route": queue}
@@ -893,7 +902,8 @@ class CeleryProject:
         return routed
 
     def _by_default(self, file: str, node: ast.expr, subject: str) -> ast.expr:
-        """Return an expression with the defaults of the variables that it reads. A line names each variable, once."""
+        """Return an expression in which the environment variables are replaced by their defaults. Record a gap for each
+        variable, once."""
         replaced, defaults = with_defaults(node, self._constants)
         for variable, value in defaults.items():
             if variable in self._variables:
@@ -922,13 +932,13 @@ class CeleryProject:
         return delivered
 
     def _refs_of(self, name: str) -> list[str]:
-        """Return the names that Celery may know the task of an action by, the likeliest first."""
+        """Return the names under which Celery may know the task of an action, the most likely first."""
         refs = [ref for ref, action in self._refs.items() if action == name]
         return refs + [ref for ref, actions in self._further_refs.items() if name in actions]
 
     def _known(self, task: Any) -> str | None:
-        """Return the action of a task; None for a task in no file. A file knows a task by less than the whole path where
-        the folder lies deeper. Raises NotMapped where several tasks are meant."""
+        """Return the action of a task; None for a task that no file has. If the folder is a part of a larger package, a
+        file may name the task by a longer path. Raises NotMapped if several tasks fit."""
         if not isinstance(task, str):
             return None
         exact = {self._refs[task]} if task in self._refs else set(self._further_refs.get(task, ()))
@@ -943,7 +953,7 @@ class CeleryProject:
         return names.pop() if names else None
 
     def _add_tasks_of_schedules(self, schedules: list[tuple[str, str, ast.expr]]) -> None:
-        """Add the tasks of schedules that are in no file that was read. Routes and settings hold for them, too."""
+        """Add the tasks of schedules that no read file has. Routes and settings hold for them, too."""
         for file, _, node in schedules:
             for key, value in zip(node.keys, node.values, strict=True) if isinstance(node, ast.Dict) else ():
                 if isinstance(key, ast.Constant) and key.value == "task":
@@ -953,7 +963,8 @@ class CeleryProject:
                             self._elsewhere(file, value, task)
 
     def _elsewhere(self, file: str, node: ast.expr, task: Any) -> str:
-        """Return an action that stands for a task which is in no file that was read."""
+        """Add an action for a task that no read file has, and return its name. The function of the action is to be
+        written."""
         if not isinstance(task, str):
             raise NotMapped(f"the task {ast.unparse(node)}")
         if task.startswith("celery."):
@@ -978,7 +989,7 @@ class CeleryProject:
         )
         return name
 
-    # -- canvases and what is left --------------------------------------------------------------------------------
+    # -- canvases, and gaps that are left -------------------------------------------------------------------------
 
     def _canvases(self, file: str, tree: ast.Module) -> None:
         names = dict(imported_names(tree))
@@ -1018,7 +1029,7 @@ class CeleryProject:
             self._take(node)
 
     def _task_named(self, file: str, tree: ast.Module, node: ast.expr) -> tuple[str, Signature] | None:
-        """Return the action and the parameters of the task that an expression names at its place."""
+        """Return the action and the parameters of the task that an expression names at this place."""
         last = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
         root = root_name(node)
         for binding in bindings_at(tree, node, root):
@@ -1040,7 +1051,7 @@ class CeleryProject:
         return f"{self.project.name}.{name}", self._signatures[name]
 
     def _foreign_words(self, file: str, statement: ast.Import | ast.ImportFrom) -> set[str]:
-        """Return the names that a statement imports from a module which is in no file."""
+        """Return the names that a statement imports from a module which no read file has."""
         is_own = self._own_modules.contains
         if isinstance(statement, ast.Import):
             return {
@@ -1056,7 +1067,7 @@ class CeleryProject:
         }
 
     def _left(self, file: str, tree: ast.Module) -> None:
-        """Name all that has to do with Celery and that nothing took."""
+        """Record a gap for each use of Celery that nothing has mapped or reported."""
         for node in walk(tree):
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and id(node.value) in self._taken:
                 self._take(node)
@@ -1080,7 +1091,7 @@ class CeleryProject:
 
 
 def _ascii_name(theirs: str) -> str:
-    """Return a name as it can be here; an empty text where nothing of it is left."""
+    """Return a valid Penstock name; an empty text if no character of the name is valid."""
     name = re.sub(r"\W+", "_", theirs, flags=re.ASCII).strip("_").lower()
     return name if not name or name[0].isalpha() else f"x_{name}"
 
@@ -1091,7 +1102,8 @@ def _shortened(subject: str) -> str:
 
 
 def _limit(value: ast.expr, constants: Mapping[str, ast.expr]) -> float:
-    """Return a time limit. Raises NotLiteral, also for a limit of no time, for which another one counts in Celery."""
+    """Return a time limit. Raises NotLiteral for a value that is not a literal, and for 0, which lets Celery take
+    another limit."""
     limit = seconds(value, constants)
     if not is_amount(limit) or limit == 0:
         raise NotLiteral(ast.unparse(value))
@@ -1099,7 +1111,7 @@ def _limit(value: ast.expr, constants: Mapping[str, ast.expr]) -> float:
 
 
 def _bound(action: dict[str, Any], limit: float | None) -> None:
-    """Give an action a time limit in seconds, and an executor that ends its process then, as Celery does."""
+    """Give an action a time limit in seconds, and an executor that can end its process, as Celery does."""
     action["timeout"] = limit
     action.pop("executor", None)
     if limit is not None:
@@ -1107,7 +1119,8 @@ def _bound(action: dict[str, Any], limit: float | None) -> None:
 
 
 def _is_package(folder: Path) -> bool:
-    """Return whether a folder is a package, and not that of a whole repository, from which its packages are imported."""
+    """Return whether a folder is a package. The folder of a whole repository is not: its packages are imported from
+    it."""
     if not folder.name.isidentifier() or not (folder / "__init__.py").exists():
         return False
     return not any((folder / name).exists() for name in ("manage.py", "pyproject.toml", "setup.py"))
@@ -1119,7 +1132,7 @@ def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, si
 
 
 def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call) -> bool:
-    """Return whether a call gives the bound task to a function, which may ask it to try again."""
+    """Return whether a call passes the bound task to a function, which may request a retry."""
     first = [*task.args.posonlyargs, *task.args.args][:1]
     values = [*call.args, *(keyword.value for keyword in call.keywords)]
     return (
@@ -1128,8 +1141,8 @@ def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Cal
 
 
 def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str, ast.expr]:
-    """Return the constants of all files. A name that two files give different values has none here, nor has one that a
-    file imports from another package."""
+    """Return the constants of all files. A name is left out if two files give it different values, or if a file imports
+    it from another package."""
     shared: dict[str, ast.expr] = {}
     ambiguous = set(_names_of_other_packages(trees, package))
     for tree in trees.values():
@@ -1178,7 +1191,8 @@ def _assigned_names(tree: ast.AST) -> set[str]:
 
 
 def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> Iterator[str]:
-    """Yield each name that a file imports from a module that is in no file. No constant of the sources is meant by it."""
+    """Yield each name that a file imports from a module which no read file has. Such a name is not a constant of the
+    source."""
     modules = {file.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for file in trees}
     modules |= {f"{package}{module}" for module in modules} | {package.rstrip(".")}
     own = ModulePaths(modules)
@@ -1192,8 +1206,8 @@ def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> I
 
 
 def _config_files(trees: Mapping[str, ast.Module], sources: Collection[str]) -> set[str]:
-    """Return the files that an application reads as settings, and those that they take all names of; their plain names are
-    settings."""
+    """Return the files that an application reads as settings, and the files from which these import all names. Plain
+    names in all of them are settings."""
     files = set(sources)
     files |= {file for file in trees if file.rpartition("/")[2] in ("celeryconfig.py", "celery_config.py")}
     while True:
@@ -1219,7 +1233,7 @@ def _bases(tree: ast.Module) -> set[str]:
 def _foreign_settings(
     trees: Mapping[str, ast.Module], config: set[str], package: str
 ) -> Iterator[tuple[str, ast.ImportFrom]]:
-    """Yield each statement of a module of settings that takes all names, or settings, of a module that is in no file."""
+    """Yield each import in a settings module that takes all names, or settings, from a module which no read file has."""
     own = {file.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for file in trees}
     own |= {f"{package}{stem}" for stem in own}
     own_paths = ModulePaths(own)
@@ -1253,12 +1267,12 @@ def _is_module(file: str, path: str) -> bool:
 
 
 def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.AST, str, ast.expr]]:
-    """Return place, name and value of each setting that a module gives as a whole."""
+    """Return the place, the name and the value of each setting that a module gives as a whole value."""
     hits: list[tuple[ast.AST, str, ast.expr]] = []
     maybe_run = conditional(tree)
     for node in walk(tree):
         if id(node) in maybe_run:
-            continue  # whether it counts, only running would tell
+            continue  # only running the code would tell whether the setting counts
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]
             if (setting := setting_of(target)) is not None:

@@ -1,5 +1,5 @@
-"""Other names by which code reaches the configuration of an application, the application itself, or a task. What is set by such
-a name is not proven to be no setting and no option, so that each place is named."""
+"""Other names by which code reaches the configuration of an application, the application itself, or a task. If code
+sets a member of such a name, the member may be a setting or an option. So each such place becomes a gap."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class _Plain(ast.NodeTransformer):
 
 
 def with_plain_configuration(tree: ast.Module) -> ast.Module:
-    """Return a module in which a name for `app.conf` is replaced by it, where one statement of the module binds that name.
-    So is `getattr(app, "conf")`."""
+    """Return a module in which another name for `app.conf` is replaced by `app.conf`, if only one statement of the
+    module binds that name. `getattr(app, "conf")` is replaced too."""
     tree = _replaced(tree, _Plain({}))
     bound = bound_names(tree)
     aliases = {
@@ -65,7 +65,7 @@ def _is_configuration(node: ast.AST) -> bool:
 
 
 def uses_by_name(tree: ast.Module) -> Iterator[Use]:
-    """Yield each place that sets an option or a setting by its name, on what is not proven to be anything else."""
+    """Yield each place that sets an option or a setting by its name. The object may be a task or a configuration."""
     parents = parents_of(tree)
     yield from _of_options(tree, parents)
     yield from _of_unread_text(tree)
@@ -81,7 +81,7 @@ def _of_settings(tree: ast.Module) -> Iterator[Use]:
 
 
 def _of_unread_text(tree: ast.Module) -> Iterator[Use]:
-    """Yield each place that runs a text as code, or takes a name of the module that only running would tell."""
+    """Yield each place that runs a text as code, or reads a name of the module that is computed."""
     for node in walk(tree):
         if (
             isinstance(node, ast.Call)
@@ -103,7 +103,7 @@ def _targets(node: ast.AST) -> list[ast.expr]:
 
 
 def _of_options(tree: ast.Module, parents: dict[int, ast.AST]) -> Iterator[Use]:
-    """Yield each option that is set on what is not proven to be no task."""
+    """Yield each option that is set on an object that may be a task."""
     for node in walk(tree):
         for target in _targets(node):
             if (
@@ -123,7 +123,7 @@ def _of_options(tree: ast.Module, parents: dict[int, ast.AST]) -> Iterator[Use]:
 
 
 def _is_other(tree: ast.Module, owner: ast.expr, parents: dict[int, ast.AST]) -> bool:
-    """Return whether an expression is proven to be no task: the object of a class that is no task, or a new object."""
+    """Return whether an expression is certainly not a task: an object of a class that is not a task, or a new object."""
     if not isinstance(owner, ast.Name):
         return False
     around: ast.AST | None = parents.get(id(owner))

@@ -35,7 +35,7 @@ def once(function: Callable[[ast.AST], T]) -> Callable[[ast.AST], T]:
 
 
 def forget(tree: ast.Module) -> None:
-    """Drop what is cached with a module, which was changed."""
+    """Drop the cached results for a module that was changed."""
     tree.__dict__.pop("results", None)
 
 
@@ -68,7 +68,7 @@ def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
                     return first + second
     if isinstance(node, ast.Dict) and all(key is not None for key in node.keys):
         pairs = zip(node.keys, node.values, strict=True)
-        with suppress(TypeError):  # a key that no dict can have
+        with suppress(TypeError):  # the key is of a type that no dict accepts
             return {
                 literal(key, constants): literal(value, constants) for key, value in pairs if key is not None
             }

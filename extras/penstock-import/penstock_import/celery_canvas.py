@@ -192,7 +192,7 @@ def _started(node: ast.expr) -> ast.expr:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Call):
         return node
     if called(node.func) == "chord" and len(node.func.args) == 1 and not node.func.keywords:
-        return node  # its argument is the body
+        return node  # `chord(header)(body)`: the argument is the body, and starts nothing
     if node.args or node.keywords:
         raise NotMapped("a canvas that is started with arguments")
     return node.func

@@ -1,5 +1,5 @@
-"""The files beside the Python of an application that say something of its tasks: commands that start Celery, and fixtures with
-rows of django-celery-beat."""
+"""The files besides the Python code of an application that concern its tasks: commands that start Celery, and fixtures
+with rows of django-celery-beat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEFT_OUT = frozenset({".git", ".tox", ".venv", "node_modules", "site-packages",
 _MAX_BYTES = 1_000_000
 _COMMAND = re.compile(r"""\bcelery\b["',\s].*?\b(?:worker|beat|multi)\b.*""")
 _PROSE = re.compile(r"\s*(?:#|;|(?:Description|Documentation)\s*=)")
-"""The lines of a file of settings or of a unit of systemd that run nothing."""
+"""A pattern for the lines of a settings file or a systemd unit that run nothing."""
 _ROWS = re.compile(r"""["']?model["']?\s*:\s*["']?django_celery_beat\.(\w+)""")
 _OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[A-Za-z])\b")
 _OPTIONS: Mapping[str, str] = {
@@ -34,7 +34,7 @@ _OPTIONS: Mapping[str, str] = {
 
 
 def other_files(folder: Path) -> Iterator[tuple[str, int, str, str]]:
-    """Yield the file, the line, the subject and the work by hand of each command and of each file of rows."""
+    """Yield a gap for each command and for each file of rows: file, line, subject, work by hand."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
         if _LEFT_OUT & set(name.parts) or path.suffix not in _SUFFIXES or not path.is_file():

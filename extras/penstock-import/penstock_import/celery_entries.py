@@ -1,5 +1,5 @@
-"""The schedules that an application gives by calls: `add_periodic_task`, and rows of django-celery-beat. Each becomes an entry
-as `beat_schedule` has it."""
+"""The schedules that calls create: `add_periodic_task`, and rows of django-celery-beat. Each becomes an entry in the
+form of `beat_schedule`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ BEAT_MODELS = "django_celery_beat.models"
 
 @dataclass(slots=True)
 class Entry:
-    """A schedule that a call gives. `entry` is a dict as in `beat_schedule`; without one, `reason` says why."""
+    """A schedule that a call creates. `entry` is a dict in the form of `beat_schedule`; if it is None, `reason` says
+    why."""
 
     key: str
     place: ast.Call
@@ -34,11 +35,11 @@ class Entry:
     zone: str | None = None
     """The zone that the row itself names."""
     places: list[ast.AST] = field(default_factory=list)
-    """The places that the entry was written of."""
+    """The places from which the entry was made."""
 
 
 def periodic_tasks(tree: ast.Module, apps: Collection[str], constants: Mapping[str, ast.expr]) -> list[Entry]:
-    """Return the schedules that calls of `add_periodic_task` give."""
+    """Return the schedules that calls of `add_periodic_task` create."""
     entries: list[Entry] = []
     for scope, call in _calls(tree):
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "add_periodic_task":
@@ -102,8 +103,8 @@ def _signature(
 
 
 def rows(tree: ast.Module, constants: Mapping[str, ast.expr], is_aware: bool) -> list[Entry]:
-    """Return the schedules that a module writes to the tables of django-celery-beat. With `is_aware`, a crontab counts in the
-    zone of its row."""
+    """Return the schedules that a module writes to the tables of django-celery-beat. `is_aware`: the times of a crontab
+    are in the zone of its row."""
     models = beat_models(tree)
     entries: list[Entry] = []
     for scope, call in _calls(tree):
@@ -270,7 +271,7 @@ def beat_models(tree: ast.Module) -> dict[str, str]:
 
 
 def _model_written(call: ast.Call, models: Mapping[str, str]) -> str:
-    """Return the model of which a call writes a row; an empty text for another call."""
+    """Return the model to which the row belongs that a call writes; an empty text for another call."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _WRITES:
         return ""
     manager = call.func.value
@@ -318,7 +319,7 @@ def _check_scope(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collec
 
 
 def _own_names(scope: _Scope) -> set[str]:
-    """Return the names that a function gives itself; none for a module."""
+    """Return the names that a function binds itself; none for a module."""
     if isinstance(scope, ast.Module):
         return set()
     arguments = scope.args
@@ -330,13 +331,13 @@ def _own_names(scope: _Scope) -> set[str]:
 
 
 def _visible(scope: _Scope, constants: Mapping[str, ast.expr]) -> dict[str, ast.expr]:
-    """Return the constants without the names that a function gives itself."""
+    """Return the constants, except those with names that the function binds itself."""
     own = _own_names(scope)
     return {name: value for name, value in constants.items() if name.partition(".")[0] not in own}
 
 
 def _check_names(entry: Entry, scope: _Scope) -> None:
-    """Raise NotLiteral where an entry reads a name that its function gives itself."""
+    """Raise NotLiteral if an entry reads a name that its function binds itself."""
     own = _own_names(scope)
     for part in ast.walk(entry.entry) if entry.entry is not None else ():
         if isinstance(part, ast.Name) and part.id in own:
@@ -345,9 +346,9 @@ def _check_names(entry: Entry, scope: _Scope) -> None:
 
 @once
 def conditional(tree: ast.AST) -> set[int]:
-    """Return all that runs only under a condition, or not once."""
+    """Return the parts that run only under a condition, or possibly more than once."""
     parts: set[int] = set()
-    for node in walk(tree):  # from the top down
+    for node in walk(tree):  # parents come before their children
         is_condition = isinstance(
             node, ast.If | ast.For | ast.While | ast.Try | ast.IfExp | ast.comprehension | ast.Match
         )
@@ -384,7 +385,7 @@ def _dict(parts: Mapping[str, ast.expr], place: ast.AST) -> ast.Dict:
 
 
 def _unique(entries: list[Entry], reason: str) -> list[Entry]:
-    """Return the entries. Those with the same key are not mapped."""
+    """Return the entries, with entries of equal keys marked as not mapped."""
     counts = Counter(entry.key for entry in entries if entry.entry is not None)
     for entry in entries:
         if counts[entry.key] > 1 and entry.entry is not None:

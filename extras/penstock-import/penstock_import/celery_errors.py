@@ -1,5 +1,5 @@
-"""The names of the errors that Celery tries again for, resolved as Python resolves them. Penstock compares the names of classes,
-and the source may have another word for a class."""
+"""The names of the errors for which Celery retries a task, resolved as Python resolves them. Penstock compares names of
+classes, and the source may use another name for a class."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _DEEPEST = 20
 
 
 class ErrorNames:
-    """The classes of errors of a folder, by the words for them in its files."""
+    """The error classes in the files of a folder, by the names that the files use for them."""
 
     def __init__(self, trees: Mapping[str, ast.Module]) -> None:
         self._trees = trees
 
     def of(self, file: str, node: ast.expr, doubt: Doubt) -> list[str]:
-        """Return the names of the classes that an expression gives. Raises NotLiteral."""
+        """Return the names of the classes that an expression lists. Raises NotLiteral."""
         return sorted(dict.fromkeys(self._classes(file, node, doubt, _DEEPEST)))
 
     def _classes(self, file: str, node: ast.expr, doubt: Doubt, depth: int) -> Iterator[str]:
@@ -39,7 +39,8 @@ class ErrorNames:
             yield from self._path(file, _parts(node), doubt, depth)
 
     def _path(self, file: str, parts: list[str], doubt: Doubt, depth: int) -> list[str]:
-        """Return the classes that a path means in a file. Raises NotLiteral if its bindings mean different ones."""
+        """Return the classes to which a path in a file leads. Raises NotLiteral if its bindings lead to different
+        classes."""
         if not parts or depth == 0:
             raise NotLiteral(".".join(parts))
         tree = self._trees.get(file)
@@ -58,7 +59,8 @@ class ErrorNames:
             case ast.ClassDef():
                 return [self._member(binding, parts, doubt)]
             case ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(value=ast.expr() as value):
-                if len(parts) == 1 and not isinstance(value, ast.List):  # a list may grow afterwards
+                # Statements further down may append to a list.
+                if len(parts) == 1 and not isinstance(value, ast.List):
                     return list(self._classes(file, value, doubt, depth))
                 return self._path(file, [*_parts(value), *parts[1:]], doubt, depth)
             case ast.Import(names=[alias]):
@@ -88,7 +90,7 @@ class ErrorNames:
         return class_.name
 
     def _imported(self, path: list[str], doubt: Doubt, depth: int) -> list[str]:
-        """Return the classes that a path from the root of all modules means."""
+        """Return the classes to which a path from the root of all modules leads."""
         for count in range(len(path) - 1, 0, -1):
             files = [file for file in self._trees if _is_module(file, path[:count])]
             if len(files) > 1:
@@ -126,7 +128,7 @@ def _parts(node: ast.expr) -> list[str]:
 
 
 def _bindings(tree: ast.Module, name: str) -> Iterator[ast.AST]:
-    """Yield each statement of a module that gives a name its value, in any scope but those of classes' own members."""
+    """Yield each statement of a module that binds a name, in any scope except among the members of a class."""
     members = {
         id(part) for node in walk(tree) if isinstance(node, ast.ClassDef) for part in node.body
     }  # fmt: skip
@@ -180,7 +182,7 @@ def _built_in(parts: list[str]) -> str:
 
 
 def _of_python(path: list[str]) -> str:
-    """Return the name of a class of Python's own modules, which may have several words for it."""
+    """Return the name of a class in Python's own modules, some of which have several names for it."""
     if path[0] in _NEVER_IMPORTED or path[0].startswith("_"):
         raise NotLiteral(".".join(path))
     for count in range(len(path) - 1, 0, -1):

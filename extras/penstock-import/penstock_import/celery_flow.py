@@ -34,18 +34,18 @@ _HARMLESS = frozenset(
         "isinstance", "issubclass", "len", "print", "repr", "str", "super",
     }
 )  # fmt: skip
-"""Functions of Python that set nothing, or that are named by a rule of their own."""
+"""Functions of Python that set nothing, or that another rule handles."""
 _PASSING = frozenset(
     {
         "chain", "cast", "cycle", "dict", "deque", "enumerate", "filter", "frozenset", "iter", "list",
         "map", "max", "min", "next", "reversed", "set", "sorted", "tuple", "zip",
     }
 )  # fmt: skip
-"""Functions of Python that give back what they are given, or what is in it."""
+"""Functions of Python that return their argument, or a part of it."""
 _LOGGING = frozenset({"critical", "debug", "error", "exception", "info", "log", "warning"})
 _SIGNING = frozenset({"s", "si", "signature", "subtask"})
 _NAMES_OF_TASK = frozenset({"__doc__", "__module__", "__name__", "__qualname__", "name"})
-"""The members of a task that say nothing but its name."""
+"""The members of a task that have nothing but its name."""
 _MEMBERS_OF_TASK = RETRY_OPTIONS | TASK_OPTIONS | frozenset(
     {
         "AsyncResult", "__wrapped__", "add_to_chord", "add_trail", "after_return", "annotate", "apply", "apply_async",
@@ -88,8 +88,8 @@ class Flow:
                     self._classes.setdefault(node.name, []).append((file, node))
 
     def uses(self, tasks: Iterable[tuple[str, Function]], bound: Collection[int]) -> dict[str, list[Use]]:
-        """Return by file what may set something by another name. `tasks` are the functions of tasks. `bound` are those that
-        are given themselves."""
+        """Return, by file, the uses that may set something through another name. `tasks` are the functions of tasks.
+        `bound` are those with the task as their first argument."""
         for file, function in tasks:
             names = self._values.names(file)
             self._values.bind(file, function, function.name, TASK)
@@ -126,10 +126,10 @@ class Flow:
             uses_by_file.setdefault(file, []).append(use)
         return uses_by_file
 
-    # -- uses ------------------------------------------------------------------------------------------------------------
+    # -- uses of a value -------------------------------------------------------------------------------------------------
 
     def _follow(self, file: str, node: ast.expr, kind: str) -> None:
-        """Follow a value from an expression to what is made of it."""
+        """Follow a value from an expression to the expression or the statement around it."""
         parents = self._values.names(file).parents
         parent = parents.get(id(node), self._trees[file])
         match parent:
@@ -184,7 +184,7 @@ class Flow:
                 self._values.store(file, target, [kind])
                 self._values.add_all(file, parent, [kind])
             case ast.BinOp() if kind in (CONF, SETTING):
-                pass  # a copy
+                pass  # the result is a copy, so it changes no setting
             case ast.Await() | ast.BoolOp() | ast.BinOp() | ast.Yield() | ast.YieldFrom():
                 self._values.add_all(file, parent, [kind])
                 if isinstance(parent, ast.Yield | ast.YieldFrom):
@@ -214,12 +214,12 @@ class Flow:
                 ast.Compare() | ast.UnaryOp() | ast.FormattedValue() | ast.JoinedStr() | ast.Subscript() | ast.Slice()
                 | ast.Expr() | ast.Assert() | ast.If() | ast.While() | ast.comprehension()
             ):  # fmt: skip
-                pass  # read as a truth value, a text, a key or a part of a comparison
+                pass  # the value is only read: as a truth value, a text, a key or a part of a comparison
             case _:
                 self._gap(file, node, f"{ast.unparse(node)}, which gets another name", _LOOK_WHERE)
 
     def _of_member(self, file: str, node: ast.Attribute, kind: str) -> None:
-        """Follow the member of a value, or name what is set by it."""
+        """Follow the member of a value, or record a gap if the member is set."""
         if isinstance(node.ctx, ast.Load):
             self._read(file, node, node.value, node.attr, kind)
             return
@@ -233,7 +233,7 @@ class Flow:
             self._gap(file, statement, f"{text}, which is set on {_SUBJECTS[kind]}", _SEE)
 
     def _read(self, file: str, node: ast.expr, holder: ast.expr, member: str, kind: str) -> None:
-        """Follow the member of a value that an expression reads, or name what is done with it."""
+        """Follow the member of a value that an expression reads, or record a gap for its use."""
         parents = self._values.names(file).parents
         above = parents.get(id(node))
         if member == "__class__":
@@ -260,7 +260,7 @@ class Flow:
             self._name(file, of_application(node, member))
 
     def _of_method(self, file: str, call: ast.Call, holder: ast.expr, name: str, kind: str) -> None:
-        """Follow the call of a method of a value, or name it."""
+        """Follow a call of a method of a value, or record a gap for the call."""
         text = ast.unparse(call)
         is_direct = _is_direct(holder)
         first = call.args[0] if call.args else None
@@ -297,7 +297,7 @@ class Flow:
             self._name(file, of_application(call.func, name))
 
     def _of_item(self, file: str, node: ast.Subscript, kind: str) -> None:
-        """Follow an item of a value, or name what is set by it."""
+        """Follow an item of a value, or record a gap if the item is set."""
         if isinstance(node.ctx, ast.Load):
             self._values.add_all(file, node, [SETTING] if kind == SETTING else within(kind))
             key = node.slice
@@ -320,7 +320,7 @@ class Flow:
             self._gap(file, statement, f"{text}, which is set on {_SUBJECTS[kind]}", _SEE)
 
     def _of_argument(self, file: str, call: ast.Call, node: ast.expr | ast.keyword, kind: str) -> None:
-        """Follow an argument of a call to the parameter that has it, or name the call."""
+        """Follow an argument of a call into the function's parameter, or record a gap for the call."""
         name, text = called(call), ast.unparse(call)
         value = node.value if isinstance(node, ast.keyword) else node
         is_plain = isinstance(call.func, ast.Name)
@@ -339,7 +339,7 @@ class Flow:
         if name == "delattr" and is_plain and kind in _SUBJECTS:
             return self._gap(file, call, f"{text}, which takes something from {_SUBJECTS[kind]}", _SEE)
         if kind == SIGNATURE:
-            return None  # a canvas, which is mapped or named as one
+            return None  # the call makes a canvas, which is mapped or reported elsewhere
         if (is_plain and name in _HARMLESS) or root_name(call.func) == "inspect" or _is_log(call):
             return None
         if name == "__init__":
@@ -354,7 +354,8 @@ class Flow:
             return self._values.add_all(file, call, inner)
         own = self._named(file, call.func)
         if isinstance(call.func, ast.Attribute) and name in _PUTTING:
-            if not (kind in (CONF, SETTING) and name in ("update", "extend")):  # those read it
+            # These two methods only read the configuration.
+            if not (kind in (CONF, SETTING) and name in ("update", "extend")):
                 self._values.hold(file, call.func.value, kind)
             if not own and root_name(call.func) not in self._foreign(file):
                 return None
@@ -398,7 +399,7 @@ class Flow:
     def _of_base(
         self, file: str, call: ast.Call, value: ast.expr, node: ast.expr | ast.keyword, kind: str
     ) -> None:
-        """Give the classes that the class around extends an argument of `super().__init__`."""
+        """Pass an argument of `super().__init__` to the base classes of the class around the call."""
         parents = self._values.names(file).parents
         class_ = parents.get(id(call))
         while class_ is not None and not isinstance(class_, ast.ClassDef):
@@ -439,7 +440,7 @@ class Flow:
         return self._foreign_values[file]
 
     def _to_function(self, file: str, call: ast.Call, function: ast.expr, kinds: Iterable[str]) -> None:
-        """Give a function its first argument."""
+        """Pass the first argument of a call such as `map(function, values)` to the parameter of `function`."""
         own = self._named(file, function)
         for kind in kinds:
             if own:
@@ -453,7 +454,7 @@ class Flow:
         self, file: str, call: ast.Call, own: list[_Place] | None,
         position: int, node: ast.expr | ast.keyword, kind: str,
     ) -> None:  # fmt: skip
-        """Give the parameters of functions of the sources an argument."""
+        """Pass an argument to the parameters of functions that are in the source."""
         if not own:
             self._gap(file, call, f"the call {ast.unparse(call)}, which is given {ast.unparse(node)}", _LOOK)
             return
@@ -484,14 +485,15 @@ class Flow:
                 is_taken |= bool(targets) or further is not None
                 if further is not None and (is_spread or not targets):
                     self._values.give((place, id(function), further.arg), IN + kind.removeprefix(IN))
-        if not is_taken:  # it means another function by that name
+        if not is_taken:  # the name means another function
             self._gap(file, call, f"the call {ast.unparse(call)}, which is given {ast.unparse(node)}", _LOOK)
 
     def _to_class(
         self, file: str, class_: ast.ClassDef, position: int, word: str | None, kind: str, is_any: bool,
         below: frozenset[int] = frozenset(),
     ) -> None:  # fmt: skip
-        """Give the fields of a class without `__init__` what it is made with, and else the parameters of that."""
+        """Pass an argument of a new object to the parameter of its `__init__`. For a class without an `__init__`, pass
+        it to the field."""
         constructors: list[_Place] = [
             (file, part) for part in class_.body
             if isinstance(part, ast.FunctionDef) and part.name in ("__init__", "__new__")
@@ -517,7 +519,7 @@ class Flow:
                     )
 
     def _of_default(self, file: str, arguments: ast.arguments, node: ast.expr, kind: str) -> None:
-        """Give a parameter its default."""
+        """Pass a default to its parameter."""
         positional = [*arguments.posonlyargs, *arguments.args]
         pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False),
                  *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]  # fmt: skip

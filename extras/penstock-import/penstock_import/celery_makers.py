@@ -55,7 +55,8 @@ class Applications:
         ]
 
     def own_parts(self, tree: ast.Module) -> list[tuple[str, ast.stmt]]:
-        """Return what the classes of applications in a module say beside the making of tasks, each with its class."""
+        """Return the statements in the classes of applications of a module that do not make tasks, each with the name
+        of its class."""
         return [
             (node.name, part)
             for node in walk(tree)
@@ -142,7 +143,7 @@ def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> 
                 places.setdefault(name, f"{file}:1")
         for name, plain in tree.__dict__.get(
             "renamed", {}
-        ).items():  # another file may import it by this name
+        ).items():  # another file may import the decorator by this name
             if plain in _DECORATORS:
                 places.setdefault(name, f"{file}:1")
     places.pop("", None)
@@ -171,7 +172,8 @@ def last_name(node: ast.expr) -> str:
 def _makes_task(node: ast.AST, apps: Collection[str], imported: Collection[str]) -> bool:
     """Return whether an expression is a decorator of Celery."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "task":
-        return any(word.arg is None for word in node.keywords)  # an application that only running would tell
+        # Only running the code would tell the application.
+        return any(word.arg is None for word in node.keywords)
     if isinstance(node, ast.Attribute):
         return node.attr in {"task", *_DECORATORS} and root_name(node) in apps
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
@@ -180,8 +182,9 @@ def _makes_task(node: ast.AST, apps: Collection[str], imported: Collection[str])
 
 
 def _kept_decorator(value: ast.expr | None) -> Iterator[ast.AST]:
-    """Yield the expressions that make a value a decorator of Celery: `app.task`, `shared_task(acks_late=True)`, one that
-    `partial` completes, and what a lambda calls. A call that is given a function makes a task, and no decorator."""
+    """Yield the expressions that make a value a decorator of Celery: `app.task`, `shared_task(acks_late=True)`, the
+    first argument of `partial`, and the call in a lambda. A call with a function as its argument makes a task, and not
+    a decorator."""
     if isinstance(value, ast.Lambda):
         yield from ast.walk(value.body)
     elif isinstance(value, ast.Call) and called(value) == "partial":
@@ -193,8 +196,8 @@ def _kept_decorator(value: ast.expr | None) -> Iterator[ast.AST]:
 
 
 def _made_of(trees: Mapping[str, ast.Module], makers: Collection[str]) -> dict[str, str]:
-    """Return what is not a maker yet, and is made of one: a class that extends it, an object of it, a function that returns
-    what it gives."""
+    """Return further makers of tasks: classes that extend a maker, objects of a maker, and functions that return a
+    maker. `makers` are left out."""
     places: dict[str, str] = {}
     for file, tree in trees.items():
         for node in walk(tree):
@@ -211,5 +214,5 @@ def _made_of(trees: Mapping[str, ast.Module], makers: Collection[str]) -> dict[s
 
 
 def _names(nodes: Iterable[ast.expr]) -> set[str]:
-    """Return the last names of classes, or of what calls call."""
+    """Return the last names of classes, or of the functions that calls call."""
     return {last_name(node.func if isinstance(node, ast.Call) else node) for node in nodes} - {""}

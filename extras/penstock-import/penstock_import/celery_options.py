@@ -1,5 +1,5 @@
-"""Every option of a task, a route and an entry of the beat schedule of Celery: what is mapped, what says nothing new here, and of
-the rest what to do by hand. An option that is in none of these is named, too."""
+"""The options of Celery's tasks, routes and schedule entries. Some are mapped, some need no mapping, and each other
+option has its work by hand. An unknown option becomes a gap too."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def retry_of(
         return None
     own_tries, own_pause = values.get("max_retries", 3), values.get("default_retry_delay", 180)
     tries, pause = own_tries, own_pause
-    kwargs = values.get("retry_kwargs", {}) if errors else {}  # a retry by hand does not read them
-    if kwargs.get("max_retries") is not None:  # Celery reads None as no value
+    kwargs = values.get("retry_kwargs", {}) if errors else {}  # `self.retry()` does not read `retry_kwargs`
+    if kwargs.get("max_retries") is not None:  # Celery reads None as a missing value
         tries = kwargs["max_retries"]
     if kwargs.get("countdown") is not None:
         pause = kwargs["countdown"]
@@ -88,7 +88,7 @@ def retry_of(
 
 
 def _values(options: Mapping[str, ast.expr], tell: Tell) -> dict[str, Any]:
-    """Return the values of options that Celery takes as they are; any other one is named, and left out."""
+    """Return the values of the options that Celery uses directly. Any other option becomes a gap, and is left out."""
     values: dict[str, Any] = {}
     for name in RETRY_OPTIONS & options.keys() - {"autoretry_for", "dont_autoretry_for"}:
         try:
@@ -135,7 +135,7 @@ _TAKEN: Mapping[str, Callable[[Any], bool]] = {
     "retry_backoff_max": lambda value: is_amount(value) and value >= 1,
     "retry_jitter": lambda value: True,
 }
-"""By option: whether a value is one that is mapped."""
+"""The tests whether a value can be mapped, by option."""
 
 
 def _error_names(options: Mapping[str, ast.expr], name: str, tell: Tell, errors_of: ErrorsOf) -> list[str]:
@@ -168,7 +168,7 @@ def rate_limit(node: ast.expr) -> dict[str, Any] | None:
     if match is None:
         raise NotLiteral(ast.unparse(node))
     count, unit = float(match["count"]), _UNIT_SECONDS[match["unit"] or "s"]
-    if count == 0:  # Celery limits nothing then
+    if count == 0:  # in Celery, a rate of 0 means no limit
         return None
     if not math.isfinite(unit / count):
         raise NotLiteral(ast.unparse(node))
@@ -179,8 +179,8 @@ def rate_limit(node: ast.expr) -> dict[str, Any] | None:
 
 _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "name": None,
-    "bind": None,  # the code is moved by hand
-    "ignore_result": None,  # a result is stored in any case
+    "bind": None,  # the report asks the user to move the code
+    "ignore_result": None,  # Penstock stores the result in any case
     "track_started": None,
     "send_events": None,
     "trail": None,
@@ -254,7 +254,7 @@ TASK_OPTIONS = frozenset(
     "abstract",
     "base",
 }
-"""The options of a task that change what becomes of it, beside those of its retries."""
+"""The options of a task that affect its execution, besides those of its retries."""
 ROUTE_BY_HAND: Mapping[str, str] = {
     "exchange": "A route is enough.",
     "exchange_type": "A route is enough.",
@@ -294,4 +294,4 @@ _LEGAL_START: Mapping[str, Callable[[Any], bool]] = {
     "priority": lambda value: type(value) is int and 0 <= value <= 255,
     "expires": lambda value: isinstance(value, int | float) and 0 < value < math.inf,
 }
-"""By an option with which a schedule sends its task: whether a value has a meaning here."""
+"""The tests whether a value has a meaning in Penstock, by the option with which a schedule sends its task."""

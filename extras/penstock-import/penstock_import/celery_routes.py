@@ -1,5 +1,5 @@
-"""The route of each task in `task_routes`, found as Celery's router finds it: the first of its maps with a key that fits. In a
-map, exact names come first, then patterns in order."""
+"""The route of each task in `task_routes`, by the rules of Celery's router: the first map with a key that fits decides.
+In a map, exact names come first, and then patterns in order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def route_key(name: str) -> RouteKey:
 
 
 def deciding_key(maps: Sequence[Collection[RouteKey]], task: str) -> tuple[int, RouteKey] | None:
-    """Return the key of the route that Celery takes for a task, behind the number of its map; None where no key fits."""
+    """Return the key of the route that Celery takes for a task, after the number of the key's map; None if no key
+    fits."""
     for number, keys in enumerate(maps):
         if (exact := RouteKey(task)) in keys:
             return number, exact
@@ -54,8 +55,8 @@ def has_compiled_key(node: ast.expr) -> bool:
 
 
 def route_maps(node: ast.expr, named: Callable[[str], ast.expr | None]) -> list[RouteMap] | None:
-    """Return the maps of a value of `task_routes`: a dict, or a list of dicts and of lists of pairs. `named` returns the value
-    of a name. None where a part of it is a function, or only running would tell."""
+    """Return the maps in a value of `task_routes`, which is a dict, or a list of dicts and of lists of pairs. `named`
+    returns the value of a name. Return None if a part is a function, or if only running the code would tell."""
     parts = node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
     maps: list[RouteMap] = []
     for part in parts:
@@ -74,7 +75,8 @@ def route_maps(node: ast.expr, named: Callable[[str], ast.expr | None]) -> list[
 
 
 def is_list_of_pairs(node: ast.expr) -> bool:
-    """Return whether a value is a list of pairs of texts and routes, which Celery takes within another list only."""
+    """Return whether a value is a list of pairs of texts and routes. Celery accepts such a list only inside another
+    list."""
     return (
         isinstance(node, ast.List | ast.Tuple)
         and bool(node.elts)

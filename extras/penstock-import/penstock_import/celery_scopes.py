@@ -20,7 +20,7 @@ def parents_of(tree: ast.AST) -> dict[int, ast.AST]:
 
 
 def bindings_at(tree: ast.Module, place: ast.AST, name: str) -> list[ast.AST]:
-    """Return what binds a name in the innermost scope that binds it, as the place sees it."""
+    """Return the statements that bind a name in the innermost scope around a place that binds it."""
     parents = parents_of(tree)
     around = [place]
     while id(around[-1]) in parents:
@@ -54,7 +54,8 @@ def _bindings(scope: ast.AST, name: str) -> Iterator[ast.AST]:
 
 
 def condition_of(tree: ast.Module, function: Function) -> str | None:
-    """Return where a function exists; None for one at the top of its module, which exists in any case."""
+    """Return the condition under which a function exists; None for a function at the top of its module, which always
+    exists."""
     parents = parents_of(tree)
     node: ast.AST | None = parents.get(id(function))
     while node is not None and not isinstance(node, ast.Module):
@@ -69,7 +70,8 @@ def condition_of(tree: ast.Module, function: Function) -> str | None:
 
 
 def other_time(tree: ast.Module, node: ast.expr) -> str | None:
-    """Return the name of Celery or of `datetime` that an expression calls, and that its module gives another meaning."""
+    """Return the name of Celery or of `datetime` that an expression calls, if its module gives that name another
+    meaning."""
     for part in ast.walk(node):
         name = part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else ""
         for binding in bindings_at(tree, tree, name) if name in _TIMES else ():
@@ -81,7 +83,7 @@ def other_time(tree: ast.Module, node: ast.expr) -> str | None:
 
 
 def change_of(tree: ast.Module, canvas: ast.expr) -> str | None:
-    """Return why a canvas is not started as it is written; None if nothing changes it."""
+    """Return the reason why a canvas is not started as it is written; None if nothing changes it."""
     parents = parents_of(tree)
     for part in ast.walk(canvas):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Name):

@@ -52,7 +52,7 @@ _OLD_OF_MAPPED = frozenset(
     | {"CELERY_DEFAULT_QUEUE", "CELERY_DEFAULT_RATE_LIMIT", "CELERY_ROUTES", "CELERY_TIMEZONE"}
 )
 NAMES_OF_MAPPED = _OLD_OF_MAPPED | {f"CELERY_{name.upper()}" for name in MAPPED}
-"""Their names in capitals in a module of settings, of which an application reads some."""
+"""The mapped settings by their capital names in a module of settings. An application reads only some of them."""
 _ADVICE = {
     "beat_schedule_filename": "Nothing is to be done: schedules are rows of PostgreSQL.",
     "beat_schedule": "Write each entry as a schedule.",
@@ -104,7 +104,7 @@ def today(name: str) -> str:
 
 
 def advice_of(name: str) -> str:
-    """Return what to do by hand for a setting."""
+    """Return the work by hand for a setting."""
     named = today(name)
     if name.isupper() and not named.startswith(tuple(_ADVICE)) and named not in _ADVICE:
         named = f"task_{named}" if f"task_{named}" in TASK_SETTINGS else named
@@ -121,11 +121,11 @@ def advice_of(name: str) -> str:
 
 
 OF_ANY = "See which settings it gives, and write them of the actions that are meant. It may give the zone of schedules, too."
-"""The advice for settings of which only running would tell the names."""
+"""The advice for settings with names that only running the code would tell."""
 ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
 ZONE_OF_DJANGO = "TIME_ZONE"
-"""The name that Celery reads the zone by where no other name gives one."""
+"""The name from which Celery reads the zone if no other name gives one."""
 OF_ZONE = advice_of("timezone")
-"""The advice by which a gap is known to be one of the zone of all schedules."""
+"""The advice of a gap about the zone of all schedules."""
 OF_UTC = advice_of("enable_utc")
-"""The advice by which a gap is known to be one of whether schedules without a zone are in UTC, or in that of a machine."""
+"""The advice of a gap about the zone of schedules that name none: UTC, or the zone of the machine."""

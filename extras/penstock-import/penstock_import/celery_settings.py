@@ -84,7 +84,7 @@ class CelerySettings:
         return values[0] if len(values) == 1 and values[0] in at_top and not is_changed else None
 
     def _touched_settings(self) -> set[str]:
-        """Return the names of which a statement gives, takes out or changes an item."""
+        """Return the names of settings with an item that a statement sets, removes or changes."""
         trees = self._trees.values()
         items = {item.setting for tree in trees for item in _items(tree)}
         return items | {change.setting for tree in trees for change in _changes(tree)}
@@ -199,7 +199,7 @@ class CelerySettings:
                     yield file, item.key, item.value
 
     def _keys(self, names: Collection[str]) -> set[str]:
-        """Return the keys of the dicts that are given as a whole, and of items that stand twice."""
+        """Return the keys in the dicts of these settings, and the keys of items that occur twice."""
         keys = [
             str(key.value)
             for tree in self._trees.values()
@@ -249,7 +249,7 @@ class CelerySettings:
                     continue
                 self.taken.add(id(change.node))
                 if change.is_certain and (change.setting, change.key) in removed:
-                    continue  # the entry of this file is left out
+                    continue  # the file gives the entry and takes it out again
                 self._tell(file, change.node, f"{ast.unparse(change.node)}, which changes {change.setting}",
                            "It is not done here: see which entries are in force, and take out what is not.")  # fmt: skip
             for name, value in _definitions(tree):
@@ -265,7 +265,7 @@ class CelerySettings:
                 setting = name
                 if name in BEAT | ROUTES:
                     if is_other or any(name in around for around in merged.values()):
-                        continue  # a part of a setting that another place gives
+                        continue  # the setting that this is a part of is given at another place
                     setting = today(name)
                 if first.setdefault(setting, place) != place:
                     self._tell(file, value, f"{name}, which is given at {first[setting]} too",
@@ -283,7 +283,7 @@ class CelerySettings:
                    "The copy does not have it, and it is not imported: take it out, or move it before.")  # fmt: skip
 
     def _name_item(self, file: str, item: _Item, names: Collection[str]) -> None:
-        """Name an item that is not certain, or has the key of another."""
+        """Record a gap for an item that is not certain, or has the key of another item."""
         by_hand = _BY_CODE if item.setting not in ROUTES else "Write `route` of the actions that are meant."
         if item.is_certain and item.key not in self._keys(names):
             return
@@ -314,11 +314,11 @@ class CelerySettings:
                     self._tell(file, item, f"an entry of {name} is computed: {ast.unparse(item)}", by_hand)
 
     def _left_out(self, tree: ast.Module) -> Collection[int]:
-        """Return the values of settings in a module that another assignment is in the place of."""
+        """Return the values of settings in a module that another assignment replaces."""
         return {*_replaced(tree), *self._lost}
 
     def _merged_names(self) -> dict[str, set[str]]:
-        """Return the names of the dicts that each setting is merged of, by the name of the setting."""
+        """Return the names of the dicts from which each setting is merged, by setting."""
         merged: dict[str, set[str]] = {}
         for tree in self._trees.values():
             for name, value, _ in _given(tree):
@@ -365,7 +365,7 @@ class _Change:
 
 @once
 def _changes(tree: ast.AST) -> list[_Change]:
-    """Return what takes entries out of settings: `del`, `pop` and the like."""
+    """Return the statements and calls that remove entries from settings, such as `del` and `pop`."""
     return list(_taken_out(tree)) if isinstance(tree, ast.Module) else []
 
 
@@ -393,7 +393,7 @@ def _taken_out(tree: ast.Module) -> Iterator[_Change]:
             first = node.args[0] if node.args else None
             is_update = node.func.attr == "update" and len(node.args) == 1 and not node.keywords
             if is_update or id(node) in places:
-                continue  # mapped, or named where it is computed
+                continue  # the setting is mapped, or reported where it is computed
             is_entry = (
                 node.func.attr == "pop"
                 and isinstance(first, ast.Constant)
@@ -476,7 +476,7 @@ def _items(tree: ast.AST) -> list[_Item]:
 
 def _found_items(tree: ast.AST) -> Iterator[_Item]:
     around: dict[int, str] = {}
-    for node in walk(tree):  # from the top down
+    for node in walk(tree):  # parents come before their children
         text = around.get(id(node), "")
         if isinstance(node, ast.If):
             text = f"where {ast.unparse(node.test)}"
@@ -562,14 +562,14 @@ def _parts(value: ast.expr) -> set[str] | None:
 
 
 def _choices(value: ast.expr) -> list[ast.IfExp]:
-    """Return the conditions between dicts that a value is written of."""
+    """Return the conditional expressions between dicts in a value."""
     merged = [item for inline in _inline(value) for key, item in zip(inline.keys, inline.values, strict=True)
               if key is None]  # fmt: skip
     return [part for part in [value, *merged] if isinstance(part, ast.IfExp)]
 
 
 def _inline(value: ast.expr) -> list[ast.Dict]:
-    """Return the dicts with entries that a value is written of: itself, and those that it merges in place."""
+    """Return the dicts in a value: the value itself, and the dicts that it merges in place."""
     if isinstance(value, ast.Dict):
         merged = [item for key, item in zip(value.keys, value.values, strict=True) if key is None]
         return [value, *(inline for item in merged for inline in _inline(item))]
@@ -608,7 +608,7 @@ def _assignments(tree: ast.AST) -> Iterator[tuple[str, ast.expr, bool]]:
 
 
 def _entry_changed(tree: ast.Module, value: ast.expr) -> ast.Subscript | None:
-    """Return what an assignment of a value to a part of an entry assigns to: `beat_schedule["often"]["schedule"]`."""
+    """Return the target of an assignment to a part of an entry: `beat_schedule["often"]["schedule"]`."""
     for node in walk(tree):
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is value:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target

@@ -1,4 +1,4 @@
-"""The modules and classes that an application is given as its settings, and what only running would tell of them."""
+"""The modules and classes that an application reads as its settings. Some are only known when the code runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock_import.celery_setting_names import is_setting
 from penstock_import.environment_defaults import with_defaults
 
 _OF_DJANGO = ("django.conf:settings", "django.conf.settings")
-"""The settings of a project of Django, which are in capitals, so that they count in any file."""
+"""The settings of a Django project. Their names are in capitals, so they count in any file."""
 
 
 @dataclass(slots=True)
@@ -20,18 +20,18 @@ class Sources:
     """The sources of settings of all applications."""
 
     files: set[str] = field(default_factory=set)
-    """The files whose plain names are settings."""
+    """The files with plain names that are settings."""
     unknown: list[tuple[str, ast.Call | ast.Attribute, str]] = field(default_factory=list)
-    """Each source that is not proven to be a module or a class of the sources: its file, its place and its text."""
+    """The sources that may not be a module or a class of the read files: file, place and text of each."""
     variables: list[tuple[str, ast.expr]] = field(default_factory=list)
-    """Each source that a variable of the environment names, with a default."""
+    """The sources that an environment variable names, with a default."""
     is_django: bool = False
-    """True where an application reads the settings of a project of Django."""
+    """True if an application reads the settings of a Django project."""
 
 
 def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
-    """Return the sources that calls of `config_from_object` and the like give. Where one is not known, each file that gives a
-    setting by a plain name counts."""
+    """Return the sources that calls such as `config_from_object` give. If a source is unknown, each file counts that
+    gives a setting by a plain name."""
     sources = Sources()
     for file, tree in trees.items():
         for place, value in _arguments(tree):
@@ -41,7 +41,7 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
                 sources.is_django = True
                 continue
             files = {name for path in paths or () for name in trees if _is_module(name, path)}
-            sources.files |= files  # beside a prefix, Celery reads the plain names, too
+            sources.files |= files  # even with a prefix, Celery also reads the names without it
             if not files:
                 sources.unknown.append((file, place, ast.unparse(value) if value is not None else ""))
     if sources.unknown:
@@ -50,8 +50,8 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
 
 
 def _arguments(tree: ast.Module) -> Iterator[tuple[ast.Call | ast.Attribute, ast.expr | None]]:
-    """Yield each place of a module that gives an application a source of settings, with the source. None is a source that
-    does not stand there."""
+    """Yield each place of a module that gives an application a source of settings, and the source. The source is None
+    if the place does not contain it."""
     methods = set()
     for node in walk(tree):
         if not isinstance(node, ast.Call):
@@ -87,7 +87,7 @@ def _paths(
             sources.variables.append((file, value))
         return [plain.value if plain.value in _OF_DJANGO else plain.value.replace(":", ".")]
     if isinstance(plain, ast.Call) and not plain.args and not plain.keywords:
-        plain = plain.func  # an object of a class
+        plain = plain.func  # the configuration is an instance of a class
         if not _is_class(plain, trees):
             return None
     if not isinstance(plain, ast.Name | ast.Attribute):
@@ -134,7 +134,7 @@ def _is_class(node: ast.expr, trees: Mapping[str, ast.Module], paths: list[str] 
 
 
 def _is_whole(file: str, path: str) -> bool:
-    """Return whether a file is the module of a path."""
+    """Return whether a file is the module with this path."""
     stem = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     return stem == path or stem.endswith(f".{path}") or path.endswith(f".{stem}")
 

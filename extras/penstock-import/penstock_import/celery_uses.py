@@ -162,7 +162,7 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
             and isinstance(node.ctx, ast.Store)
             and setting_of(node) is not None
         ):
-            continue  # named with its advice as a setting
+            continue  # reported as a setting, with its advice
         is_called = isinstance(parent, ast.Call) and parent.func is node
         name = getattr(node, "attr", getattr(node, "value", None))
         if isinstance(node, ast.Attribute | ast.Constant) and name == "add_periodic_task" and not is_called:
@@ -216,7 +216,7 @@ def _retries_of_parameters(tree: ast.Module) -> Iterator[ast.Call]:
 
 
 def advice_of_start(call: ast.Call, attribute: str) -> str:
-    """Return what to do by hand for a call that starts a task, with a word on each of its options."""
+    """Return the work by hand for a call that starts a task, with a sentence on each of its options."""
     if attribute not in _WITH_OPTIONS:
         return advice_of_member(attribute)
     names = [word.arg or "**options" for word in call.keywords if word.arg not in _OF_ARGUMENTS]
@@ -230,7 +230,7 @@ def advice_of_start(call: ast.Call, attribute: str) -> str:
 
 
 def advice_of_member(member: str) -> str:
-    """Return what to do by hand for a member of a task."""
+    """Return the work by hand for a member of a task."""
     return _CALLS.get(member, "See what it should do, and write it of the action.")
 
 
@@ -276,7 +276,7 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                 if name is not None:
                     yield Use(node, f"the setting {ast.unparse(target)}", advice_of(name))
                 elif isinstance(target, ast.Subscript) and _is_telling(getattr(target.slice, "value", None)):
-                    # a dict under another name, which may be the configuration
+                    # The dict has another name, and may still be the configuration.
                     yield Use(
                         node,
                         f"the setting {ast.unparse(target)}",
@@ -323,7 +323,7 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
 
 
 def gives_any_setting(tree: ast.Module, apps: Collection[str], is_config: bool) -> bool:
-    """Return whether a module gives settings of which only running would tell the names."""
+    """Return whether a module gives settings with names that only running the code would tell."""
     return any(use.by_hand == OF_ANY for use in _settings(tree, apps, is_config))
 
 
@@ -333,7 +333,7 @@ def of_setattr(call: ast.Call) -> Use:
 
 
 def advice_of_call(node: ast.AST, number: int) -> str:
-    """Return what to do by hand for a call that sets the setting which one of its arguments names."""
+    """Return the work by hand for a call that sets the setting which argument `number` names."""
     arguments = node.args[number:] if isinstance(node, ast.Call) else []
     if arguments and isinstance(arguments[0], ast.Constant):
         return advice_of(str(arguments[0].value))

@@ -11,10 +11,11 @@ from penstock_import.celery_calls import absolute_path, called, walk
 APP, CONF, SETTING, SIGNATURE, TASK = "app", "conf", "setting", "signature", "task"
 """The kinds of values: an application, its configuration, a dict or a list within that, a signature, and a task."""
 IN = "in "
-"""The mark of the kind of a container, and of a function: what it holds, or returns, has the kind behind the mark."""
+"""The mark in the kind of a container or a function: its contents, or its return values, have the kind that follows the
+mark."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Key = tuple[str, int, str]
-"""A variable: the file, the scope and the name. A member of any object has an empty file."""
+"""The key of a variable: the file, the scope and the name. A member of any object has an empty file."""
 _NAMED = (
     ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar
 )
@@ -29,16 +30,16 @@ class Names:
     parents: dict[int, ast.AST] = field(default_factory=dict)
     loads: dict[str, list[ast.expr]] = field(default_factory=dict)
     bound: dict[int, set[str]] = field(default_factory=dict)
-    """By scope: the names that are bound in it."""
+    """The names that are bound in a scope, by scope."""
     classes: set[int] = field(default_factory=set)
     lambdas: dict[str, list[ast.Assign]] = field(default_factory=dict)
-    """By name: the statements that give it a function without a name."""
+    """The statements that assign a lambda to a name, by name."""
     imported_as: dict[str, str] = field(default_factory=dict)
-    """By the name that a statement gives an import: the first name that it has in its module."""
+    """The original name of an import, by the name that the statement gives it."""
     modules_as: dict[str, set[str]] = field(default_factory=dict)
-    """By the last name of an import: the other names that it is given."""
+    """The other names of an import, by the last part of its path."""
     outer: dict[int, set[str]] = field(default_factory=dict)
-    """By scope: the names that `global` or `nonlocal` takes from around it."""
+    """The names that `global` or `nonlocal` takes from an outer scope, by scope."""
 
     def __post_init__(self) -> None:
         for node in walk(self.tree):
@@ -68,7 +69,7 @@ class Names:
                 self.bound.setdefault(id(self.scope(node)), set()).add(name)
 
     def scope(self, node: ast.AST) -> ast.AST:
-        """Return the scope that a statement or a name is in. Defaults and decorators count to the scope around."""
+        """Return the scope of a statement or a name. Defaults and decorators belong to the outer scope."""
         inner, outer = node, self.parents.get(id(node), self.tree)
         while not isinstance(outer, ast.Module):
             if isinstance(outer, _SCOPES) and (
@@ -92,7 +93,8 @@ class Names:
 
 
 class Values:
-    """The kinds of values that each expression and each variable may have. `waiting` has what is still to be followed."""
+    """The kinds of values that each expression and each variable may have. `waiting` are the uses that were not
+    followed yet."""
 
     def __init__(self, trees: Mapping[str, ast.Module]) -> None:
         self._trees = trees
@@ -133,7 +135,7 @@ class Values:
         self.give((file, id(self.names(file).resolved(place, name)), name), kind)
 
     def give(self, key: Key, kind: str) -> None:
-        """Note that a variable may have a value of a kind, where it is read."""
+        """Note that a variable may have a value of this kind, at all places that read it."""
         if kind in self._variables.setdefault(key, set()):
             return
         self._variables[key].add(kind)
@@ -153,7 +155,7 @@ class Values:
             self.give(("", 0, name), kind)
 
     def store(self, file: str, target: ast.AST, kinds: Iterable[str]) -> None:
-        """Give a target of an assignment a value."""
+        """Note that the target of an assignment gets a value of these kinds."""
         for kind in kinds:
             match target:
                 case ast.Name(id=variable):
@@ -178,7 +180,7 @@ class Values:
         """Note that a container holds a value."""
         while isinstance(holder, ast.Subscript):
             holder = holder.value
-        if isinstance(holder, ast.Call):  # globals()["name"], vars(x)["name"], d.setdefault(k, [])
+        if isinstance(holder, ast.Call):  # as in globals()["name"], vars(x)["name"] and d.setdefault(k, [])
             holder = (
                 holder.func.value
                 if isinstance(holder.func, ast.Attribute)
@@ -187,7 +189,7 @@ class Values:
         self.store(file, holder, [IN + kind.removeprefix(IN)])
 
     def give_back(self, file: str, place: ast.AST, kind: str) -> None:
-        """Give the name of a function what it returns."""
+        """Note that the function around a place returns a value of this kind."""
         function = self.names(file).scope(place)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             is_property = any("property" in ast.unparse(part) for part in function.decorator_list)
@@ -197,7 +199,7 @@ class Values:
                 self.give(("", 0, function.name), result)
 
     def _export(self, file: str, name: str, kind: str) -> None:
-        """Give a variable of a module to those that import it."""
+        """Pass the kind of a module's variable to the modules that import it."""
         for place, statement, alias in [*self._imports.get(name, ()), *self._imports.get("*", ())]:
             if place != file and _is_module(file, absolute_path(place, statement)):
                 self.bind(place, statement, name if alias.name == "*" else alias.asname or name, kind)
@@ -227,7 +229,7 @@ def _may_import(node: ast.expr, stem: str) -> bool:
 
 
 def within(kind: str) -> list[str]:
-    """Return the kinds of what is in a container. It may hold containers in turn."""
+    """Return the kinds of the contents of a container, which may be containers too."""
     if kind.startswith(IN):
         return [kind.removeprefix(IN), kind]
     return [SETTING] if kind == SETTING else []

@@ -1,4 +1,5 @@
-"""The one of several places of a setting that Celery takes, by the spelling of the setting and by where it stands."""
+"""The place that Celery takes if several places give a setting. The spelling of the setting decides, and the kind of
+place."""
 
 from __future__ import annotations
 
@@ -10,20 +11,20 @@ from penstock_import.celery_calls import called, namespace_of, walk
 from penstock_import.celery_setting_names import today
 
 _GIVING = frozenset({"Celery", "add_defaults", "update"})
-"""The calls that give an application settings by their words, or in a dict."""
+"""The calls that give an application settings, by keyword arguments or in a dict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place that gives a setting as a whole."""
+    """A place that gives the whole value of a setting."""
 
     file: str
     name: str
     value: ast.expr
     kind: str
-    """`module` for a name of a module or of a class, `code` for the configuration of an application, else empty."""
+    """`module` for a name of a module or a class; `code` for the configuration of an application; otherwise empty."""
     is_certain: bool
-    """False where only running would tell whether the place counts."""
+    """False if only running the code would tell whether the place counts."""
 
     @property
     def line(self) -> str:
@@ -65,7 +66,7 @@ def lost_places(
 
 
 def _namespaces(trees: Mapping[str, ast.Module]) -> Iterator[str]:
-    """Yield the prefix of each call that names a source of settings: empty for none, `?` for one that is not known."""
+    """Yield the prefix of each call that names a source of settings: empty without a prefix, `?` for an unknown one."""
     for tree in trees.values():
         for node in walk(tree):
             if not isinstance(node, ast.Call):
@@ -80,7 +81,7 @@ def _namespaces(trees: Mapping[str, ast.Module]) -> Iterator[str]:
 
 
 def _places(file: str, tree: ast.Module, names: Collection[str]) -> Iterator[Place]:
-    """Yield each place of a module that gives one of these settings as a whole."""
+    """Yield each place of a module that gives the whole value of one of these settings."""
     certain = set(_certain(tree))
     for node in walk(tree):
         is_certain = id(node) in certain
@@ -112,7 +113,7 @@ def _target(target: ast.expr) -> tuple[str, str]:
 
 
 def _words(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the names and values that a call gives by words, or in a dict of its arguments."""
+    """Yield the names and values in the keyword arguments of a call, and in the dicts among its arguments."""
     if called(call) not in _GIVING:
         return
     for word in call.keywords:
@@ -125,8 +126,8 @@ def _words(call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _certain(tree: ast.Module) -> Iterator[int]:
-    """Yield the statements that run in any case, with the calls in them: at the top of a module, and in a class there. Those
-    of a receiver of `on_after_configure` run in any case, too."""
+    """Yield the statements that always run, and the calls in them: those at the top of a module, in a class there, and
+    in a receiver of `on_after_configure`."""
     waiting: list[ast.stmt] = list(tree.body)
     while waiting:
         statement = waiting.pop()

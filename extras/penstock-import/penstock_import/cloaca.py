@@ -1,7 +1,9 @@
-"""A Python file of Cloacina (`cloaca`) as a module of ours: tasks that share a context, workflows, cron schedules.
+"""The conversion of a Python file of Cloacina (`cloaca`) to a module of Penstock: tasks that share a context,
+workflows, cron schedules.
 
-The file is parsed and not run. The code of a task is taken over as it is, since tasks here are given the same context. Decorators
-and builders are written anew, from their parsed arguments. Whatever names `cloaca` and is not known here is a gap with its line.
+The file is parsed and not run. The code of a task is copied, since tasks of both systems get the same context.
+Decorators and builders are written again from their parsed arguments. A part that uses `cloaca` and has no equivalent
+becomes a gap with its line.
 """
 
 from __future__ import annotations
@@ -152,7 +154,7 @@ class CloacaFile:
             case ast.Assign(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="build"))) if (
                 name in self._builders
             ):
-                pass  # the workflow is created at its builder
+                pass  # the workflow was created where its builder begins
             case ast.Expr(value=ast.Call() as call):
                 self._call(statement, call, builder)
             case ast.If() | ast.Try() | ast.For() | ast.With() if self._leads_to_cloaca(statement):
@@ -239,7 +241,7 @@ class CloacaFile:
                 "It was left out: `penstock run`, `penstock executions` and a client do what a runner does.",
             )
 
-    # -- tasks, triggers -----------------------------------------------------------------------------------------
+    # -- tasks and triggers --------------------------------------------------------------------------------------
 
     def _task(
         self,
@@ -304,7 +306,7 @@ class CloacaFile:
             f"starts {values.get('on')!r} for each.",
         )
 
-    # -- workflows, schedules ------------------------------------------------------------------------------------
+    # -- workflows and schedules ---------------------------------------------------------------------------------
 
     def _builder_of_with(self, statement: ast.With) -> CloacaWorkflow | None:
         for item in statement.items:
@@ -367,7 +369,7 @@ class CloacaFile:
         if self._builder_call(call) or self._runner_call(call):
             return
         if self._names.of(call.func) in ("register_workflow_constructor", "register_workflow"):
-            return  # every workflow of the file is declared
+            return  # not needed: every workflow of the file is declared
         self._take_over(statement)
 
     def _is_runner(self, call: ast.Call) -> bool:
@@ -418,9 +420,9 @@ class CloacaFile:
                 )
 
     def _write_workflows(self) -> None:
-        if not self._workflows and self._tasks:  # a packaged file: all of its tasks are one workflow
+        if not self._workflows and self._tasks:  # in a packaged file, all tasks form one workflow
             self.report.found["workflows"] += 1
-            # The name of the package's workflow is not in this file, but a trigger in the file may contain it.
+            # The file does not contain the name of the package's workflow, but one of its triggers may.
             named = {workflow for _, workflow, _, _ in self._fires}
             name = named.pop() if len(named) == 1 else self.project.name
             self._workflows[name] = CloacaWorkflow(name, 1)
@@ -466,7 +468,7 @@ class CloacaFile:
                 "There it makes a delay up to a quarter shorter or longer, here only shorter: nothing to do, as a rule.",
             )
 
-    # -- helpers -------------------------------------------------------------------------------------------------
+    # -- source text, gaps ---------------------------------------------------------------------------------------
 
     def _leads_to_cloaca(self, statement: ast.AST) -> bool:
         return any(

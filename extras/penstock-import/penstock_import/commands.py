@@ -98,8 +98,8 @@ def cloaca(
     into: Into = None,
     json: Json = False,
 ) -> None:
-    """Cloacina: tasks with their rules and retries, workflows and cron schedules. The file is read and not run; IMPORT.md lists
-    what is to be done by hand."""
+    """Import tasks of Cloacina with their rules and retries, workflows and cron schedules. The file is read and not
+    run. IMPORT.md lists what is left to do by hand."""
     from penstock_import.cloaca import CloacaFile
 
     source = CloacaFile(file)
@@ -113,7 +113,8 @@ def attune(
     into: Into = None,
     json: Json = False,
 ) -> None:
-    """A pack of Attune: actions, workflows, rules, policies, sensors and triggers. IMPORT.md lists what is to be done by hand."""
+    """Import a pack of Attune: actions, workflows, rules, policies, sensors and triggers. IMPORT.md lists what is left
+    to do by hand."""
     from penstock_import.attune import AttunePack
 
     source = AttunePack(pack)

@@ -18,7 +18,8 @@ from penstock_import.wanted_text import NotMapped, Ours, literal, member
 _ALLOWED_KEYS = frozenset(
     {"type", "default", "required", "immutable", "position", "description", "title", "secret"}
 )
-"""The keys of such a parameter. StackStorm checks a computed value against all others, and Penstock would not."""
+"""The keys that a parameter with a computed default may have. StackStorm also checks the computed value against any
+other key, and Penstock would not."""
 _TYPES = frozenset({"string", "integer", "number", "boolean"})
 
 

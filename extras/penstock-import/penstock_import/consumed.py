@@ -80,7 +80,7 @@ class Node:
         return self.line if child is None else child.line
 
     def left(self, path: str = "") -> Iterator[tuple[str, Node]]:
-        """Yield the largest parts of which nothing was consumed."""
+        """Yield the largest parts in which nothing was consumed."""
         if not self._has_taken():
             yield path, self
             return

@@ -24,7 +24,7 @@ _QUOTED = re.compile(r"\"[^\"]*\"\s*|'[^']*'\s*")
 
 
 def ignored_text(text: str) -> str:
-    """Return what is left of a text without its parameters. Orquesta does not read it."""
+    """Return the rest of a text without its parameters. Orquesta ignores the rest."""
     return " ".join(_PAIR.sub(" ", text).split())
 
 

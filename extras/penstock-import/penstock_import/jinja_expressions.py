@@ -1,5 +1,5 @@
-"""The translation of StackStorm's Jinja expressions to ours, by syntax tree. Both are Jinja, with different names,
-undefined values and filters."""
+"""The translation of StackStorm's Jinja expressions to Penstock's, by syntax tree. Both are Jinja, with different
+names, undefined values and filters."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ method there, and fails here."""
 
 
 def translate(text: str, names: Names) -> Ours:
-    """Translate a Jinja expression, without its braces, to ours. Raises NotMapped."""
+    """Translate a Jinja expression, without its braces, to an expression of Penstock. Raises NotMapped."""
     try:
         parsed = _JINJA.parse("{{ " + text + " }}")
     except TemplateSyntaxError as error:
@@ -80,7 +80,7 @@ def translate(text: str, names: Names) -> Ours:
 
 
 def translate_text(text: str, names: Names) -> str:
-    """Translate a text with Jinja blocks to a template of ours with a text value. Raises NotMapped."""
+    """Translate a text with Jinja blocks to a Penstock template with a text as its value. Raises NotMapped."""
     try:
         parsed = _JINJA.parse(text)
     except TemplateSyntaxError as error:
@@ -98,7 +98,7 @@ def translate_to_text(text: str, names: Names) -> Ours:
 
 
 def _joined_text(body: Sequence[nodes.Node], writer: _Writer) -> str:
-    """Return an expression for the text of a part of a template, of which the blocks choose between texts."""
+    """Return an expression for the text of a part of a template. Blocks in the part choose between texts."""
     parts: list[str] = []
     for node in body:
         if isinstance(node, nodes.Output):
@@ -160,7 +160,7 @@ class _Writer:
         self._locals: set[str] = set()
 
     def local(self, name: str) -> str:
-        """Return the name of a variable that the text sets itself. It hides none of ours."""
+        """Return the Penstock name of a variable that the text sets itself. It hides no other name of Penstock."""
         if not name.isascii() or name.startswith("_"):
             raise NotMapped(f"the name {name}")
         self._locals.add(name)

@@ -1,4 +1,4 @@
-"""The parts of expressions that have no value in StackStorm for some inputs, and have one here."""
+"""The kinds of expressions that have no value in StackStorm for some inputs, but have one in Penstock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOOSE: Mapping[str, str] = {
     "index": "an index of a text, which fails in StackStorm and gives a letter here",
     "member": "a member of a list, which is the list of all of them in StackStorm, and fails here unless a list is certain",
 }
-"""What differs, by the kind of expression in which it may."""
+"""The difference between StackStorm and Penstock, by kind of expression."""
 
 _OF_JSON = frozenset({"json", "from_json_string", "json_parse"})
 _OF_LISTS = frozenset(
@@ -38,7 +38,7 @@ _OF_LISTS = frozenset(
 
 
 def loose_parts(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the kind of each such part of the expressions in a file, with its line."""
+    """Yield the kinds of such expressions in a file, each with its line."""
     for block in _BLOCK.finditer(text):
         try:
             kinds = _jinja_kinds(block[2]) if block[1] is None else _kinds(tree.parse(block[1]))
@@ -66,7 +66,7 @@ def _jinja_kinds(text: str) -> Iterator[str]:
 
 
 def _depth(node: nodes.Node | None) -> int:
-    """Return the number of members behind the name or the call that an expression begins with."""
+    """Return the number of members in a chain such as `name.a.b` or `call().a`."""
     depth = 0
     while isinstance(node, nodes.Getattr | nodes.Getitem):
         depth += 1

@@ -1,4 +1,4 @@
-"""The dotted paths of the modules of a source, asked for by a path that a statement imports from."""
+"""The dotted paths of the modules of a source, compared with the paths that import statements name."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 
 class ModulePaths:
-    """A set of paths. A path of a statement may be longer than that of its module, or shorter: a folder may lie within a
-    package, or hold one."""
+    """A set of paths of modules. A path in a statement may begin at a package further in than that of the module, or
+    further out."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._paths = frozenset(paths)
@@ -20,15 +20,15 @@ class ModulePaths:
                 self._parts |= {".".join(words[first:last]) for last in range(first + 1, len(words) + 1)}
 
     def ends(self, path: str) -> bool:
-        """Return whether a path is that of a module, from some package of it on."""
+        """Return whether `path` is the end of a module's path."""
         return path in self._ends
 
     def fits(self, path: str) -> bool:
-        """Return whether a path is that of a module, from some package of it on, or ends with one."""
+        """Return whether `path` is the end of a module's path, or ends with one."""
         return self.ends(path) or self._ends_with_module(path)
 
     def contains(self, path: str) -> bool:
-        """Return whether a path is a part of that of a module, or ends with one."""
+        """Return whether `path` is a part of a module's path, or ends with one."""
         return path in self._parts or self._ends_with_module(path)
 
     def _ends_with_module(self, path: str) -> bool:

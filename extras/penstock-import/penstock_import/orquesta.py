@@ -123,7 +123,7 @@ class Orquesta:
             self._tell_failed_output(self._reads.get("", ()))
         return {name: part for name, part in body.items() if part or name == "tasks"}
 
-    # -- inputs, variables, output --------------------------------------------------------------------------------
+    # -- inputs, variables and output -----------------------------------------------------------------------------
 
     def _inputs(
         self, inputs: list[tuple[str, Node | None, int]], described: Mapping[str, dict[str, Any]]
@@ -137,7 +137,7 @@ class Orquesta:
         for name, default, line in inputs:
             if name in self._surroundings.fixed:
                 if default is not None:
-                    default.drop()  # the parameter always has a value
+                    default.drop()  # the parameter always has a value, so the default is never used
                 continue
             if name in self._surroundings.computed:
                 if default is not None:
@@ -266,7 +266,7 @@ class Orquesta:
                 outcome = guard_of(when.peek() if when is not None else None).outcome
                 if not all(self._has_result(read, name, outcome, graph) for read in tasks):
                     return False
-        keepers = self._failure_keepers  # a failure of one that nothing handles goes to `fail`, too
+        keepers = self._failure_keepers  # an unhandled failure of one of these tasks also goes to `fail`
         return all(self._has_result(read, name, FAILURE, graph) for name in keepers for read in tasks)
 
     def _has_result(self, read: str | None, name: str, outcome: str, graph: Graph) -> bool:
@@ -419,7 +419,7 @@ class Orquesta:
     def _inputs_of(
         self, source: Node, name: str, names: OrquestaNames, item_names: list[str] | None
     ) -> dict[str, Any] | str:
-        names = replace(names, surroundings=self._inputs_take)  # the names that it reads are shared
+        names = replace(names, surroundings=self._inputs_take)  # the set of names that are read is shared
         own = names if item_names is None else _ItemNames(names, item_names)
         action, node = source.get("action"), source.get("input")
         words = str(action.value()).strip() if action is not None and action.peek() is not None else ""
@@ -469,7 +469,8 @@ class Orquesta:
         if concurrency is not None:
             count = self._value(concurrency.value(), concurrency.line, names, 1)
             if isinstance(count, str) and count.startswith("{{"):
-                count = f"{{{{ [{count[2:-2].strip()}, 1] | max }}}}"  # a concurrency below 1 means 1 here
+                # In Orquesta, a concurrency below 1 means 1.
+                count = f"{{{{ [{count[2:-2].strip()}, 1] | max }}}}"
             mapped["concurrency"] = max(count, 1) if isinstance(count, int) else count
             mapped["item_failures"] = {"then": "stop"}
         return parts
@@ -574,7 +575,7 @@ class Orquesta:
             if then:
                 mapped["do"] = then
             elif failed:
-                mapped["do"] = ["handled"]  # `noop` handles a failure, `continue` and nothing do not
+                mapped["do"] = ["handled"]  # `noop` handles a failure; `continue` and an empty `do` do not
             if then or published or "do" in mapped:
                 yield mapped
 
@@ -649,7 +650,7 @@ class Orquesta:
                 message += f"; its output: {{{{ {self._failed_output} | tojson }}}}"
             tasks["fail"] = {"action": "fail", "input": {"message": message}}
 
-    # -- order ----------------------------------------------------------------------------------------------------
+    # -- the order of tasks ---------------------------------------------------------------------------------------
 
     def _graph(self) -> Graph:
         """Return the transitions without those that close a circle or lead to a missing task."""
@@ -751,7 +752,8 @@ class Orquesta:
                               "Here what comes after them runs, too.")  # fmt: skip
 
     def _tell_failed_output(self, read: Collection[str]) -> None:
-        """Name what is published for the output of a workflow as it fails: StackStorm gives the output then, too."""
+        """Record a gap for values that are published for the output of a failing workflow: StackStorm returns an output
+        even then."""
         for name, task in self._tasks.items():
             for step in (task.get("next") or Node(1)).parts():
                 do, when = step.get("do"), step.get("when")
@@ -761,7 +763,7 @@ class Orquesta:
                 if "fail" not in targets and (not ends_failed or self._known[name].ref == "noop"):
                     continue
                 if "fail" in targets and self._failed_output is not None:
-                    continue  # the error of the workflow has its output
+                    continue  # the output of the workflow is stored in its error
                 fails = (
                     "fails the workflow"
                     if "fail" in targets
@@ -830,7 +832,7 @@ class Orquesta:
                           "Here all tasks after it see the value.")  # fmt: skip
                 return
 
-    # -- small things ---------------------------------------------------------------------------------------------
+    # -- names, values and gaps -----------------------------------------------------------------------------------
 
     def _names(self, place: str, shapes: Mapping[str, str], task: str | None = None) -> OrquestaNames:
         return OrquestaNames(

@@ -62,12 +62,13 @@ def template(value: Any, names: Names) -> Any:
         at = block.end()
     tail = _plain(value[at:])
     if tail == "\n" and blocks[0].end() == at and not getattr(names, "takes_several_lines", False):
-        tail = '{{ "\\n" }}'  # an expression before the last line break alone would keep its type
+        # A text that ends with an expression and a line break would get the type of the expression.
+        tail = '{{ "\\n" }}'
     return _checked(compile_template, text + tail)
 
 
 def jinja_text(value: str, names: Names) -> str:
-    """Translate a text with blocks of Jinja, which StackStorm renders as a whole. Raises NotMapped."""
+    """Translate a text with Jinja blocks. StackStorm renders such a text in one piece. Raises NotMapped."""
     if "<%" in value or "{%" in _BLOCK_OF_LINE.sub("", value):
         raise NotMapped("YAQL beside a block of Jinja, or a block over several lines")
     ours = jinja_expressions.translate_text(value, names)

@@ -1,7 +1,8 @@
-"""The order of a workflow of Orquesta: which transitions exclude each other, and where ours would not do the same.
+"""The order of tasks in an Orquesta workflow: the transitions that exclude each other, and the cases in which Penstock
+behaves differently.
 
-Two transitions exclude each other only where every way to the first contradicts every way to the second. Ways contradict
-each other by how a task ended, or by the same comparison of the same task.
+Two transitions exclude each other only if every way to the first contradicts every way to the second. Two ways
+contradict each other by the outcome of a task, or by a comparison of the same value.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SUCCESS, FAILURE, ANY = "success", "failure", "any"
 
 
 Atom = tuple[str, frozenset[str], bool]
-"""A comparison: its subject, the values of which it has one, and whether that holds."""
+"""A comparison: its subject, the values among which the subject's value is, and whether that holds."""
 _TRUE = frozenset({""})
 
 
@@ -77,7 +78,7 @@ class Graph:
         return [edge for edge in self.edges if edge.source == task]
 
     def after(self, task: str) -> frozenset[str]:
-        """Return all tasks that a task leads to."""
+        """Return all tasks that can follow a task, directly or later."""
         if task not in self._reached_tasks:
             reached: set[str] = set()
             waiting = [task]
@@ -95,14 +96,14 @@ class Graph:
         return ways is not None and other_ways is not None and _contradict(ways, other_ways)
 
     def are_concurrent(self, first: str, second: str) -> bool:
-        """Return whether two tasks may run at the same time, as far as this can tell."""
+        """Return whether two tasks may run at the same time. True if that is unknown."""
         if second in self.after(first) or first in self.after(second):
             return False
         ways, other_ways = self.ways(first), self.ways(second)
         return ways is None or other_ways is None or not _contradict(ways, other_ways)
 
     def ways(self, task: str) -> list[Way] | None:
-        """Return what must have happened for a task to run, one set for each way; None where there are too many."""
+        """Return the ways to a task, each a set of transitions; None if there are too many."""
         if task not in self._ways:
             self._ways[task] = self._find_ways(task)
         return self._ways[task]
@@ -142,7 +143,7 @@ class Graph:
         return all(self.is_certain(source) and self.always_leads_to(source, task) for source in sources)
 
     def always_leads_to(self, source: str, task: str) -> bool:
-        """Return whether a task leads to another one each time that it ends in a way that something handles."""
+        """Return whether a task starts `task` whenever it ends with a handled outcome."""
         edges = self.out_of(source)
         plain = {edge.guard.outcome for edge in edges if edge.target == task and not edge.guard.atoms}
         if ANY in plain or {SUCCESS, FAILURE} <= plain:
@@ -184,7 +185,7 @@ def cycle_edges(successors: Mapping[str, list[str]]) -> set[tuple[str, str]]:
 
 
 def guard_of(when: object) -> Guard:
-    """Return what a `when` asks, as far as it is understood; what is not understood excludes nothing."""
+    """Return the demands of a `when`. A part that is not understood is left out, so that it excludes nothing."""
     if not isinstance(when, str):
         return Guard(ANY)
     text = when.strip()

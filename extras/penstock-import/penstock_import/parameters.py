@@ -1,4 +1,4 @@
-"""Parameters of StackStorm's actions as parameters of ours."""
+"""The conversion of the parameters of StackStorm's actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock_import.nested_fields import allow_null, defaults_within, json_sche
 from penstock_import.wanted_text import literal, member
 
 Tell = Callable[[int, str, str], None]
-"""(line, what, what to do by hand)."""
+"""A function that records a gap: (line, subject, work by hand)."""
 
 _SCHEMA_WORDS = frozenset(
     {
@@ -67,14 +67,15 @@ def parameter(
         elif key in ("required", "secret", "immutable") and isinstance(value, bool):
             child.drop()
         elif key == "position":
-            child.drop()  # scripts read it from the source
+            child.drop()  # generated scripts read the position from the source
     required = source.get("required")
     is_required = required is not None and required.peek() is True
     secret = source.get("secret")
     if secret is not None and secret.peek() is True:
         schema["secret"] = True
     _settle_type(name, source, schema, tell)
-    if name != "cmd" or name not in of_runner:  # a command line is a template, which the function renders
+    # The function renders a command line, which is a template, by itself.
+    if name != "cmd" or name not in of_runner:
         is_mapped = _settle_default(name, source, schema, tell)
         is_required = (is_required and is_mapped) or (is_of_workflow and not is_mapped)
         if not is_mapped and not is_of_workflow and is_immutable(source):
@@ -119,7 +120,8 @@ def is_filled_secret(schema: dict[str, Any]) -> bool:
 
 
 def list_required(schema: dict[str, Any], names: list[str]) -> None:
-    """List the required fields of a parameter. The word `required` of a parameter tells of the parameter itself."""
+    """List the required fields of a parameter. In StackStorm, the key `required` of a parameter concerns the parameter
+    itself."""
     if schema.get("required") is True:
         schema["allOf"] = [*schema.get("allOf", []), {"required": names}]
     else:
@@ -135,7 +137,7 @@ def _settle_type(name: str, source: Node, schema: dict[str, Any], tell: Tell) ->
 
 
 def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell) -> bool:
-    """Take out a default that cannot be mapped. Return False then."""
+    """Remove a default that cannot be mapped, record a gap for it, and return False. Return True if there is none."""
     default = schema.get("default")
     if default is None:
         return True

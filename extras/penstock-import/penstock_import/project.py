@@ -1,4 +1,4 @@
-"""The project that an import makes: a pack in YAML, the Python of its actions, a README, and the report."""
+"""The project that an import writes: a pack in YAML, the Python code of its actions, a README, and the report."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from penstock_import.report import Report
 _MODULE = '"""The actions of this pack."""\n'
 _DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _MAX_NAME = 64
-"""The length of each part of a ref."""
+"""The maximum length of each part of a ref."""
 _MODULES = ("json", "math", "os", "pathlib", "shlex", "signal", "subprocess", "time", "traceback")
-"""Modules of Python that the functions of a pack may use."""
+"""The modules of Python that the functions of a pack may import."""
 GITIGNORE = ".penstock/\n.venv/\n__pycache__/\n.pytest_cache/\n"
 
 
 @dataclass(slots=True)
 class Project:
-    """Sections of a pack, as `pack.yaml` has them."""
+    """The sections of a pack, in the form of `pack.yaml`."""
 
     name: str
     triggers: dict[str, Any] = field(default_factory=dict)
@@ -34,9 +34,9 @@ class Project:
     schedules: dict[str, Any] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)
     helpers: dict[str, str] = field(default_factory=dict)
-    """Functions that those of actions call."""
+    """The functions that the functions of actions call."""
     files: dict[str, Path] = field(default_factory=dict)
-    """Programs that the functions run, by their path in the project."""
+    """The programs that the functions run, by their path in the project."""
     about: dict[str, Any] = field(default_factory=dict)
     """The description in the source, for the README."""
 
@@ -50,7 +50,7 @@ class Project:
         return {"function": f"{self.module}:{_python_name(source)}"}
 
     def write(self, folder: Path, source: str, report: Report) -> None:
-        """Into a folder that is empty, or not there."""
+        """Write the project into a folder that is empty or does not exist."""
         folder.mkdir(parents=True, exist_ok=True)
         head = {
             "name": self.name,
@@ -96,14 +96,14 @@ class Project:
 
 
 def bounded(name: str) -> str:
-    """Return a name that may stand in a ref: a longer one is cut, and has a digest of the whole at its end."""
+    """Return a name that is short enough for a ref. A longer name is cut, and ends with a digest of the whole name."""
     if len(name) <= _MAX_NAME:
         return name
     return f"{name[: _MAX_NAME - 9]}_{sha256(name.encode()).hexdigest()[:8]}"
 
 
 def stub(name: str, was: str) -> str:
-    """A function to be written."""
+    """Return the source of a function that is to be written by hand."""
     message = f"to do: what {was} did"
     return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
 
@@ -118,7 +118,7 @@ def _write(file: Path, content: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Without the classes that remember lines."""
+    """Return a value without the classes that remember lines."""
     if isinstance(value, dict):
         return {str(name): _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value

@@ -139,7 +139,7 @@ def _condition(value: str, branch: _Branch, dots_match_newlines: bool) -> str:
             ends_anywhere = ends_anywhere or token.is_repeated
         elif isinstance(token, _Run):
             following = tokens.pop(0)
-            if isinstance(following, _Gap):  # it takes the rest of the run as well
+            if isinstance(following, _Gap):  # the gap also matches the rest of the run
                 tokens = [*([replace(token, is_repeated=False)] if token.minimum else []), following, *tokens]
                 continue
             if not isinstance(following, str) or token.may_be(following[0]):
@@ -270,10 +270,10 @@ class _Parser:
         return atoms
 
     def _several(self, run: _Run) -> list[_Branch]:
-        """Return a class with what says how many of it there are."""
+        """Return a class of characters with its quantifier."""
         if self._peek() in ("+", "*"):
             atoms: list[_Branch] = [(replace(run, is_repeated=True, minimum=int(self._next() == "+")),)]
-            self._takes("?")  # a match exists either way
+            self._takes("?")  # a lazy `?` changes the match, but not whether there is one
         elif run.kind or len(run.characters) > self._max_alternatives:
             atoms = [(run,), ()] if self._takes("?") else [(run,)]
         else:

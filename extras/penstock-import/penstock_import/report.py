@@ -31,9 +31,9 @@ class Report:
     names: dict[str, set[str]] = field(default_factory=dict)
     """The names of the mapped parts, by kind."""
     places: dict[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
-    """By section and name of a definition: the file and the line that it was made of."""
+    """The file and the line from which a definition was made, by its section and name."""
     dependents: dict[tuple[str, str], list[tuple[str, str, Gap]]] = field(default_factory=dict)
-    """By section and name of a definition: kind and name of each part that is lost with it, and the gap of that part."""
+    """The parts that are lost with a definition, by its section and name: the kind, the name and the gap of each part."""
 
     def gap(self, file: str, line: int, subject: str, by_hand: str) -> None:
         """Add a gap, once."""
@@ -42,7 +42,7 @@ class Report:
             self.gaps.append(entry)
 
     def place(self, section: str, name: str, file: str, line: int) -> None:
-        """Note what a definition was made of."""
+        """Note the file and the line from which a definition was made."""
         self.places[section, name] = file, line
 
     def map(self, kind: str, name: str) -> None:

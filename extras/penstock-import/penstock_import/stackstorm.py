@@ -1,4 +1,5 @@
-"""A pack of StackStorm as a pack of ours. Each file is a tree that is consumed: what nothing took is a gap by itself."""
+"""The conversion of a StackStorm pack. Each file is a tree that the importer consumes. A part that was not consumed
+becomes a gap."""
 
 from __future__ import annotations
 
@@ -54,10 +55,10 @@ _STANDARD_TYPES: tuple[dict[str, Any], ...] = (
     {"ref": "standard", "parameters": {}},
     {"ref": "standard", "parameters": None},
 )
-"""The types of a rule that fires each time it matches."""
+"""The types of a rule that fires at each match."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 _OF_RULE_ALONE = frozenset({"tags"})
-"""Keys of a rule that say nothing of when it fires, and of what it does then."""
+"""The keys of a rule that affect neither when it fires nor what it starts."""
 _NOTHING_TO_RUN = re.compile(
     r"(?i)\..*|README.*|CHANGE.*|CHANGELOG.*|LICENSE.*|CONTRIBUTORS.*|AUTHORS.*|icon\.png|images|docs?|tests?"
 )
@@ -70,10 +71,11 @@ _OF_RUNNER = "StackStorm gives it to the runner, and not to `run`. Here the func
 
 
 class StackStormPack:
-    """Maps one pack into a project."""
+    """A converter of one pack to a project."""
 
     def __init__(self, folder: Path, timezone: str = "UTC") -> None:
-        """`timezone` is that of the machine, in which StackStorm reads timers without one."""
+        """Create the converter. `timezone` is the zone of the machine, in which StackStorm reads timers without a
+        zone."""
         head = folder / "pack.yaml"
         if not head.is_file():
             raise NotFound(f"{folder} has no pack.yaml", hint="Name the folder of one pack of StackStorm.")
@@ -141,7 +143,7 @@ class StackStormPack:
             self._take_runner_parameters(ref, supplied)
         return self.project
 
-    # -- files ----------------------------------------------------------------------------------------------------
+    # -- the files of a pack --------------------------------------------------------------------------------------
 
     def _files(self, kind: str) -> Iterator[tuple[str, Node]]:
         for file in sorted([*self._folder.glob(f"{kind}/*.yaml"), *self._folder.glob(f"{kind}/*.yml")]):
@@ -166,13 +168,13 @@ class StackStormPack:
                 self._unread(kind, name, "it is no mapping")
 
     def _unread(self, kind: str, file: str, reason: str) -> None:
-        """Name a file that StackStorm could not read either."""
+        """Record a gap for a file that StackStorm could not read either."""
         self.report.found[kind] += 1
         self.report.gap(file, 1, f"{file} cannot be read: {reason}", "Correct the file, and import again.")
 
     @contextmanager
     def _entity(self, kind: str, file: str, node: Node, subject: str, name: str) -> Iterator[None]:
-        """Count something of a kind, which is mapped where nothing of it became a gap."""
+        """Count a part of a kind. It counts as mapped if the block records no gap."""
         self.report.found[kind] += 1
         self.report.place(kind, name, file, node.line)
         self._tell_changed_name(kind, file, node, name)
@@ -194,7 +196,7 @@ class StackStormPack:
 
     def _tell_changed_name(self, kind: str, file: str, node: Node, ours: str) -> None:
         theirs = str(_peek(node, "name") or "")
-        if theirs and theirs != ours and kind != "policies":  # a policy has no name of its own here
+        if theirs and theirs != ours and kind != "policies":  # in Penstock, a policy has no name of its own
             self._tell_apart(
                 "changed names",
                 file,
@@ -207,7 +209,7 @@ class StackStormPack:
         return len(self.report.gaps) - len(self._apart)
 
     def _tell_apart(self, kind: str, file: str, line: int, subject: str, advice: str) -> None:
-        """Name something that is counted by itself."""
+        """Record a gap that is counted separately."""
         self.report.found[kind] += 1
         self._apart.add(len(self.report.gaps))
         self.report.gap(file, line, subject, advice)
@@ -301,7 +303,7 @@ class StackStormPack:
         self.project.triggers[name] = trigger
 
     def _sensor(self, file: str, node: Node) -> None:
-        """A sensor becomes a poll trigger for each of its kinds of events; its code is moved by hand."""
+        """Convert a sensor to a poll trigger for each of its trigger types. Its code is moved by hand."""
         named = node.text("class_name") or Path(file).stem
         self.report.found["sensors"] += 1
         entry, interval = node.text("entry_point"), node.get("poll_interval")
@@ -414,7 +416,7 @@ class StackStormPack:
             self.report.unmap(kind, name)
 
     def _run(self, file: str, node: Node, name: str, runner: str) -> dict[str, Any]:
-        """Return the keys that say what the action runs, and its parameters."""
+        """Return the keys that say what an action runs, and its parameters."""
         schema = {key: dict(about) for key, about in self._schemas[f"{self.project.name}.{name}"].items()}
         entry = str(_peek(node, "entry_point") or "")
         timeout: float | None = RUNNER_TIMEOUTS.get(runner)
@@ -459,12 +461,13 @@ class StackStormPack:
         own = {key: about for key, about in schema.items() if key not in runner_parameters("python-script")}
         filled_in = own if runner == "python-script" else schema
         body = self._function(name, source, filled_in) | {"parameters": schema, "on_worker_loss": "fail"}
-        # A function in a thread goes on after its time limit; StackStorm ends the process.
+        # A function in a thread goes on after its time limit, but StackStorm ends the process. So the process executor
+        # runs it.
         return body | {"timeout": timeout} | ({"executor": "process"} if timeout is not None else {})
 
     def _timeout(self, file: str, node: Node, name: str, about: Mapping[str, Any], otherwise: float) -> float:
-        """Return the time limit of an action with a parameter for it in its file. Its runner takes that, and no caller can
-        give it here."""
+        """Return the time limit of an action that declares the parameter `timeout` in its file. StackStorm's runner
+        takes that parameter. In Penstock, a caller cannot pass it."""
         default = about.get("default")
         is_limit = isinstance(default, int | float) and not isinstance(default, bool) and default > 0
         limit = default if is_limit and default is not None else otherwise
@@ -498,7 +501,7 @@ class StackStormPack:
         )
 
     def _tell_environment(self, file: str) -> None:
-        """Name the first variable of a file that StackStorm sets for commands, and Penstock does not."""
+        """Record a gap for the first variable in a file that StackStorm sets for commands, and Penstock does not set."""
         path = self._folder / file
         text = path.read_text(errors="replace") if path.is_file() else ""
         if (variable := _SET_FOR_COMMANDS.search(text)) is not None:
@@ -538,7 +541,7 @@ class StackStormPack:
         return self._function(name, source, schema)
 
     def _function(self, name: str, source: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the function of an action, which fills in the defaults of its parameters, null among them."""
+        """Return the function of an action. It fills in the defaults of its parameters, including null."""
         defaults = {key: about.get("default") for key, about in schema.items() if not about.get("required")}
         if defaults:
             self.project.helpers.setdefault("with_defaults", FUNCTIONS["with_defaults"])
@@ -601,7 +604,7 @@ class StackStormPack:
             self._given.append((task.get("action", ""), task.get("input")))
 
     def _add_stored(self, file: str, ref: str, caller: dict[str, Any], key: str) -> None:
-        """Give a workflow the defaults that the store has for parameters which the caller leaves out."""
+        """Pass to a workflow the defaults from the store for the parameters that its caller leaves out."""
         supplied = caller.get(key, {})
         for name, stored in self._stored.get(ref, {}).items() if isinstance(supplied, dict) else ():
             if name not in supplied:
@@ -610,7 +613,7 @@ class StackStormPack:
                 caller[key] = supplied
 
     def _tell_loose(self, file: str, text: str) -> None:
-        """Name each kind of expression that may have a value on one side only, once."""
+        """Record a gap, once for each kind, for expressions that may have a value in only one of the two systems."""
         for kind, line in loose_parts(text):
             if kind not in self._loose:
                 self._loose.add(kind)
@@ -623,7 +626,7 @@ class StackStormPack:
                 )
 
     def _take_runner_parameters(self, ref: str, supplied: Any) -> None:
-        """Take over the parameters of the runner beside those that the action declares."""
+        """Add the parameters of the runner that callers pass to the declared parameters of an action."""
         action = self.project.actions.get(ref.rpartition(".")[2])
         if action is None or not isinstance(supplied, dict) or "parameters" not in action:
             return
@@ -644,7 +647,8 @@ class StackStormPack:
             action["parameters"].setdefault(name, {})
 
     def _keep(self, target: KnownAction) -> KnownAction | None:
-        """Return an action that does the same and returns its failure; None for a workflow, or where there is none."""
+        """Return a variant of an action that returns its failure as its result; None for a workflow, or if there is no
+        such variant."""
         name = target.ref.rpartition(".")[2]
         own = {_name(theirs): runner for theirs, (_, _, runner) in self._sources.items()}
         kept_name = bounded(f"{name}_kept")
@@ -665,11 +669,11 @@ class StackStormPack:
             self.project.actions[name] = copy.deepcopy(action) | self.project.function(name, source)
 
     def _runner_of(self, name: str) -> str:
-        """Return the runner of an action of the pack by its name here; the empty text for another one."""
+        """Return the runner of the action with this Penstock name; an empty text for an action of another pack."""
         return next((runner for theirs, (_, _, runner) in self._sources.items() if _name(theirs) == name), "")
 
     def _key(self, file: str, key: str) -> str:
-        """Return the name of the secret for a key of StackStorm's store, and name the key once."""
+        """Return the name of the secret for a key of StackStorm's store, and record a gap for the key once."""
         name = _name(key)
         if key not in self._keys:
             self._keys.add(key)
@@ -714,7 +718,8 @@ class StackStormPack:
         )
 
     def _types_of(self, ref: str) -> Mapping[str, Any]:
-        """Return the types of an action's parameters, into which StackStorm turns rendered texts; none stays text."""
+        """Return the types of an action's parameters, to which StackStorm converts rendered texts. A parameter without
+        a type stays a text."""
         name = ref.rpartition(".")[2]
         if name in self._kept:
             ref = f"{self.project.name}.{self._kept[name]}"
@@ -725,7 +730,7 @@ class StackStormPack:
         return types | {name: about.get("type", "string") for name, about in schema.items()}
 
     def _tell_type(self, file: str, line: int, name: str, value: Any) -> None:
-        """Name an expression for a parameter of an unknown type."""
+        """Record a gap for an expression that is passed to a parameter of an unknown type."""
         self._tell_apart(
             "parameters without a known type",
             file,
@@ -736,8 +741,10 @@ class StackStormPack:
         )
 
     def _known(self, ref: str, file: str, line: int) -> KnownAction:
-        """Return the action here for one of theirs; where it is in no file of the pack, a function to be written."""
-        pack, _, theirs = ref.partition(".")  # a name may have dots, a pack has none
+        """Return the Penstock action for a ref of StackStorm. If no file of the pack has the action, add a function
+        that is to be written."""
+        # The name of an action may contain dots, and the name of a pack contains none.
+        pack, _, theirs = ref.partition(".")
         if pack == self._theirs:
             for name, (_, _, runner) in self._sources.items():
                 if name == theirs:
@@ -927,7 +934,7 @@ class StackStormPack:
     # -- policies -------------------------------------------------------------------------------------------------
 
     def _policy(self, file: str, node: Node) -> None:
-        """Concurrency becomes a limit, retry a policy for retries; both of an action of the pack."""
+        """Convert a policy for an action of the pack: concurrency to a limit, and retries to a retry policy."""
         name, kind, ref = node.text("name"), node.text("policy_type"), node.text("resource_ref")
         if (description := node.get("description")) is not None:
             description.drop()
@@ -935,7 +942,7 @@ class StackStormPack:
         if enabled is not None and enabled.value() is False:
             if (unused := node.get("parameters")) is not None:
                 unused.drop()
-            return  # it does nothing there
+            return  # a disabled policy has no effect in StackStorm
         parameters = node.get("parameters") or Node(node.line)
         supplied = parameters.value() if parameters.is_mapping else {}
         pack, _, theirs = ref.partition(".")
@@ -966,7 +973,7 @@ class StackStormPack:
             )
 
     def _depends(self, file: str, node: Node, policy: str, section: str, target: str) -> None:
-        """Note a policy that is lost with its action."""
+        """Note that a policy is lost if its action is lost."""
         gap = Gap(
             file,
             node.line,
@@ -976,7 +983,7 @@ class StackStormPack:
         self.report.dependents.setdefault((section, target), []).append(("policies", _name(policy), gap))
 
     def _leave_out_of_workflows(self, theirs: str) -> None:
-        """Have an action tried once as a task: StackStorm's policy for retries leaves out what a workflow runs."""
+        """Give the tasks that run an action one attempt: StackStorm's retry policies do not apply inside of workflows."""
         name = _name(theirs.partition(".")[2])
         refs = {f"{self.project.name}.{name}"}
         refs |= {f"{self.project.name}.{kept}" for kept, runs in self._kept.items() if runs == name}
@@ -987,20 +994,22 @@ class StackStormPack:
 
 
 def _fixed_key(parameter: Node) -> str | None:
-    """Return the scope and key of the store of which an immutable text has its value; None for another parameter."""
+    """Return the scope and the key of the store from which an immutable text gets its value; None for another
+    parameter."""
     about = parameter.peek() if parameter.is_mapping else {}
     return _key_of_text(about) if about.get("immutable") is True else None
 
 
 def _stored_default(parameter: Node) -> str | None:
-    """Return the scope and key of the store that a text has as its default, which a caller may replace; None for another
-    parameter."""
+    """Return the scope and the key of the store from which a text gets its default, if a caller may replace that; None
+    for another parameter."""
     about = parameter.peek() if parameter.is_mapping else {}
     return _key_of_text(about) if about.get("immutable") is not True else None
 
 
 def _key_of_text(about: Mapping[str, Any]) -> str | None:
-    """Return the scope and key of the store that is the default of a text of which nothing more is checked."""
+    """Return the scope and the key of the store that the default of a text names; None if the schema checks anything
+    else."""
     match = _OF_STORE.fullmatch(str(about.get("default")).strip())
     if match is None or about.get("type", "string") != "string":
         return None
@@ -1009,7 +1018,7 @@ def _key_of_text(about: Mapping[str, Any]) -> str | None:
 
 
 def _says_secret(schema: Any) -> bool:
-    """Return whether any part of an output schema is a secret, which StackStorm masks."""
+    """Return whether a part of an output schema is marked as secret, so that StackStorm masks it."""
     if isinstance(schema, list):
         return any(map(_says_secret, schema))
     return isinstance(schema, dict) and (
@@ -1018,7 +1027,8 @@ def _says_secret(schema: Any) -> bool:
 
 
 def _python_stub(name: str, entry: str) -> str:
-    """Return a function that gives what StackStorm's runner gives, around one that is to be written."""
+    """Return the source of a function that is to be written, in a wrapper that returns what StackStorm's runner
+    returns."""
     message = f"to do: what `run` of {entry} did"
     return (
         f"def {name}_(**parameters):\n"
@@ -1038,6 +1048,6 @@ def _peek(node: Node, key: str) -> Any:
 
 
 def _name(theirs: str) -> str:
-    """Return a name as it can be here."""
+    """Return a valid Penstock name for a name of StackStorm."""
     name = re.sub(r"\W+", "_", theirs.strip(), flags=re.ASCII).strip("_").lower()
     return bounded(name if name[:1].isalpha() else f"x_{name}")

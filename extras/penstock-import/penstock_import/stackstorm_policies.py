@@ -1,4 +1,4 @@
-"""Policies of StackStorm as limits and retries of ours."""
+"""The conversion of StackStorm's policies to limits and retry policies."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from penstock_import.stackstorm_runners import SHELLS
 
 
 def retry_of(kind: str, supplied: Mapping[str, Any], runner: str) -> dict[str, Any] | None:
-    """Return the retries of a policy; None for one that has no equal. StackStorm tries again after a failure or after a
-    timeout, and never after both. An attempt that Penstock ends is a TimeoutError and no Exception."""
+    """Return the retry policy for a policy; None without an equivalent. A StackStorm policy retries after a failure or
+    after a timeout, never after both. In Penstock, an attempt that was ended at its timeout is a TimeoutError and not
+    an Exception."""
     retry_on, count, delay = (supplied.get(key) for key in ("retry_on", "max_retry_count", "delay"))
     count, delay = 2 if count is None else count, 0 if delay is None else delay
     if kind != "action.retry" or supplied.keys() - {"retry_on", "max_retry_count", "delay"}:
@@ -35,7 +36,7 @@ def retry_of(kind: str, supplied: Mapping[str, Any], runner: str) -> dict[str, A
 
 
 def limit_of(kind: str, supplied: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the limit of a policy; None for one that has no equal."""
+    """Return the limit for a policy; None without an equivalent."""
     threshold = supplied.get("threshold")
     if isinstance(threshold, bool) or not isinstance(threshold, int) or threshold < 1:
         return None

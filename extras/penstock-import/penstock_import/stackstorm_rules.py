@@ -90,7 +90,7 @@ def criterion(path: str, spec: Any, root: str = "trigger") -> str:
     if kind not in _FORMS:
         raise NotMapped(f"the operator {spec['type']}")
     if kind in _OF_TEXT and not isinstance(pattern, str):
-        return "false"  # it fails in StackStorm
+        return "false"  # StackStorm's operator fails for such a pattern, so the rule never matches
     return _checked(_FORMS[kind].format(value, literal(pattern).text))
 
 
@@ -130,7 +130,7 @@ def _wildcard(value: str, pattern: Any) -> str:
 def _regex(value: str, pattern: Any, at_start: bool = False) -> str:
     """Return a condition for `regex`, or with `at_start` for `matchregex`. Dots of the latter stand for newlines too."""
     if not isinstance(pattern, str):
-        return "false"  # it fails in StackStorm
+        return "false"  # StackStorm's operator fails for such a pattern, so the rule never matches
     condition = regular_expression(value, pattern, at_start=at_start, dots_match_newlines=at_start)
     return f"{value} is string and ({condition})"
 

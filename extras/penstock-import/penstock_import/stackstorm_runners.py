@@ -12,7 +12,7 @@ _SHELL_PARAMETERS: dict[str, Any] = {
 }
 _SHELL_NEEDS = ("ActionFailed", "end_session", "run_shell", "_options")
 SHELLS = frozenset({"local-shell-cmd", "local-shell-script"})
-"""Runners of shells. Their functions end a command after its `timeout`."""
+"""The runners of shells. Their generated functions end a command after its `timeout`."""
 
 NOOP_RESULT = '{"failed": False, "succeeded": True, "return_code": 0}'
 
@@ -50,7 +50,7 @@ OF_CORE = {
     "remote_sudo": "A worker runs on the machine, or the function calls `ssh`.",
     "http": "Write an action of the executor `http` with `request` (docs/how-to/call-an-api.md).",
 }
-"""By the name of an action of StackStorm itself that is not mapped: what to do by hand."""
+"""The work by hand for the actions of StackStorm's core that are not mapped, by name."""
 RUNNER_TIMEOUTS = {
     "local-shell-cmd": 60,
     "local-shell-script": 60,
@@ -62,7 +62,7 @@ RUNNER_TIMEOUTS = {
     "winrm-ps-cmd": 60,
     "winrm-ps-script": 60,
 }
-"""Seconds after which a runner ends an action that names no other time."""
+"""Seconds after which a runner ends an action without a time limit of its own."""
 
 _SHELL = frozenset({"cmd", "cwd", "env", "kwarg_op", "sudo", "sudo_password"})
 _REMOTE = _SHELL | {
@@ -114,14 +114,14 @@ _OLDER_NAMES = {
     "http-runner": "http-request",
 }
 UNBOUNDED: dict[str, Any] = {"timeout": None, "on_worker_loss": "fail"}
-"""The options of an action of which nothing is known: StackStorm runs it once, and bounds it by what its runner says."""
+"""The options of an action that is unknown: StackStorm runs it once, and its unknown runner bounds it."""
 
 
 def runner_of(name: Any) -> str:
-    """Return the name of a runner; the empty text where none is named. StackStorm knows some by an older name, too."""
+    """Return the name of a runner; an empty text if none is named. Some older names are converted."""
     return _OLDER_NAMES.get(str(name), str(name)) if name else ""
 
 
 def runner_parameters(runner: str) -> frozenset[str]:
-    """Return the names of what may be given to any action that a runner runs."""
+    """Return the names of the parameters that a runner accepts for each of its actions."""
     return _RUNNERS.get(runner, frozenset())

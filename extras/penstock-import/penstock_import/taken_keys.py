@@ -1,4 +1,4 @@
-"""A mapping of a source file that is taken apart key by key. What is not taken at its end is a gap."""
+"""A mapping of a source file that is taken apart key by key. A key that was not taken becomes a gap."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DESCRIPTIVE = frozenset(
         "__chart_meta__",
     }
 )
-"""Keys that say nothing of what is run."""
+"""The keys that do not affect what is run."""
 DESCRIBES = "Nothing runs by them: keep in a description what people read."
 RENAMED = "Use the new name in what calls it from outside: programs, bots, dashboards."
 UNKNOWN = "Nothing here is known to have its meaning: see what it should do."
 
 
 def open_gaps(report: Report) -> int:
-    """Return the number of gaps, without those of keys that say nothing of what is run, and of changed names."""
+    """Return the number of gaps, without those for changed names and for keys that do not affect what is run."""
     return sum(gap.by_hand not in (DESCRIBES, RENAMED) for gap in report.gaps)
 
 
@@ -53,13 +53,13 @@ class TakenKeys:
             )
 
     def take(self, key: str, default: Any = None) -> Any:
-        """Return the value of a key, which counts as read from now on; `default` where it is missing or null."""
+        """Take a key, and return its value; `default` if the key is missing or null."""
         self._left.pop(key, None)
         value = self.source.get(key)
         return default if value is None else value
 
     def take_text(self, key: str) -> str:
-        """Return a text; empty where it is missing. Another value is a gap."""
+        """Take a key, and return its text; an empty text if it is missing. A value that is not a text becomes a gap."""
         value = self.take(key)
         if value is None or isinstance(value, str):
             return value or ""
@@ -67,21 +67,21 @@ class TakenKeys:
         return ""
 
     def gap(self, key: str, subject: str, by_hand: str) -> None:
-        """Name a gap at the line of a key."""
+        """Record a gap at the line of a key."""
         self.report.gap(self.file, self.source.line(key), subject, by_hand)
 
     def refuse(self, key: str, by_hand: str) -> None:
-        """Name a key as a gap, unless it is missing or says nothing."""
+        """Record a gap for a key, unless it is missing or empty."""
         value = self.take(key)
         if value not in (None, "", [], {}):
             self.gap(key, f"{key} of {self.subject}", by_hand)
 
     def describe(self, *keys: str) -> None:
-        """Count keys of this mapping as descriptive."""
+        """Mark keys of this mapping as descriptive: they do not affect what is run."""
         self._descriptive = self._descriptive | set(keys)
 
     def close(self) -> None:
-        """Name all keys that are left: those that describe in one gap, each other by itself."""
+        """Record a gap for all descriptive keys that are left, and one for each other key."""
         keys_left = [key for key in self._left if self.source.get(key) not in (None, "", [], {})]
         descriptive_keys = [str(key) for key in keys_left if key in self._descriptive]
         if descriptive_keys:

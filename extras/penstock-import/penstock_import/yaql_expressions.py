@@ -1,5 +1,5 @@
-"""The translation of YAQL expressions to ours, by syntax tree. Wherever YAQL returns a value, the translation returns
-the same. Anything without an equivalent is refused with a reason."""
+"""The translation of YAQL expressions to Penstock's, by syntax tree. If YAQL returns a value, the translation returns
+the same value. A part without an equivalent is refused with a reason."""
 
 from __future__ import annotations
 

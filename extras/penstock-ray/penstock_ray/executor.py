@@ -119,7 +119,7 @@ class _Actor:
             if time.monotonic() > deadline - END_MARGIN:
                 await asyncio.to_thread(_kill, earlier)
             if time.monotonic() > deadline:
-                return  # its name is still taken, which Ray then reports
+                return  # the name of the earlier actor is still taken, which Ray then reports
             await asyncio.sleep(0.2)
 
     async def outcome(self, options: Mapping[str, Any], job: SealedJob) -> Outcome:

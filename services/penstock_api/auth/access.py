@@ -286,7 +286,7 @@ async def _describe(change: audited_change.Change, request: Request) -> None:
     body = await request.body()
     try:
         document = orjson.loads(body)
-    except ValueError:  # the body of a form
+    except ValueError:  # the body is that of a form
         document = dict(parse_qsl(body.decode("utf-8", "replace")))
     fields = document if isinstance(document, dict) else {}
     reason = fields.pop("reason", None)
@@ -335,7 +335,8 @@ async def _seen(
             raise NotFound(
                 f"no execution {id}", hint="It may belong to another tenant, or be older than the archive."
             )
-        own(caller, tenant)  # the caller may see it, so say that this is not permitted
+        # The caller may see the execution, so the error may say that the change is not permitted.
+        own(caller, tenant)
     return id
 
 

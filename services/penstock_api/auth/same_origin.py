@@ -28,7 +28,7 @@ HEADERS = (
     (
         b"referrer-policy",
         b"same-origin",
-    ),  # without a referrer, browsers would also hide the origin of forms of this host
+    ),  # with `no-referrer`, browsers would hide the origin even of this host's own forms
     (b"cache-control", b"no-store"),
 )
 

@@ -141,7 +141,7 @@ class Changes:
             began = loop.time()
             try:
                 settled = await changes.settled(self._session, OVERLAP.total_seconds())
-                if at is None:  # changes before the first query are not delivered
+                if at is None:  # changes before the first query are not delivered to the pages
                     at = settled
                     self._begun.set()
                     if missed:  # moves before this query are unknown

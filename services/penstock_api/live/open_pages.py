@@ -129,7 +129,7 @@ class OpenPages:
             page = self._open[at] = _OpenPage(self._changes, live, since, self._pace)
             moved = page.moved
         elif page is not open_page:
-            moved = None  # another stream has opened it since, so render once more
+            moved = None  # another stream has opened the page since, so render once more
         page.viewers += 1
         loop = asyncio.get_running_loop()
         until, current = loop.time() + LONGEST, first

@@ -140,7 +140,8 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "with_tasks": sum(entry.count for entry in activity.standing),
         "open_statuses": OPEN,
         "running": standing["running"].count if "running" in standing else 0,
-        # The heartbeats of workers are seconds old. What runs now is read in the same statement as the open executions.
+        # The number of running executions comes from the statement that reads the open executions: heartbeats of
+        # workers are seconds old.
         "in_use": sum(standing[cause].count for cause in ("running", "stopping") if cause in standing),
         "standing": [
             (*CAUSES[cause], standing[cause], WHERE.get(cause)) for cause in CAUSES if cause in standing

@@ -151,8 +151,8 @@ def PageRouter(subject: str) -> APIRouter:
 
 
 def page(request: Request, template: str, /, status: int = 200, **context: Any) -> Page:
-    """Return a page in its frame. If `context` has `watched`, the page is rendered again when one of these has moved;
-    `every` is the maximum number of seconds between two renderings."""
+    """Return a page in its frame. If `context` has `watched`, a filter of moves, the page is rendered again when an
+    execution that fits it moves. `every` is the maximum number of seconds between two renderings."""
     caller: Caller | None = getattr(request.state, "caller", None)
     allowed, backend = allowed_to(request), backend_of(request)
     menu = [place for place in MENU if caller is not None and allowed(f"GET {place.path}")]

@@ -23,7 +23,7 @@ def request_fields(
     of lists for which the model has none."""
     schema = model.model_json_schema()
     for property_ in schema["properties"].values():
-        property_.pop("title", None)  # it is the name of the field again
+        property_.pop("title", None)  # pydantic's title only repeats the name of the field
     return [
         _shown(field, schema["properties"][field.name], value or {}, choices or {})
         for field in fields(schema, value=value)

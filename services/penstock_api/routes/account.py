@@ -31,7 +31,7 @@ async def change_password(
 ) -> models.EndedSessions:
     """Change the password of the caller, and end its other sessions."""
     count = await people.change_own_password(
-        backend.client.session,  # not a session of the pool, as for a sign-in
+        backend.client.session,  # not a session of the pool, for the reason given in `log_in`
         name_of(caller),
         body.current_password.get_secret_value(),
         body.password.get_secret_value(),

@@ -47,7 +47,7 @@ async def log_in(body: models.LogIn, request: Request, response: Response, backe
     """Sign in. The answer sets the cookie of a new session; a session that the request already has ends. For a user with a
     second factor the new session `needs_code`."""
     caller = log_in_caller(request)
-    # Not a session of the pool: sign-ins that hash passwords would occupy all of them.
+    # This is not a session of the pool: sign-ins hash passwords, and would occupy all sessions of the pool meanwhile.
     log_in = people.log_in(
         backend.client.session,
         body.name,

@@ -1,4 +1,5 @@
-"""The heartbeats of workers, and what they are answered: attempts that are lost, or to be cancelled, and whether to drain."""
+"""The heartbeats of workers, and their answers: attempts that are lost or to be cancelled, and whether the worker must
+take no more work."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from penstock_api.work.held_attempts import PATIENCE_S, HeldAttempts
 from penstock_api.work.remote_worker import RemoteWorker
 
 REMEMBERED_S = 10.0
-"""Seconds for which a cancellation of work that no worker held is remembered: its claim may not be committed yet."""
+"""Seconds for which a cancellation of work that no worker held is remembered, since the claim of the work may not be
+committed yet."""
 MOST_REMEMBERED = 10_000
 
 
@@ -32,7 +34,7 @@ class BeatAnswer:
 
 
 class Beats:
-    """The heartbeats that wait for something to tell their workers."""
+    """The open heartbeats. Each is answered when there is something new to report to its worker."""
 
     def __init__(self, pool: SessionPool, held: HeldAttempts, silence: float) -> None:
         self._pool = pool
@@ -76,7 +78,8 @@ class Beats:
                 del self._waiting[worker.id]
 
     def hear(self, ids: Sequence[UUID]) -> None:
-        """Note that executions are to be cancelled. Which workers run them is asked of the database."""
+        """Note that executions are to be cancelled. The waiting heartbeats read from the database which workers run
+        them."""
         now = time.monotonic()
         self._canceled = {id: until for id, until in self._canceled.items() if until > now}
         self._canceled |= dict.fromkeys(ids[-MOST_REMEMBERED:], now + REMEMBERED_S)
@@ -85,12 +88,12 @@ class Beats:
         self.wake()
 
     def wake(self) -> None:
-        """Have the heartbeats that wait look again."""
+        """Let the open heartbeats look again."""
         for news in self._waiting.values():
             news.set()
 
     def stop(self) -> None:
-        """Answer all heartbeats."""
+        """Answer all open heartbeats."""
         self.stopping.set()
         self.wake()
 

@@ -1,5 +1,5 @@
-"""The ends that a gateway does not store as a worker sent them: a cancellation that was not requested, and an attempt that
-workers hand back again and again. Each becomes a failure, so that work that never ends does not go round for ever."""
+"""The ends that a gateway changes before it stores them: a cancellation that was not requested, and an attempt that
+workers have handed back many times. Each becomes a failure, so that no work is handed back for ever."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ends = Mapping[tuple[UUID, int], End]
 
 
 def needs_check(ends: Ends) -> bool:
-    """Return whether the database is asked about some of these ends. Most messages have none of these."""
+    """Return whether some of these ends need a query of the database. Most messages have no such end."""
     return any(_is_cancelled(end) or _may_be_too_often(key, end) for key, end in ends.items())
 
 
@@ -57,7 +57,8 @@ def _may_be_too_often(key: tuple[UUID, int], end: End) -> bool:
 
 
 def _cancelled_by_itself() -> Outcome:
-    """Return the failure that an attempt has on other workers if its own code cancels it: it counts, and may be retried."""
+    """Return the failure of an attempt that was cancelled by its own code. On other workers such an attempt fails, too:
+    it counts, and may be retried."""
     message = "its worker ended it as cancelled, and no end was requested"
     return Outcome.failed(TaskError("CancelledError", message, kinds=("CancelledError", "BaseException")))
 

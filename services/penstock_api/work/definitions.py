@@ -19,7 +19,7 @@ from penstock.store.session.database import Session
 
 @dataclass(frozen=True, slots=True)
 class RemoteAction:
-    """An action that a worker runs elsewhere. Only the stored definition is known of it."""
+    """An action that a worker runs elsewhere. This process has only the stored definition of it."""
 
     ref: str
     executor: str | None = None
@@ -42,7 +42,7 @@ SCHEMAS: Mapping[SchemaPart, Callable[[Any], dict[str, Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class OfferedAction:
-    """An action that a worker has the code of, with the schemas that the worker has sent."""
+    """An action for which a worker has the code, with the schemas that the worker has sent."""
 
     ref: str
     schemas: Mapping[SchemaPart, Mapping[str, Any]] = field(default_factory=dict)
@@ -59,14 +59,15 @@ class SchemaDifference:
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """The definition ids of the versions that a worker can run (`runnable`), and of those that it cannot (`lacking`)."""
+    """The definition ids of the versions that a worker can run (`runnable`), and of the versions that it cannot run
+    (`lacking`)."""
 
     runnable: list[int]
     lacking: list[int]
 
 
 class Definitions:
-    """The versions that any worker of this gateway was offered."""
+    """The versions that this gateway has read, for any of its workers."""
 
     def __init__(self) -> None:
         self._bodies: dict[int, Mapping[str, Any]] = {}
@@ -93,8 +94,8 @@ class Definitions:
                 self._bodies.update(await catalog.bodies(session, missing))
 
     async def look_up_current(self, session: Session, refs: Sequence[str]) -> dict[str, int]:
-        """Read the current versions of these actions. Return the ids of their definitions by ref, without those of refs that
-        the catalog does not have."""
+        """Read the current versions of these actions. Return the ids of their definitions by ref. A ref that the
+        catalog does not have is left out."""
         rows = await catalog.current(session, ["action"], list(refs))
         await self.look_up(session, [row.definition_id for row in rows])
         return {row.ref: row.definition_id for row in rows}
@@ -120,8 +121,8 @@ class Definitions:
         return differences
 
     def ability(self, worker: Identity) -> Ability:
-        """Return which of the versions a worker can run: those of its actions, with its labels. Durable functions need the
-        journal, which this version of the protocol leaves out."""
+        """Return the versions that a worker can run: the versions of its actions, if it carries the required labels.
+        Durable functions are left out, since this version of the protocol has no messages for their records."""
         actions = set(worker.actions)
         runnable: list[int] = []
         lacking: list[int] = []

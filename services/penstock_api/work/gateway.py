@@ -1,4 +1,4 @@
-"""The gateway of one process: its parts, and what runs beside the calls of workers."""
+"""The gateway of one process: its parts, and the tasks that run besides the calls of workers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Gateway:
         self._begun = False
 
     def begin(self) -> None:
-        """Start what runs beside the calls, unless it runs already."""
+        """Start the tasks that run besides the calls, unless they run already."""
         if not self._begun:
             self._begun = True
             self._start(self._hear(), "gateway broadcasts")
@@ -62,12 +62,12 @@ class Gateway:
             self._start(self.takes.look_for_parked(self._settings.poll_interval), "gateway parked work")
 
     def stop(self) -> None:
-        """Answer the calls that wait. The workers call another replica, or this one once it is back."""
+        """Answer all open calls. The workers then call another replica, or this one once it is back."""
         self.takes.stop()
         self.beats.stop()
 
     async def close(self) -> None:
-        """End what runs beside the calls."""
+        """Stop the tasks that run besides the calls."""
         self.stop()
         tasks = list(self._tasks)
         for task in tasks:
@@ -106,11 +106,13 @@ class Gateway:
             await asyncio.sleep(PAUSE_S * random.uniform(0.5, 1.5))
 
     async def _beat(self) -> None:
-        """Write heartbeats of the workers with a take that waits: a call that is open is a sign of life. The same statement
-        reads their states, so that the next take of an idle worker asks nothing. The take of a lost worker ends: it would keep
-        the worker from a take of its next session."""
+        """Write heartbeats for the workers with a waiting take, since an open call is a sign of life.
+
+        The same statement reads the states of these workers, so that the next take of an idle worker needs no query.
+        The take of a lost worker is answered, so that the worker can begin another session."""
         every = self._settings.heartbeat_interval
-        older = max(every, patience(self._settings) / 3)  # two may fail before the worker counts as lost
+        # Two heartbeats may fail before the worker counts as lost.
+        older = max(every, patience(self._settings) / 3)
         while True:
             await asyncio.sleep(min(every, CACHED_S) * random.uniform(0.8, 1.0))
             workers = {take.worker.id: take.worker for take in self.takes.waiting}

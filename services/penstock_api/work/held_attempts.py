@@ -1,5 +1,5 @@
-"""The attempts that workers hold: what they are given of them, and what they report. A gateway remembers those that it has
-given, and reads the others from the database."""
+"""The attempts that workers hold: the data that they get for each attempt, and the reports that they send. A gateway
+caches the attempts that it has sent, and reads other attempts from the database."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from penstock_api.work.take import Take
 log = structlog.get_logger()
 
 MOST_REMEMBERED = 20_000
-"""Attempts that a gateway remembers."""
+"""The maximum number of attempts that a gateway caches."""
 PATIENCE_S = 10.0
 """Seconds for which a call retries transient errors of the database. Afterwards the worker sends it again."""
 
@@ -48,7 +48,7 @@ Key = tuple[UUID, int]
 class _Remembered:
     owned: OwnedAttempt
     log_left: int = LOG_LIMIT
-    """The bytes that the attempt may still log by this gateway."""
+    """The number of bytes that the attempt may still log through this gateway."""
 
 
 class HeldAttempts:
@@ -68,7 +68,7 @@ class HeldAttempts:
     def begin(
         self, worker: RemoteWorker, claim: UUID, attempts: Iterable[ClaimedAttempt]
     ) -> list[OwnedAttempt]:
-        """Return attempts that a worker has claimed, and remember them."""
+        """Return attempts that a worker has claimed, and cache them."""
         owned = [
             owned_attempt(
                 attempt,
@@ -84,8 +84,8 @@ class HeldAttempts:
         return owned
 
     async def complete(self, worker: RemoteWorker, owned: Sequence[OwnedAttempt]) -> list[OwnedAttempt]:
-        """Resolve the references in the parameters of these attempts. Return those that may begin. The others end as
-        failed."""
+        """Resolve the references in the parameters of these attempts. Return the attempts that may begin. The other
+        attempts end as failed."""
         ready: list[OwnedAttempt] = []
         failed: list[tuple[OwnedAttempt, Exception]] = []
         for entry in owned:
@@ -98,7 +98,7 @@ class HeldAttempts:
         return ready
 
     async def fail(self, worker: RemoteWorker, failed: Sequence[tuple[OwnedAttempt, Exception]]) -> None:
-        """End attempts that cannot be given to their worker, each with its error."""
+        """End attempts that cannot be sent to their worker, each with its error."""
         for entry, error in failed:
             log.error("gateway.attempt_not_sent", execution_id=str(entry.event.execution_id), exc_info=error)
         ends: dict[Key, End] = {
@@ -113,23 +113,24 @@ class HeldAttempts:
     async def hand_back(
         self, worker: RemoteWorker, owned: Sequence[OwnedAttempt], *, of: Take | None = None
     ) -> None:
-        """Return attempts to their routes that never reached their worker; with `of`, unless that take was sent again: then the
-        later call may have been given them."""
+        """Return attempts to their routes that never reached their worker. With `of`, do nothing if the worker has sent
+        that take again, since the later call may have received them."""
         ends = {(entry.event.execution_id, entry.event.attempt): NOT_BEGUN for entry in owned}
         await self.finish(worker, ends, of=of)
 
     async def finish(
         self, worker: RemoteWorker, ends: Mapping[Key, End], *, of: Take | None = None
     ) -> set[UUID]:
-        """Record the ends of attempts. Return the executions of which the worker owned the attempt, or had ended it before.
-        It has lost the others. With `of`, nothing is recorded if a later call of that take has looked them up."""
+        """Record the ends of attempts. Return the executions with attempts that the worker owned, or had ended before.
+        The worker has lost all other attempts. With `of`, record nothing if a later call of that take has looked the
+        attempts up."""
         held = await self._held(worker, set(ends))
         ends = {**ends, **await self._checked({key: end for key, end in ends.items() if key in held})}
         stored: list[AttemptEnd] = []
         for key, end in ends.items():
             if (entry := held.get(key)) is not None:
                 stored.append(await self._ended(entry.owned, end))
-            else:  # the statement tells whether this worker had ended the attempt before
+            else:  # the statement finds out whether this worker had ended the attempt before
                 stored.append(AttemptEnd(*key, NOT_BEGUN))
         stored.sort(key=lambda end: end.execution_id.int)  # the order in which all processes lock rows
 
@@ -144,7 +145,7 @@ class HeldAttempts:
 
         settled = await retried(write, deadline=PATIENCE_S)
         if any(end.ending.status == REQUESTED for end in stored):
-            self._timers.send()  # of the instants at which they are retried
+            self._timers.send()  # the executors' timers have to know when these executions are retried
         for attempt_end in stored:
             gone = self._remembered.pop((worker.id, attempt_end.execution_id, attempt_end.attempt), None)
             if gone is not None and gone.owned.traced is not None:
@@ -176,7 +177,7 @@ class HeldAttempts:
         return sorted(stale, key=lambda id: id.int)
 
     def forget(self, worker: UUID, executions: Iterable[UUID]) -> None:
-        """Forget attempts that a worker has lost."""
+        """Remove attempts that a worker has lost from the cache."""
         ids = set(executions)
         for key in [key for key in self._remembered if key[0] == worker and key[1] in ids]:
             del self._remembered[key]
@@ -195,7 +196,7 @@ class HeldAttempts:
         return owned.ended(ending_after(end, version.recovery, version.retry, owned.failures))
 
     async def _held(self, worker: RemoteWorker, keys: set[Key]) -> Mapping[Key, _Remembered]:
-        """Return those of these attempts that the worker held when they were last read."""
+        """Return the attempts among these that the worker held when they were last read."""
         held = {key: entry for key in keys if (entry := self._remembered.get((worker.id, *key))) is not None}
         missing = [execution for execution, attempt in keys if (execution, attempt) not in held]
         if missing:
@@ -215,15 +216,15 @@ class HeldAttempts:
         return held
 
     async def _reveal(self, worker: RemoteWorker, owned: OwnedAttempt) -> None:
-        """Read the secrets that outputs of an attempt must not show, if another gateway has given it. A secret that was
-        deleted since is not masked."""
+        """Read the secrets that the outputs of an attempt must not show, if another gateway has sent the attempt. A
+        secret that was deleted since is not masked."""
         try:
             await self._follow(worker, owned)
         except NotFound as error:
             log.warning("gateway.secret_is_gone", reason=error.message)
 
     async def _follow(self, worker: RemoteWorker, owned: OwnedAttempt) -> None:
-        """Resolve what an attempt refers to: in its parameters, and in the options of its action."""
+        """Resolve the references in the parameters of an attempt, and in the options of its action."""
         if owned.refers:
             await self.references.follow(owned, worker.id)
         if secret_values.are_named(owned):

@@ -1,4 +1,4 @@
-"""A worker as a gateway sees it. Any replica can make one from its row."""
+"""A worker as a gateway sees it. Each replica can build the object from the worker's row."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ ACTOR = "gateway:"
 
 @dataclass(slots=True)
 class RemoteWorker:
-    """A live worker. `token` is the caller that began its session. It gets executions of `tenants`; None means all. `parkings`:
-    by queue, the number of the last parking of work after which it was asked."""
+    """A live worker. `token` is the name of the caller that began its session. It gets executions of `tenants`; None
+    means all. `parkings` has, by queue, the number of the last parking before this worker was last offered parked
+    work."""
 
     identity: Identity
     token: str
@@ -32,7 +33,7 @@ class RemoteWorker:
 
     @property
     def actor(self) -> str:
-        """Return its name in the history."""
+        """Return the name of the worker in the history."""
         return f"{ACTOR}{self.identity.name}"
 
     @property
@@ -40,7 +41,7 @@ class RemoteWorker:
         return [WORK + route for route in self.identity.routes]
 
     def ability(self, definitions: Definitions) -> Ability:
-        """Return which versions the worker can run."""
+        """Return the versions that the worker can run."""
         if self._ability is None or self._ability[0] != definitions.count:
             self._ability = definitions.count, definitions.ability(self.identity)
         return self._ability[1]

@@ -1,6 +1,6 @@
-"""The takes that wait for work of one route, and its consumer.
+"""The takes that wait for work of one route, and the consumer of that route.
 
-A gateway consumes a route while a take of it waits. What arrives is claimed for one of the takes.
+A gateway consumes a route while one of its takes waits for the route. It claims arrived work for one of the takes.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from penstock_api.work.take_permits import TakePermits
 log = structlog.get_logger()
 
 MOST_DELIVERIES = 100
-"""Deliveries that a consumer holds at once."""
+"""The maximum number of deliveries that a consumer holds."""
 WEIGHT = 0.2
-"""The weight of the newest deliveries in the average number of executions of one."""
+"""The weight of the newest deliveries in the average number of executions in a delivery."""
 BUSY_S = 0.1
-"""Seconds for which deliveries are kept without a take that waits, before they go back on their route."""
+"""Seconds for which deliveries are held while no take waits. Then they are returned to their route."""
 IDLE_S = 30.0
 """Seconds without a take after which the consumer of a route is closed."""
 PAUSE_S = 1.0
 """Seconds between two tries to consume a route, while the broker or the database is away."""
 QUIET_S = 0.002
-"""Seconds without a message after which takes get permits. A broker delivers what waits sooner than that."""
+"""The seconds without a message after which takes get permits. A broker delivers a waiting message sooner."""
 OFFERS_S = 1.0
-"""Seconds after which permits are offered again, where nothing happens."""
+"""Seconds after which permits are offered again if no take and no message has arrived."""
 
 _parkings = itertools.count()
-"""The numbers of the parkings that this process has noted."""
+"""A counter that numbers the parkings that this process has noted."""
 
 
 class RouteTakes:
-    """The takes that wait for work of one queue, and its consumer. `parked` says that work may be parked there that one of
-    them can take: so it is at first, until it was looked for."""
+    """The takes that wait for work of one queue, and the consumer of the queue. `parked`: the queue may have parked
+    work that one of the takes can run. It is true until the first look."""
 
     def __init__(
         self, queue: str, claims: TakeClaims, permits: TakePermits, publisher: Publisher, pool: SessionPool
@@ -96,7 +96,7 @@ class RouteTakes:
             self._changed.set()
 
     def next(self) -> Take | None:
-        """Return the take that has waited longest, and put it behind the others; None if no take waits."""
+        """Return the take that has waited longest, and move it to the end of the line; None if no take waits."""
         for take in list(self._takes):
             if take.waits and not take.turn.locked():
                 del self._takes[take]
@@ -105,7 +105,7 @@ class RouteTakes:
         return None
 
     async def run(self) -> None:
-        """Consume the queue while takes wait. Return when none has waited for IDLE_S."""
+        """Consume the queue while takes wait. Return after IDLE_S without a waiting take."""
         while await self._waits(IDLE_S):
             try:
                 await self._consume()
@@ -161,7 +161,8 @@ class RouteTakes:
         return any(take.waits for take in self._takes)
 
     async def _receive(self, subscription: Subscription) -> Sequence[Delivery]:
-        """Return what has arrived; nothing as soon as the takes have changed. Where nothing arrives, takes get permits."""
+        """Return the arrived deliveries, or none as soon as the takes have changed. While nothing arrives, offer
+        permits to the takes."""
         self._changed.clear()
         receiving = asyncio.ensure_future(subscription.receive(self._held))
         changed = asyncio.ensure_future(self._changed.wait())
@@ -183,11 +184,11 @@ class RouteTakes:
             changed.cancel()
 
     async def _give(self, subscription: Subscription, deliveries: Sequence[Delivery]) -> None:
-        """Claim what the deliveries name for the takes that wait, and ack the deliveries."""
+        """Claim the executions that the deliveries name for the waiting takes, and ack the deliveries."""
         decodable, remaining = await self._decoded(subscription, deliveries)
         while remaining and await self._waits(BUSY_S):
             take = self.next()
-            if take is None:  # each of them is being given something of another route
+            if take is None:  # each waiting take is being given work of another route
                 await asyncio.sleep(0.002)
                 continue
             async with take.turn:
@@ -219,7 +220,7 @@ class RouteTakes:
     async def _settle(
         self, subscription: Subscription, deliveries: Sequence[Delivery], unclaimed: Sequence[UUID]
     ) -> None:
-        """Ack deliveries. What no take was given goes back on its route first."""
+        """Ack deliveries. First return the unclaimed executions to their route."""
         if unclaimed and self._last is not None:
             await self._claims.hand_back(self._last, self.queue, unclaimed)
         if deliveries:
@@ -236,19 +237,19 @@ class RouteTakes:
         await self._settle(subscription, *await self._decoded(subscription, deliveries))
 
     async def take_parked(self) -> None:
-        """Give parked work to takes that wait. Each of them is asked for once."""
+        """Offer parked work once to each waiting take."""
         self.parked = False
         for take in list(self._takes):
             if take.waits and not take.turn.locked():
                 await self.give_parked(take)
 
     async def give_parked(self, take: Take) -> None:
-        """Give a take parked work, if it waits."""
+        """Claim parked work for a take, if it waits."""
         async with take.turn:
             if take.waits:
                 await self._permits.settle(take)
             if take.waits and not take.attempts:
-                parking = self.parking  # what is parked during the claim has another number
+                parking = self.parking  # work that is parked during the claim gets a later number
                 if await self._claims.claim_parked(take, self.queue):
                     self.parked = True
                 take.worker.parkings[self.queue] = parking

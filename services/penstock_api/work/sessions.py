@@ -29,10 +29,10 @@ log = structlog.get_logger()
 SESSION_PREFIX = "psw_"
 """The prefix of every secret of a session, by which scanners of source code recognize it."""
 CACHED_S = 5.0
-"""Seconds for which a session is cached. After that time one that has ended is refused."""
+"""Seconds for which a session is cached. A session that has ended is refused after that time."""
 MOST_CACHED = 10_000
 MOST_DIFFERENCES = 20
-"""Differences of schemas in the answer to one hello."""
+"""The maximum number of schema differences in the answer to a hello."""
 
 
 def patience(settings: Settings) -> float:
@@ -64,7 +64,7 @@ class BegunSession:
 
 
 class Sessions:
-    """The sessions that this gateway has seen lately. The rows of the workers are the truth."""
+    """The sessions that this gateway has cached. The rows of the workers are the truth."""
 
     def __init__(self, settings: Settings, definitions: Definitions) -> None:
         self._settings = settings
@@ -176,7 +176,7 @@ class Sessions:
         if row is None:
             self._forget(digest)
             raise _ended()
-        if cached is not None:  # its row changes in its state alone
+        if cached is not None:  # of the row of a session, only the state changes
             cached.cordoned = row.state == "cordoned"
             return cached
         await self._definitions.look_up_current(session, row.actions)
@@ -204,7 +204,7 @@ def _packs(refs: Collection[str]) -> list[str]:
 
 
 def _refuse_others(kind: str, kinds: str, named: Sequence[str], allowed: frozenset[str] | None) -> None:
-    """Raise NotAllowed if `named` has a name that the token is not for."""
+    """Raise NotAllowed if `named` has a name that the token does not cover."""
     excluded = [] if allowed is None else sorted(set(named) - allowed)
     if excluded:
         raise NotAllowed(

@@ -12,17 +12,19 @@ from penstock_api.work.remote_worker import RemoteWorker
 
 
 def claim_of(worker: UUID, request: UUID) -> UUID:
-    """Return the claim id of a take. A take that is sent again has the same, and no other worker can have it."""
+    """Return the claim id of a take. It is the same when the take is sent again, and no other worker can have it."""
     return UUID(bytes=hashlib.sha256(worker.bytes + request.bytes).digest()[:16], version=5)
 
 
 @dataclass(slots=True, eq=False)
 class Take:
-    """A take that waits for at most `slots` attempts. Half of its wait is over at the monotonic time `ages_at`. `is_brief`:
-    it is answered within moments, and gets no permit. `turn` is held while something is claimed for it. A permit of it may
-    be out on the queues `permitted`. `may_have_more`: a permit of it was gone when it was renewed, so something may be
-    assigned to it that it does not have. `calls` counts the calls that had looked its claim up, this one included.
-    `is_shared`: others had. `is_replaced`: its worker has sent it again to this gateway, and the later call answers."""
+    """A take that waits for at most `slots` attempts.
+
+    Half of its wait is over at the monotonic time `ages_at`. `is_brief`: it is answered within moments, and gets no
+    permit. `turn` is held while work is claimed for it. It may have permits on the queues `permitted`. `may_have_more`:
+    one of its permits has gone, so work may be assigned to it that it does not have yet. `calls` is the number of calls
+    that had looked its claim up, this call included. `is_shared`: other calls had looked it up. `is_replaced`: the
+    worker has sent the take to this gateway again, and the later call answers."""
 
     worker: RemoteWorker
     claim: UUID
@@ -48,6 +50,6 @@ class Take:
             self.closed.set_result(None)
 
     def has_looked_up(self, calls: int) -> None:
-        """Note that this call has looked up its claim, as the number `calls` of all that have."""
+        """Note that this call has looked up its claim, as call number `calls`."""
         self.is_shared = self.is_shared or calls > self.calls + 1
         self.calls = calls

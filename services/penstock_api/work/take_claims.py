@@ -1,4 +1,4 @@
-"""The claims for takes: a gateway claims for them as a worker with a session with the database claims for itself."""
+"""The claims for takes. A gateway claims for a remote worker, as a worker with a session of its own claims for itself."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class TakeClaims:
         self._held = held
 
     async def claim(self, take: Take, queue: str, ids: Sequence[UUID]) -> bool:
-        """Claim at most as many of `ids` as the take has slots. Return whether work was parked that its worker could not
-        take. What is not claimed goes back on its route."""
+        """Claim as many of `ids` as the take has slots, at most. Return whether executions that its worker cannot run
+        were parked. Unclaimed executions go back to their route."""
         remaining, parked = list(ids), False
         while remaining:
 
@@ -65,19 +65,20 @@ class TakeClaims:
                 return answer.parked
 
     async def hand_back(self, worker: RemoteWorker, queue: str, ids: Sequence[UUID]) -> None:
-        """Return executions to their route that no take waits for."""
+        """Return executions to their route, since no take waits for them."""
         take = Take(worker, new_id(), 0)
         await self.claim(take, queue, ids)
 
     async def _claimed(self, take: Take, claim: Claiming) -> ClaimAnswer:
-        """Claim for a take, and look up the definitions that its gateway has not met."""
+        """Claim for a take, and look up the definitions that this gateway has not read yet."""
         tries = 0
 
         async def ask() -> ClaimAnswer:
             nonlocal tries
             tries += 1
             async with self._pool.session() as session:
-                # A try before this one may have been committed and its answer lost: what it took is under its claim.
+                # An earlier try may have been committed although its answer was lost. What it took has the claim id of
+                # the take.
                 claimed = (
                     len(await attempts.claimed(session, take.claim)) if tries > 1 else len(take.attempts)
                 )

@@ -1,8 +1,8 @@
-"""The permits of takes: a submit may assign its execution to a worker that waits at this gateway.
+"""The permits of takes. With a permit, a submit may assign its execution to a worker that waits at this gateway.
 
-A take that waits has a permit on each of its queues, at most as many as it has slots. What is assigned with a permit has the
-claim id of the take. So any gateway finds it if the take is sent again. A take is answered only when its permits are withdrawn
-or taken.
+A waiting take has permits on its queues, at most as many as it has slots. Work that is assigned with a permit has the
+claim id of the take. So each gateway can look it up if the take is sent again. A take is answered only after its
+permits are withdrawn or taken.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from penstock_api.work.take import Take
 log = structlog.get_logger()
 
 MOST = 8
-"""Permits of this gateway on one queue. So its statements do not grow with the workers that wait. A take gets one when that of
-another was used."""
+"""The maximum number of permits of this gateway on one queue, so that its statements do not grow with the number of
+waiting workers. When a permit is used, another take gets one."""
 RENEWAL_S = 2.0
 """Seconds between two renewals. Permits are valid for 5 s (place_alike.sql)."""
 FRESH_S = 3.0
-"""Seconds after a question to the database for which a notification is believed. After a longer time this process may have stood
-still, and its workers may have lost their work. Notifications come with the answers on one session, in order."""
+"""The maximum seconds after a query for which a notification is believed. Later, this process may have been suspended,
+and its workers may have lost their work. Notifications arrive on the session of the queries, in order."""
 LOCKED_S = 0.005
 """Seconds between two tries to withdraw a permit that a submit has locked."""
 WITHDRAWAL_S = 5.0
-"""Seconds after which a permit that stays locked is left to its expiry. Executors take back what is assigned with it."""
+"""Seconds after which a permit that stays locked is left to expire. Executors take back work that is assigned with it."""
 PAUSE_S = 1.0
 """Seconds between two tries while the database is away."""
 
 
 class TakePermits:
-    """The permits of all takes of this gateway. Its session listens for notifications, and holds the lock by which submits know
-    that this gateway lives. `behind`: where the outbox is the queue, none are placed while a message waits there. `start`
-    runs something beside the calls, under a name."""
+    """The permits of all takes of this gateway. Its session listens for notifications. It also holds the lock by which
+    submits see that this gateway lives. `behind`: the outbox is the queue, and no permits are placed while a message
+    waits there. `start` starts a named task besides the calls."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class TakePermits:
     ) -> None:
         self._is_possible = (
             not database.settings.database_pooler
-        )  # its sessions have no lock and do not listen
+        )  # behind a pooler, a session holds no lock and does not listen
         self._pool = pool
         self._definitions = definitions
         self._held = held
@@ -90,11 +90,11 @@ class TakePermits:
         """Held while permits are placed or withdrawn."""
 
     def offer(self, queue: str, takes: Iterable[Take]) -> bool:
-        """Have permits placed for those of `takes` that have waited longest: there is no message on their queue. Return whether
-        to offer again soon, since something is being claimed for one of them.
+        """Place permits for the takes that have waited longest, since no message waits on their queue. Return whether
+        to offer again soon, because work is being claimed for one of them.
 
         Takes in the second half of their wait come last. A permit has to be withdrawn before its take is answered. So
-        permits of takes that end soon would cost statements for each take of any worker."""
+        permits for takes that end soon would cost additional statements."""
         is_busy = False
         room = MOST - self._out[queue] if self._is_possible else 0
         for take in young_first(takes) if room > 0 else ():
@@ -114,15 +114,17 @@ class TakePermits:
         return is_busy
 
     def _may_have(self, take: Take) -> bool:
-        """Return whether a take may have one more permit. A permit does not know tenants."""
+        """Return whether a take may have one more permit. The worker must serve all tenants, since a permit does not
+        name tenants."""
         worker = take.worker
         if take.is_brief:
             return False
         return len(take.permitted) < take.slots and worker.tenants is None and not worker.cordoned
 
     async def settle(self, take: Take) -> None:
-        """Withdraw the permits of a take, and add what was assigned with those that are gone. The caller has its turn. Raises
-        the error of a database that is away: the worker sends the take again, and finds what was assigned."""
+        """Withdraw the permits of a take. If some are gone, add the work that was assigned with them. The caller holds
+        the turn of the take. If the database is away, this raises its error: the worker sends the take again, and then
+        gets the work."""
         until = time.monotonic() + WITHDRAWAL_S
         try:
             while (take.permitted or take.may_have_more) and time.monotonic() < until:
@@ -134,7 +136,7 @@ class TakePermits:
                         deadline=WITHDRAWAL_S,
                     )
                     gone = take.permitted - withdrawn - locked
-                    self._forget(take, withdrawn | gone)  # before another renewal
+                    self._forget(take, withdrawn | gone)  # before another renewal counts these permits
                 if gone or take.may_have_more:
                     self.add(take, await self.look_up(take))
                     take.may_have_more = False
@@ -148,7 +150,7 @@ class TakePermits:
             self._forget(take, set(take.permitted))
 
     async def look_up(self, take: Take) -> list[ClaimedAttempt]:
-        """Return what is claimed for a take."""
+        """Return the attempts that are claimed for a take."""
 
         async def read() -> list[ClaimedAttempt]:
             async with self._pool.session() as session:
@@ -161,7 +163,7 @@ class TakePermits:
         return await retried(read, deadline=WITHDRAWAL_S)
 
     def add(self, take: Take, rows: Sequence[ClaimedAttempt]) -> None:
-        """Add attempts to a take that it does not have."""
+        """Add attempts to a take, except those that it has already."""
         ids = {owned.event.execution_id for owned in take.attempts}
         new = [row for row in rows if row.execution_id not in ids]
         take.attempts += self._held.begin(take.worker, take.claim, new)
@@ -169,9 +171,10 @@ class TakePermits:
     # -- notifications ---------------------------------------------------------------------------------------------
 
     def _heard(self, text: str) -> None:
-        """Answer a take with what a transaction has assigned to its worker. Only the database knows the channel."""
+        """Answer a take with the work that a transaction has assigned to its worker. `text` is trusted, since only the
+        database knows the channel."""
         take = self._takes.get(assignment.claim_in(text))
-        if take is None:  # it was settled, and this was looked up
+        if take is None:  # the take was settled, and this assignment was looked up
             return
         message = assignment.read(text)
         if message is None or time.monotonic() > self._asked_at + FRESH_S:
@@ -187,7 +190,7 @@ class TakePermits:
                 take.close()
 
     async def _look(self, takes: Sequence[Take]) -> None:
-        """Answer those of these takes to which something was assigned."""
+        """Look up assigned work for these takes, and answer those that have some."""
         try:
             async with self._pool.session() as session:
                 claims = await permits.claims_made(session, [take.claim for take in takes])
@@ -200,7 +203,7 @@ class TakePermits:
             log.warning("gateway.assigned_work_not_looked_up", reason=str(error))
 
     def _forget(self, take: Take, queues: set[str]) -> None:
-        """Note that a take has no permit on these queues any more."""
+        """Note that a take no longer has permits on these queues."""
         self._out.subtract(take.permitted & queues)
         take.permitted -= queues
         if not take.permitted and self._takes.get(take.claim) is take:
@@ -209,7 +212,7 @@ class TakePermits:
     # -- the loop --------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Place permits, and renew them now and then."""
+        """Place permits, and renew them at intervals."""
         due = 0.0
         while True:
             if self._takes or self._new:
@@ -238,7 +241,8 @@ class TakePermits:
             self._woken.clear()
 
     async def _place(self, pairs: Sequence[tuple[Take, str]]) -> list[Take]:
-        """Place or renew these permits. Return the takes of those that were out and are gone: they were taken."""
+        """Place or renew these permits. Return the takes with a permit that existed and is gone: a submit has taken
+        it."""
         if self._lock is None:
             await notifications.ping(self._session)  # opens the session
         lock = self._lock
@@ -260,7 +264,8 @@ class TakePermits:
                 behind=self._behind,
             )
         except Exception:
-            # It may have been committed, and a permit taken: what is placed again is looked up, too.
+            # The statement may have been committed, and a permit taken. So look up the claims of these takes when they
+            # settle.
             for take, _ in new:
                 take.may_have_more = True
             self._new = new | self._new
@@ -272,7 +277,8 @@ class TakePermits:
             self._woken.set()
         assigned = []
         for (take, queue), is_out in zip(waiting, out, strict=True):
-            if not is_out and (take, queue) in new:  # a message of the queue waits: it comes first
+            # A message of the queue waits and comes first, so no permit was placed.
+            if not is_out and (take, queue) in new:
                 self._forget(take, {queue})
             elif not is_out:
                 take.may_have_more = True
@@ -285,8 +291,8 @@ class TakePermits:
         return TakePermit(worker.id, queue, take.claim, worker.actor, runnable, is_new)
 
     async def _opened(self, connection: asyncpg.Connection[Row]) -> None:
-        """Listen on a new connection, and take its lock. Notifications to the former one are lost, and its permits invalid: all
-        are placed again, and what was assigned is looked up."""
+        """Listen on a new connection, and take its lock. Notifications to the former connection are lost, and its
+        permits are invalid. So all permits are placed again, and assigned work is looked up."""
         connection.add_termination_listener(lambda _: self._lost())
         await notifications.listen(connection, self._channel, self._heard)
         await notifications.listen(connection, f"{ASSIGNED}{self._holder}", lambda _: self._look_soon())
@@ -308,7 +314,7 @@ class TakePermits:
 
 
 def young_first(takes: Iterable[Take]) -> Iterator[Take]:
-    """Yield the takes in the first half of their wait, and then the others, each part in the order of `takes`."""
+    """Yield the takes in the first half of their wait, and then the other takes. Both parts keep the order of `takes`."""
     now, aged = time.monotonic(), []
     for take in takes:
         if take.ages_at > now:

@@ -1,4 +1,4 @@
-"""The takes of the workers of a gateway, from their calls to their answers."""
+"""The takes of a gateway's workers, from the calls to their answers."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ log = structlog.get_logger()
 TOGETHER_S = 1.0
 """Seconds between the ends of long waits."""
 LONG_S = 30.0
-"""The least seconds of a long wait."""
+"""The minimum seconds of a wait that counts as long."""
 
 
 def end_of_wait(now: float, seconds: float) -> float:
-    """Return the instant at which a wait ends. Long waits end together, a little early, at whole TOGETHER_S: a process that
-    wakes once for the takes of many idle workers costs less than one that wakes for each of them."""
+    """Return the instant at which a wait ends. Long waits end a little early, at a multiple of TOGETHER_S. It costs
+    less to wake once for the takes of many idle workers than once for each take."""
     until = now + seconds
     return until if seconds < LONG_S else until // TOGETHER_S * TOGETHER_S
 
@@ -52,7 +52,7 @@ class Takes:
         permits: TakePermits,
         start: Callable[[Coroutine[Any, Any, None], str], object],
     ) -> None:
-        """`start` runs something beside the calls, under a name."""
+        """`start` starts a named task besides the calls."""
         self._pool = pool
         self._permits = permits
         self._publisher = publisher
@@ -77,8 +77,9 @@ class Takes:
         again: bool,
         until: asyncio.Future[Any] | None = None,
     ) -> list[OwnedAttempt]:
-        """Wait at most `seconds`, or until `until` is done, for attempts of the worker, at most `slots`. `again`: this take was
-        sent before, and may have been answered. If the caller is cancelled, what was claimed for it goes back on its route."""
+        """Wait at most `seconds`, or until `until` is done, for at most `slots` attempts of the worker. `again`: the
+        worker has sent this take before, and may have been answered. If the caller is cancelled, work that was claimed
+        for it goes back to its route."""
         take = Take(
             worker,
             claim_of(worker.id, request),
@@ -113,7 +114,7 @@ class Takes:
                 if timer is not None:
                     timer.cancel()
                 self._close(take)
-            async with take.turn:  # a claim for it may be under way
+            async with take.turn:  # a claim for the take may be under way
                 await self._permits.settle(take)
                 self._answer(take)
             return await self._given(take)
@@ -132,7 +133,8 @@ class Takes:
             self.look.set()
 
     async def look_for_parked(self, every: float) -> None:
-        """Give parked work to takes: when it is parked, and now and then, as broadcasts may be missed."""
+        """Offer parked work to takes when some process has parked work. Also do so at intervals, as broadcasts may be
+        missed."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(every * random.uniform(0.8, 1.2)):
@@ -156,8 +158,8 @@ class Takes:
                 )
 
     async def _look_for(self, take: Take, routes: Sequence[RouteTakes]) -> None:
-        """Give a take what is parked on routes. Its worker is new, or had no take when it was parked, and those that were asked
-        may lack the action."""
+        """Offer the parked work of these routes to a take. Its worker is new, or had no take when the work was parked,
+        and the workers that were offered it may lack the action."""
         parkings = {route.queue: route.parking for route in routes}
         try:
             async with self._pool.session() as session:
@@ -167,7 +169,7 @@ class Takes:
                     await route.give_parked(take)
                 else:
                     take.worker.parkings[route.queue] = parkings[route.queue]
-        except Exception as error:  # look_for_parked looks again
+        except Exception as error:  # the loop look_for_parked tries again
             log.warning("gateway.parked_work_not_taken", reason=str(error), exc_info=not is_transient(error))
 
     def close_of(self, workers: Collection[UUID]) -> None:
@@ -206,13 +208,13 @@ class Takes:
                 self._routes[queue].remove(take)
 
     async def _before(self, take: Take) -> bool:
-        """Find what an earlier call of this take was given. Return whether it was given anything."""
+        """Look up the attempts that an earlier call of this take was given. Return whether there are any."""
         self._permits.add(take, await self._permits.look_up(take))
         return bool(take.attempts)
 
     async def _given(self, take: Take) -> list[OwnedAttempt]:
-        """Return the attempts of a take that may begin. Two gateways may have claimed for calls of the same take: what is
-        too much goes back on its route."""
+        """Return the attempts of a take that may begin. Two gateways may have claimed for calls of the same take:
+        attempts beyond its slots go back to their route."""
         excess = take.attempts[take.slots :]
         if excess:
             take.attempts = take.attempts[: take.slots]
@@ -220,7 +222,8 @@ class Takes:
         return await self._held.complete(take.worker, take.attempts)
 
     async def _replace(self, take: Take) -> None:
-        """Close an earlier call of this take. Its caller has gone, or it would not have asked again."""
+        """Close an earlier call of this take. Its caller has left: otherwise the worker would not have sent the take
+        again."""
         earlier = self._latest.get(take.claim)
         if earlier is not None:
             self._close(earlier)
@@ -234,7 +237,8 @@ class Takes:
             del self._latest[take.claim]
 
     async def _return(self, take: Take) -> None:
-        """Hand back what was claimed for a take after its caller has gone, unless the worker has sent it again."""
+        """Hand back the work that was claimed for a take with a caller that has left, unless the worker has sent the
+        take again."""
         async with take.turn:
             if not take.is_replaced:
                 await self._permits.settle(take)

@@ -144,7 +144,7 @@ def letter_of(delivery: Delivery) -> Letter:
 
 
 def _id_of_event(delivery: Delivery) -> str | None:
-    if len(delivery.body) > dead_letters.LARGEST:  # not stored as a whole, so never replayed
+    if len(delivery.body) > dead_letters.LARGEST:  # a body that is not stored completely is never replayed
         return None
     try:
         orjson.loads(delivery.body)

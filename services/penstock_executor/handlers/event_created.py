@@ -25,7 +25,8 @@ from penstock_executor import (
 
 async def handle(batch: Batch, tx: Transaction) -> None:
     new_events = await events.read(tx, batch.ids)
-    if len(new_events) < len(batch.ids):  # a message that was parked for days
+    # The message was parked for days, so its events are older than the usual range.
+    if len(new_events) < len(batch.ids):
         new_events = await events.read(tx, batch.ids, days=3650)
     await system_events.complete(tx, new_events)
     await match(tx, new_events)

@@ -38,7 +38,7 @@ def partitioned(settings: Settings) -> Mapping[str, int]:
         "archive": settings.archive_retention_days,
         "archived_label": settings.archive_retention_days,
         "fire": settings.fire_retention_days,
-        "admission": 1,  # as long as the longest window of a rate
+        "admission": 1,  # the longest window of a rate is a day
     }
 
 
@@ -58,7 +58,8 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         "chain_step": settings.archive_retention_days,
         "effect": settings.archive_retention_days,
         "workflow_command": settings.archive_retention_days,
-        "awaited": 1,  # rows of processes that died; a process that still waits writes its rows again earlier
+        # Processes that died left these rows; a process that still waits writes its rows again earlier.
+        "awaited": 1,
         "joined_start": 1,  # a client sends a start again within half a minute
         "untraced": 1,  # rows of installations without an executor that traces
     }
@@ -140,5 +141,5 @@ async def drop_audit(session: Session, settings: Settings) -> bool:
     return len(old) == BATCH
 
 
-# Files hold encrypted values as the database does.
+# Without `opens`, exported files contain encrypted values as the database stores them.
 LOOP = Loop("drop_expired", lambda settings: 3600.0, turn, opens=False)

@@ -28,7 +28,7 @@ BATCH = 500
 RECHECK = 10.0
 """The maximum seconds between two polls: how late a replica may notice a new schedule if it missed the broadcast."""
 WAITING = 0.5
-"""The same while fires wait for the previous run."""
+"""The maximum seconds between two polls while fires wait for the previous run."""
 SETTLE = 5.0
 """Seconds between two turns of settling ended fires."""
 HELD = 0.1
@@ -45,7 +45,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
         return await fire(parts, session) or HELD
     if has_more:
         return True
-    # A little later than due, and not in all replicas at once: the first one usually does all.
+    # Wake a little after the due instant, and at another moment in each replica: the first replica usually fires all.
     due = RECHECK if seconds is None else seconds + random.uniform(0.001, 0.02)
     return min(due, WAITING if outlook.waiting else RECHECK * random.uniform(0.8, 1.2))
 

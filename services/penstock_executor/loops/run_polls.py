@@ -25,7 +25,7 @@ BATCH = 100
 RECHECK = 10.0
 """The maximum seconds between two polls: how late a replica may notice a new poll trigger."""
 UNDER_WAY = 0.5
-"""The same while a call is running: no message announces its end."""
+"""The maximum seconds between two polls while a call is running, since no message announces its end."""
 HELD = 0.1
 """Seconds until the next poll if other replicas have locked all due triggers."""
 
@@ -39,7 +39,8 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     if seconds is not None and seconds <= 0:
         return await begin(parts, session) or HELD
     longest = UNDER_WAY if outlook.running else RECHECK
-    # A little later than due, and not in all replicas at once: the first one usually does all.
+    # Wake a little after the due instant, and at another moment in each replica: the first replica usually begins all
+    # calls.
     due = longest if seconds is None else seconds + random.uniform(0.001, 0.02)
     return min(due, longest * random.uniform(0.8, 1.2))
 

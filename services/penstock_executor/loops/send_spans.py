@@ -26,5 +26,5 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     return True if len(executions) == BATCH else PAUSE
 
 
-# A span says nothing of what is encrypted.
+# Without `opens`: no attribute of a span is an encrypted value.
 LOOP = Loop("send_spans", lambda settings: PAUSE, turn, opens=False)

@@ -13,7 +13,7 @@ from penstock.run.run import Run
 
 
 class BatchCall:
-    """One call for the items of `run`. The asyncio task of each item awaits `outcome_of`."""
+    """One call of a function for the items of the batch `run`. The asyncio task of each item awaits `outcome_of`."""
 
     def __init__(self, run: Run, work: Coroutine[Any, Any, Outcome]) -> None:
         """`work` runs the function, and returns the outcome of the call."""
@@ -27,8 +27,8 @@ class BatchCall:
         self.task.add_done_callback(self._settle)
 
     async def outcome_of(self, item: Run) -> Outcome:
-        """Return the outcome of an item. Raises NoCapacity. If the item's task is cancelled, the call goes on for the other
-        items. It is cancelled with the last of them, and this waits until it has ended."""
+        """Return the outcome of an item. Raises NoCapacity. If the item's task is cancelled, the call goes on for the
+        other items. When the last item is cancelled, the call is cancelled too, and this waits until it has ended."""
         try:
             return await self._outcomes[item.event.execution_id]
         except asyncio.CancelledError:
@@ -41,7 +41,8 @@ class BatchCall:
         """Note that the task of an item was cancelled. With the last item, cancel the call and wait until it has ended."""
         item.cancelled = True
         self._left += 1
-        await asyncio.sleep(0)  # a worker that stops cancels all items in one step
+        # A worker that stops cancels all items in one step: let them all be counted first.
+        await asyncio.sleep(0)
         if self._left < len(self._outcomes) or self.task.done():
             return
         if not self._is_ending:

@@ -73,7 +73,7 @@ class Runner:
         for owned in self._inbox.take_all():
             self._start(owned)
 
-    # -- an attempt ----------------------------------------------------------------------------------------------
+    # -- the run of an attempt -----------------------------------------------------------------------------------
 
     def _start(self, owned: OwnedAttempt) -> None:
         id, executor = owned.event.execution_id, executor_name(owned.version.action, owned.of_route)
@@ -82,8 +82,9 @@ class Runner:
         task.add_done_callback(lambda task: self._ended(owned, executor, task))
 
     def _ended(self, owned: OwnedAttempt, executor: str, task: asyncio.Task[None]) -> None:
-        """Clean up after the asyncio task of an attempt. A task that is cancelled before its first step runs no code, so it is
-        reported here. So is a task that an error of this worker ended: the attempt has failed, and counts."""
+        """Clean up after the asyncio task of an attempt. If the task was cancelled before its first step, it has run no
+        code, so the attempt is reported here. If an error of this worker ended the task, the attempt has failed, and is
+        also reported here."""
         error = None if task.cancelled() else task.exception()
         running = self.running.get(owned.event.execution_id)
         if running is not None and running.attempt is owned:
@@ -139,25 +140,26 @@ class Runner:
         except asyncio.CancelledError:
             self._stopped(owned)
             return
-        except ClaimLost:  # a durable function learned it from the database when it recorded a step
+        except ClaimLost:  # a durable function noticed the loss when it recorded a step
             self.running.pop(event.execution_id, None)
             self._backend.discard(owned, known_to_be_lost=True)
             return
-        except NoCapacity as full:  # it had reported room before the claim
+        except NoCapacity as full:  # the executor had reported room before the claim
             self.running.pop(event.execution_id, None)
             self._backend.end(owned, Ending(REQUESTED, delay=1.0, reason=full.message))
             return
         finally:
             requests.close()
         seconds = time.monotonic() - began
-        if call is None:  # the duration of a call says nothing about one item
+        if call is None:  # the duration of a batch's call says nothing about one item
             self._backend.took(owned, seconds)
         self._times(event.action).observe(seconds)
         self._finished(owned, outcome)
 
     async def _put_away(self, owned: OwnedAttempt, running: Running, outcome: Outcome) -> Outcome:
-        """Return an outcome as it is stored. The end of a run may be requested while its result goes to the store. A durable
-        function that has ended by itself then keeps its outcome: it completes, or its next attempt undoes it."""
+        """Return an outcome as it is stored. The end of the run may be requested while the result is written to the
+        result store. A durable function that has ended by itself then keeps its outcome: it completes, or its next
+        attempt undoes the run."""
         if not running.is_durable:
             return await self._backend.put_away(owned, outcome)
         putting = asyncio.ensure_future(self._backend.put_away(owned, outcome))
@@ -202,8 +204,8 @@ class Runner:
         return self._own_task is not None and (self._own_task.done() or self._own_task.cancelling() > 0)
 
     def _stopped(self, owned: OwnedAttempt) -> None:
-        """Report an attempt that this worker stopped. An attempt with a task that its own code cancelled has failed: were it
-        handed back, it would run again without being counted."""
+        """Report an attempt that this worker stopped. If the attempt's own code cancelled its task, the attempt has
+        failed: handed back, it would run again without being counted."""
         if not (self.running[owned.event.execution_id].is_stopped or self._is_shut_down):
             self._failed(owned, asyncio.CancelledError("the code of the action cancelled its own task"))
             return
@@ -213,15 +215,16 @@ class Runner:
         elif (
             running.cancelled and running.is_durable and not running.is_executing and owned.event.attempt > 1
         ):
-            self._backend.end(owned, NOT_BEGUN)  # the next attempt undoes what earlier attempts did
+            # The next attempt undoes what earlier attempts of the function did.
+            self._backend.end(owned, NOT_BEGUN)
         elif running.cancelled:
             self._backend.end(owned, Ending(CANCELLED), running.costs)
-        elif running.is_executing:  # the worker drains, or gives the attempt up
+        elif running.is_executing:  # the worker is draining, or has given the attempt up
             self._backend.end(owned, Unfinished(running.given_up), running.costs)
         else:
             self._backend.end(owned, NOT_BEGUN)
 
-    # -- batches -------------------------------------------------------------------------------------------------
+    # -- calls for batches ---------------------------------------------------------------------------------------
 
     async def _join(self, owned: OwnedAttempt, run: Run) -> BatchCall | None:
         """Wait until the function of an attempt is called with its batch, and return the call. None: the parameters do not fit
@@ -229,7 +232,7 @@ class Runner:
         id = owned.event.execution_id
         try:
             run.input = owned.version.action.bind(run.params)["input"]
-        except Exception as error:  # they will not fit the next time either
+        except Exception as error:  # binding the parameters would fail in each later attempt too
             refused = Outcome.raised(error, retryable=False, limit=run.result_limit)
             self._finished(owned, self._backend.concealed(owned, refused))
             return None
@@ -239,7 +242,7 @@ class Runner:
             self._batches.ready(owned, run)
             return await call
         except asyncio.CancelledError:
-            if call.done() and not call.cancelled():  # the call has begun in the meantime
+            if call.done() and not call.cancelled():  # the call has begun, and the item leaves it
                 await call.result().leave(run)
             raise
         finally:
@@ -275,7 +278,7 @@ class Runner:
             self._awaited[id].set_result(call)
 
     def _may_begin(self, owned: OwnedAttempt) -> bool:
-        """Return whether an item waits for its call, and nothing has asked for its end."""
+        """Return whether an item still waits for its call, and its end was not requested."""
         running = self.running.get(owned.event.execution_id)
         return running is not None and running.attempt is owned and running.may_begin
 
@@ -338,13 +341,13 @@ class Runner:
     # -- the end of the worker -----------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Take no more work, and call what waits in batches."""
+        """Take no more work, and call the functions of waiting batches."""
         self._backend.stop()
         self._batches.drain()
 
     async def drain(self, grace: float, at_once: asyncio.Event) -> None:
-        """Let running attempts finish within `grace` seconds, and give up the rest. A begun attempt that must run at
-        most once fails, and all others are handed back."""
+        """Let running attempts finish within `grace` seconds, and give up the others. A given-up attempt that has begun
+        and must run at most once fails. All other given-up attempts are handed back."""
         await self._backend.close()
         waits = [asyncio.ensure_future(self._nothing_left()), asyncio.ensure_future(at_once.wait())]
         await asyncio.wait(waits, timeout=grace, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
-"""The way of assigned work into the inbox: of executions that the transactions that made them ready have claimed for this worker.
+"""The way of assigned work into the inbox. A transaction that makes an execution ready can claim it for this worker.
 
-The notification says all that the worker needs, so that it begins without a question. It can be lost with the connection. Then
-the worker finds the claim, which has a mark, when it looks for claims that never arrived.
+The notification contains all that the worker needs to begin without a query. It can be lost with the connection. Then
+the worker finds the claim by its mark when it looks for claims that never arrived.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from penstock_worker.records.slots import Slots
 log = structlog.get_logger()
 
 UNDER_WAY_S = 0.5
-"""Seconds for which the notification of a claim may be on its way. Claims that are older and have not arrived are looked up."""
+"""Seconds for which the notification of a claim may be on its way. Older claims that have not arrived are looked up."""
 FRESH_S = 3.0
-"""Seconds after a look for which a notification is believed, at most. After a longer time this process may have stood still since
-the look, and the executors may have taken its work away: that needs 3 s at the least, or the stale threshold."""
+"""The maximum seconds after a look for which a notification is believed. Later, this process may have been suspended
+since the look, and executors may have taken its work away. They do so after 3 s at the earliest, or after the stale
+threshold."""
 LOOKED_UP = 1000
-"""Claims that were looked up and are remembered, in case that their notifications come late."""
+"""The number of looked-up claims that are remembered, in case their notifications come late."""
 SETTLED_S = 0.005
 """Seconds until a notification is read again, if this worker still reports an earlier attempt of the execution."""
 MOST_TRIES = 100
@@ -41,8 +42,8 @@ MOST_TRIES = 100
 
 
 class Assignments:
-    """`heard` takes notifications, and `look` finds the claims of lost notifications. `report` ends an attempt for which there
-    is no slot."""
+    """The receiver of assigned work. `heard` takes notifications, and `look` looks up claims with lost notifications.
+    `report` ends an attempt for which there is no slot."""
 
     def __init__(
         self,
@@ -73,7 +74,8 @@ class Assignments:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def heard(self, text: str) -> None:
-        """Begin what a transaction has assigned to this worker. Only the database knows the channel on which `text` is sent."""
+        """Begin the work that a transaction has assigned to this worker. `text` is trusted: only the database knows the
+        channel on which it was sent."""
         self._read(text, MOST_TRIES)
 
     def _read(self, text: str, tries: int) -> None:
@@ -88,19 +90,20 @@ class Assignments:
         if self._has_arrived(claim) or any(held.get(row.execution_id) == row.attempt for row in rows):
             return
         if message.at < self._horizon or time.monotonic() > self._asked_at + self._fresh:
-            # This process may have stood still, and its work may have been taken away meanwhile.
+            # This process may have been suspended, and executors may have taken its work away meanwhile.
             self.look_soon(0.0)
             return
         if any(row.execution_id in held for row in rows):
-            # The transaction that ended the attempt before has committed. The answer to its report frees the slot.
+            # The earlier attempt of the execution has ended in the database. Its slot is free once this worker gets the
+            # answer to its report.
             asyncio.get_running_loop().call_later(SETTLED_S, self._read, text, tries - 1)
             return
         answer = ClaimAnswer(list(rows))
         self._accept(message.queue, claim, self._claiming.claims.claimed(claim, message.queue, answer))
 
     def look_soon(self, older: float = UNDER_WAY_S) -> None:
-        """Start a look for claims that were made more than `older` seconds ago and have not arrived. One that is under way will
-        do, where it is no hurry."""
+        """Start a look for claims that were made more than `older` seconds ago and have not arrived. If a look is under
+        way and `older` is not 0, that look is enough."""
         if older and self._turn.locked():
             return
         task = asyncio.create_task(self._try_to_look(older), name="look for assigned work")
@@ -108,7 +111,7 @@ class Assignments:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Take what was assigned last. The permits are withdrawn: nothing comes any more."""
+        """Take the work that was assigned last. The permits were withdrawn, so no more can be assigned."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(WITHDRAWAL_S):
                 await self._try_to_look(0.0)
@@ -129,7 +132,7 @@ class Assignments:
         async with self._turn:
             asked_at = time.monotonic()
             self._arrived.clear()
-            # An attempt that arrived before is held, or has ended for the database, too.
+            # Work that arrived before this query is held, or its end is stored in the database.
             held = self._slots.held()
             claims, horizon = await attempts.assigned(self._session, self._worker, older)
             for claim, ids in claims.items():
@@ -152,13 +155,15 @@ class Assignments:
         return claim in self._arrived or claim in self._looked_up
 
     def _is_known(self, claim: UUID, ids: Iterable[UUID], held: Container[UUID]) -> bool:
-        """Return whether a look may pass over this claim of the executions `ids`: it has arrived. `held` were held when the look
-        began. While an earlier attempt of one of them is held, the next look decides."""
+        """Return whether a look can skip this claim of the executions `ids`, because it has arrived. `held` are the
+        executions that were held when the look began. While an earlier attempt of one of `ids` is held, the claim is
+        left to the next look."""
         now = self._slots.held()
         return self._has_arrived(claim) or any(id in now or id in held for id in ids)
 
     def _accept(self, queue: str, claim: UUID, claimed: Claimed) -> None:
-        """Begin what has arrived. Its slots were promised: if there are fewer, the rest goes back on its route."""
+        """Begin the work of a claim that has arrived. Permits promised its slots. If there are fewer slots, the rest
+        goes back to its route."""
         self._arrived.add(claim)
         self._permits.use(queue, len(claimed.attempts))
         for attempt in self._claiming.accept_assigned(queue, claimed, self._slots.unheld):

@@ -1,4 +1,5 @@
-"""The claims of a worker: what they take from a queue, with all that is needed to run it, and the way of that into the inbox."""
+"""The claims of a worker. They take work from a queue, complete it with all that is needed to run it, and pass it into
+the inbox."""
 
 from __future__ import annotations
 
@@ -32,9 +33,9 @@ from penstock_worker.records.worker_state import Inbox
 
 @dataclass(slots=True)
 class Claimed:
-    """The attempts that one claim has taken, and the messages that were staged so that other workers take the rest. `parked`
-    says whether something is parked that this worker could not take. `unknown` are the definitions that it has to look up
-    before it can claim on."""
+    """The attempts that one claim has taken. `staged` are messages by which other workers take what this worker did
+    not. `unknown` are definitions that the worker has to look up before it can claim their executions. `parked`, after
+    `claim`: executions that the worker cannot run were parked. After `claim_parked`: parked work was for this worker."""
 
     attempts: list[OwnedAttempt]
     staged: list[StagedMessage]
@@ -43,11 +44,11 @@ class Claimed:
 
 
 class Claims:
-    """Claims for one worker: only what it is known to have the code for, and has a free slot and a task executor with room
-    for. Where some are of versions that it has not met, the database names these instead of handing the rest on; they are
-    looked up, and what is left is claimed again.
+    """The claims of one worker. It claims only work for which it is known to have the code, a free slot, and room in a
+    task executor. If executions have a version that the worker has not met, the database names the version and leaves
+    the executions. The worker looks the version up, and claims again.
 
-    What a claim has taken is given before anything else is asked of the database, so that nothing can lose it."""
+    The caller gets what a claim has taken before the next query is sent, so that an error cannot lose it."""
 
     def __init__(
         self,
@@ -68,7 +69,8 @@ class Claims:
         self._of_queues = {WORK + route: executor for route, executor in route_executors.items()}
 
     async def claim(self, queue: str, ids: Sequence[UUID]) -> AsyncIterator[Claimed]:
-        """Claim as many of `ids` as there is room for, or as many others that have a turn on their route."""
+        """Claim as many of `ids` as there is room for. On an ordered route, claim instead the executions that are next
+        in order."""
         remaining = list(ids)
         fills = len(remaining) > self._slots.unpromised and bool(self._fillable(queue))
         while remaining:
@@ -77,7 +79,8 @@ class Claims:
             )
             yield answer
             claimed = {attempt.event.execution_id for attempt in answer.attempts}
-            # On an ordered route these may be other executions than the message names: each has used up a turn.
+            # On an ordered route the claimed executions may not be those that the message names. Each has used up one
+            # turn of the message.
             turns = len(remaining) - len(claimed) if answer.unknown else 0
             remaining = [id for id in remaining if id not in claimed][:turns]
             if not fills:
@@ -85,7 +88,7 @@ class Claims:
             fills = False
 
     async def claim_parked(self, queue: str) -> AsyncIterator[Claimed]:
-        """Claim of what is parked as much as there is room for. `parked`: some of it was for this worker."""
+        """Claim as many parked executions as there is room for. `parked`: some of them were for this worker."""
         while self._slots.can_claim:
             claim = partial(attempts.claim_parked, self._session)
             if room := self._fillable(queue):
@@ -102,8 +105,9 @@ class Claims:
             await self.look_up(answer.unknown)
 
     async def claim_in(self, tx: Transaction, id: UUID, queue: str, ids: Sequence[UUID]) -> Claimed:
-        """Claim these under this id in a transaction that has scheduled them: they are this worker's once it has committed.
-        What it would have to look up first is not claimed."""
+        """Claim these executions under the claim id `id`, in the transaction that has scheduled them. They belong to
+        this worker once it has committed. Executions of a version that the worker would have to look up are not
+        claimed."""
         claimant = self.claimant(id, len(ids), queue)
         return self.claimed(id, queue, await attempts.claim(tx, claimant, queue, ids, len(ids)))
 
@@ -128,15 +132,16 @@ class Claims:
         *,
         fills: bool = False,
     ) -> Claimed:
-        """Claim by `claim` at most `offered` executions, and no more than there are free slots. With `fills`, claim for batches
-        alone, and no more than they have room for."""
+        """Claim at most `offered` executions by calling `claim`, and no more than there are free slots. With `fills`,
+        claim only for batches, and no more than the batches have room for."""
         id = new_id()
         tries = 0
 
         async def ask() -> ClaimAnswer:
             nonlocal tries
             tries += 1
-            # A try before this one may have been committed and its answer lost: what it took is found under its claim.
+            # An earlier try may have been committed although its answer was lost. What it took is returned under its
+            # claim id.
             earlier = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
             if fills:
                 claimant, limit = self._filler(id, queue), max(0, offered - earlier)
@@ -151,18 +156,17 @@ class Claims:
         try:
             answer = await retried(ask)
         finally:
-            self.over(id)  # nothing comes between this and the start of what it has taken
+            self.over(id)  # the caller takes the slots before any other task runs
         return self.claimed(id, queue, answer)
 
     def claimed(self, id: UUID, queue: str, answer: ClaimAnswer) -> Claimed:
-        """Return the attempts that this answer says were claimed under this id of that queue."""
+        """Return what an answer says was claimed from this queue under the claim id `id`."""
         of_route = self._of_queues.get(queue)
         owned = [self._owned(id, attempt, of_route) for attempt in answer.attempts]
         return Claimed(owned, answer.staged, answer.parked, answer.unknown_definitions)
 
     def claimant(self, claim: UUID, limit: int, queue: str) -> Claimant:
-        """Return the claimant of at most so many attempts of this queue under this id. Call `over` once it has
-        claimed."""
+        """Return the claimant of at most `limit` attempts of this queue. Call `over` once the claim has ended."""
         of_route = self._of_queues.get(queue)
         versions = self._versions
         full = self._room.promise(claim, limit)
@@ -179,7 +183,7 @@ class Claims:
         return Claimant(self._worker.id, claim, versions.known, versions.lacking, limited)
 
     def _filler(self, claim: UUID, queue: str) -> Claimant:
-        """Return the claimant of attempts for batches. The other definitions of this worker are neither known nor lacking to it,
+        """Return the claimant of attempts for batches. It neither knows nor lacks the other definitions of this worker,
         so their executions stay as they are."""
         room = self._fillable(queue)
         places = self._places(queue)
@@ -187,13 +191,13 @@ class Claims:
         return Claimant(self._worker.id, claim, list(room), self._versions.lacking, limited)
 
     def _fillable(self, queue: str) -> dict[int, int]:
-        """Return how many attempts the batches of this worker can take, by definition."""
+        """Return, by definition, the number of attempts that the batches of this worker can take."""
         places = self._places(queue) if self._slots.can_claim else {}
         room = {definition: self._batch_room(definition, count) for definition, count in places.items()}
         return {definition: count for definition, count in room.items() if count}
 
     def _places(self, queue: str) -> dict[int, int]:
-        """Return how many further batches of each definition could be called now."""
+        """Return, by definition, the number of further batches that could be called now."""
         if not self._versions.batching:
             return {}
         of_route, free = self._of_queues.get(queue), self._slots.unpromised
@@ -209,16 +213,19 @@ class Claims:
         return self._batches.room_of(version.action.ref, version.batch.size, places=places)
 
     def _limited_batch(self, definition: int, queue: str, places: int) -> tuple[int, str, int]:
-        """Return the bound on what is claimed of a definition with batches. The versions of one action share it."""
+        """Return the bound on the attempts that are claimed of a definition with batches. All versions of an action
+        share it."""
         action = self._versions[definition].action
         name = executor_name(action, self._of_queues.get(queue))
         return definition, f"{name} for batches of {action.ref}", self._batch_room(definition, places)
 
     def assignable(self, queue: str) -> list[int]:
-        """Return the definitions that a submit may assign to this worker on this queue. Their task executors have a place for
-        each slot. An action that must run at most once is claimed by the worker itself: work that was assigned to a worker that
-        has just died would end as failed, although it never began. An action with batches is too: submits would spread its
-        items over all workers."""
+        """Return the definitions that a submit may assign to this worker on this queue: those with a task executor that
+        has a place for each slot.
+
+        An action that must run at most once is left out, and claimed by the worker itself. If the worker had just died,
+        an assigned execution would end as failed although it never began. An action with batches is left out too:
+        submits would spread its items over all workers."""
         of_route = self._of_queues.get(queue)
         return [
             definition
@@ -262,7 +269,7 @@ class OpenClaims:
         self._left[claim] = self._left.get(claim, 0) + size
 
     def keep(self, claim: UUID) -> None:
-        """Keep the row of a claim: one of its attempts is found and taken back by that row."""
+        """Keep the row of a claim. By this row, one of its attempts is later noticed as lost and taken back."""
         self._kept.add(claim)
 
     def count_down(self, claim: UUID) -> UUID | None:
@@ -279,8 +286,8 @@ class OpenClaims:
 
 
 class Claiming:
-    """The way of work from a queue into the inbox, by claims of every kind, one at a time. What they take gets its slots at
-    once."""
+    """The way of work from a queue into the inbox, by every kind of claim, one claim at a time. Claimed attempts take
+    their slots at once."""
 
     def __init__(
         self,
@@ -307,8 +314,8 @@ class Claiming:
         self._waits = metrics.start_seconds.labels
 
     async def claim(self, queue: str, ids: Sequence[UUID]) -> int:
-        """Accept as many of these as there are free slots, and room in batches; the rest goes back on its route. Return how many
-        were accepted."""
+        """Accept as many of these executions as there are free slots and room in batches, and return their number. The
+        rest goes back to its route."""
         accepted = 0
         async with self.permits.turn:  # two routes must not fill the same slots
             await self.permits.make_room(len(ids))
@@ -319,7 +326,8 @@ class Claiming:
         return accepted
 
     async def claim_parked(self, queue: str) -> bool:
-        """Accept as much as there is room for of what is parked on this queue; says whether some was for this worker."""
+        """Accept as much parked work of this queue as there is room for. Return whether some of it was for this
+        worker."""
         async with self.permits.turn:
             waits = await self._claim_parked(queue)
             if waits and self._slots.free > self._slots.unpromised:
@@ -335,17 +343,18 @@ class Claiming:
         return waits
 
     def accept(self, queue: str, claimed: Claimed) -> None:
-        """Take the slots of what was claimed of a queue, and pass it on. Nothing comes between the claim and this."""
+        """Take the slots of what was claimed from a queue, and pass it to the inbox. No other task runs between the
+        claim and this."""
         self._accept_all(queue, claimed)
         if self._slots.can_fill():
             self._parked.has_room()
         if claimed.parked:
-            self._parked.parked(queue)  # room may have come since it was asked for
+            self._parked.parked(queue)  # a slot may have become free while the claim was under way
             self._publisher.parked(queue)
 
     def accept_assigned(self, queue: str, claimed: Claimed, room: int) -> list[OwnedAttempt]:
-        """Take what a submit has assigned to this worker, and pass on as many attempts as there is room for. Return the others,
-        which this worker has to hand back."""
+        """Take what a submit has assigned to this worker, and pass on as many attempts as there is room for. Return the
+        other attempts, which the caller hands back."""
         self._hold(claimed)
         self._begin(queue, claimed.attempts[:room])
         for attempt in claimed.attempts[room:]:
@@ -368,6 +377,6 @@ class Claiming:
         waits = self._waits(queue.removeprefix(WORK))
         for attempt in attempts:
             waits.observe(attempt.waited)
-            if attempt.version.batch is None:  # a batch has one place for all
+            if attempt.version.batch is None:  # a batch takes one place for all of its attempts
                 self._room.give(executor_name(attempt.version.action, attempt.of_route))
         self._inbox.put(attempts)

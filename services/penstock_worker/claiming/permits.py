@@ -1,8 +1,8 @@
-"""The permits of a worker: how many executions submits may assign to it, on each of its routes.
+"""The permits of a worker: the number of executions that submits may assign to it, on each of its routes.
 
-A permit promises a free slot, so that assigned work begins at once. What waits on a route comes first. No permits are
-placed from when slots run out until the consumer of the route has waited for a message in vain. The consumer withdraws permits
-where it needs their slots.
+A permit promises a free slot, so that assigned work begins at once. Messages on a route come first. When slots run out,
+no permits are placed until the consumer of the route has waited for a message in vain. The consumer withdraws permits
+if it needs their slots.
 """
 
 from __future__ import annotations
@@ -28,28 +28,31 @@ log = structlog.get_logger()
 RENEWAL_S = 2.0
 """Seconds between two renewals of the permits of a worker. They are valid for 5 s (place_alike.sql)."""
 QUIET_S = 0.002
-"""Seconds for which a consumer waits for a message where none is left on its route. A broker delivers what waits sooner than
-that."""
+"""The seconds without a message after which a consumer's route counts as empty. A broker delivers a waiting message
+sooner."""
 HURRIED = 4
-"""Messages in a row for which a consumer did not wait, after which more may be left on its route."""
+"""The number of messages in a row, each sooner than QUIET_S, after which more messages may be left on the route."""
 PAUSE_S = 0.05
-"""Seconds without new permits after messages needed the slots of some. Each of both is a statement."""
+"""The seconds without new permits after messages needed the slots of permits. To place permits and to withdraw them
+costs a statement each."""
 FEWEST, MOST = 2, 32
-"""Permits of one worker on one route, where it has the slots."""
+"""The minimum and the maximum number of permits of one worker on one route, if it has the slots."""
 WITHDRAWAL_S = 5.0
 """Seconds for which a worker that stops tries to withdraw its permits."""
 PERIOD_S = 1.0
-"""Seconds of the recent rate for which permits are out."""
+"""The seconds of work at the recent rate for which permits are placed."""
 
 
 @dataclass(slots=True)
 class RoutePermits:
-    """The permits of one route. `out`: they are placed, or in the hands of submits, and their notifications have not arrived.
-    `waits_since` is when its consumer began to wait for a message, None while it has some. `behind`: messages may be left on
-    the route. `is_timed`: its wait is looked at soon. `hurried`: so many messages in a row came without a wait. `used` counts
-    the executions that a permit was used or lacked for since `counted_at`, and `rate` is their smoothed number a second.
-    `late`: permits that were in the hands of submits at the last renewal. None are placed before `paused_until`. `definitions`
-    may be assigned."""
+    """The permits of one route.
+
+    `out` permits are placed, or taken by submits with notifications that have not arrived. `waits_since` is when the
+    consumer began to wait for a message; None while it has one. `behind`: messages may be left on the route.
+    `is_timed`: a timer will check the consumer's wait. `hurried` messages in a row came within QUIET_S. `used` counts
+    the executions since `counted_at` that used a permit or lacked one. `rate` is the smoothed number of these per
+    second. `late` permits were taken by submits at the last renewal. No permits are placed before `paused_until`.
+    `definitions` may be assigned."""
 
     out: int = 0
     waits_since: float | None = None
@@ -79,9 +82,9 @@ class RoutePermits:
 
 
 class Permits:
-    """Keeps permits out while this worker listens and has free slots. `definitions` gives those that may be assigned to it on a
-    queue, and `look` looks for assigned work that did not arrive. `behind`: where the outbox is the queue, none are placed
-    while a message waits there."""
+    """The keeper of permits while this worker listens and has free slots. `definitions` returns the definitions that
+    may be assigned to the worker on a queue. `behind`: the outbox is the queue, and no permits are placed while a
+    message waits there."""
 
     def __init__(
         self,
@@ -113,7 +116,7 @@ class Permits:
     # -- notices from other parts ---------------------------------------------------------------------------------
 
     def listens(self) -> None:
-        """Note that this worker hears what is sent on its channel."""
+        """Note that this worker receives the notifications on its channel."""
         self._listens = True
         self._woken.set()
 
@@ -155,7 +158,7 @@ class Permits:
         route.behind, route.waits_since = True, None
 
     def lacked(self, queue: str, count: int) -> None:
-        """Note that so many executions have come by message. If no permit was out, some of them may have looked for one."""
+        """Note that `count` executions came by message. If no permit was placed, submits may have looked for one."""
         route = self._routes.setdefault(queue, RoutePermits())
         if not route.out:
             route.used += count
@@ -163,7 +166,7 @@ class Permits:
                 self._woken.set()
 
     def use(self, queue: str, count: int) -> None:
-        """Note that so many executions that a submit had assigned have arrived."""
+        """Note that `count` assigned executions have arrived."""
         route = self._routes.setdefault(queue, RoutePermits())
         route.out = max(0, route.out - count)
         route.used += count
@@ -172,8 +175,8 @@ class Permits:
             self._woken.set()
 
     async def make_room(self, slots: int) -> None:
-        """Withdraw permits until so many slots are free and promised to no submit, or no permit is left. Permits in the hands
-        of submits stay promised. The caller has the turn."""
+        """Withdraw permits until `slots` slots are free and promised to no submit, or no permit is left. Permits that
+        submits have taken stay promised. The caller holds `turn`."""
         for queue, route in self._routes.items():
             lacking = min(slots, self._slots.free) - self._slots.unpromised
             if lacking <= 0:
@@ -196,7 +199,7 @@ class Permits:
     # -- the loop ------------------------------------------------------------------------------------------------
 
     async def run(self, look: Callable[[], object]) -> None:
-        """Renew the permits now and then, and place more where they run out. `look` is called with each renewal."""
+        """Renew the permits at intervals, and place more when they run out. Call `look` at each renewal."""
         due = 0.0
         while not self._stopping:
             now = time.monotonic()
@@ -216,8 +219,8 @@ class Permits:
         await self._withdraw_all()
 
     async def _withdraw_all(self) -> None:
-        """Wait for submits that have taken a permit. Afterwards all that was assigned to this worker can be seen. Where the
-        database is not there, permits are soon invalid."""
+        """Withdraw all permits, and wait for submits that have taken one. Afterwards all work that was assigned to this
+        worker can be seen. If the database is away, the permits soon expire."""
         try:
             async with asyncio.timeout(WITHDRAWAL_S), self.turn:
                 await retried(lambda: permits.withdraw_all(self._session, self._worker))
@@ -257,15 +260,16 @@ class Permits:
             arrived = max(expected, limit) - route.out
             pending = max(0, expected - withdrawn)
             if everything:
-                # A permit that was gone at the last renewal, and has not arrived since, is lost: its submit rolled
-                # back.
+                # A permit that was already gone at the last renewal, and has not arrived since, is lost: the submit
+                # that took it rolled back.
                 pending -= min(pending, route.late)
                 route.late = pending
             route.out = max(0, pending + placed - arrived)
             self._promise()
 
     def _wanted(self, queue: str) -> int:
-        """Return how many permits this queue is to have: half of the free slots, and no more than are used in a second."""
+        """Return the number of permits that this queue is to have: at most half of the free slots, and at most as many
+        as are used in a second."""
         route = self._routes[queue]
         now = time.monotonic()
         if not route.definitions or now < route.paused_until or route.is_behind(now):
@@ -275,12 +279,12 @@ class Permits:
         return max(0, min(half - reserved, MOST, max(FEWEST, math.ceil(route.rate * PERIOD_S))))
 
     def _lacks(self, queue: str) -> bool:
-        """Return whether less than a quarter of the wanted permits are left."""
+        """Return whether at most a quarter of the wanted permits are left."""
         target = self._wanted(queue)
         return target > 0 and self._routes[queue].out <= target // 4
 
     def _slot_freed(self) -> None:
-        """Note that an attempt has ended. Its slot may be the first one that is free."""
+        """Note that an attempt has ended, and that a slot may be free now."""
         if any(self._lacks(queue) for queue in self._routes):
             self._woken.set()
 

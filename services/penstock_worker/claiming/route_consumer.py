@@ -51,13 +51,14 @@ class RouteConsumer:
             stop.cancel()
 
     async def _wait_for_slot(self) -> bool:
-        """Return True if there is a free slot, or one within BUSY seconds. Otherwise stop consuming and return the
-        deliveries, until there is one; then return False. So no work waits here while another worker of the route has a
-        free slot."""
+        """Return True if a slot is free, or becomes free within BUSY seconds. Otherwise stop consuming, return the
+        deliveries to their route, wait for a slot, and return False. So no work waits here while another worker of the
+        route has a free slot."""
         if self._slots.free:
             return True
         if self._slots.can_claim:
-            # A batch can take another attempt. The next messages may be for other actions, and go back to their route.
+            # Only a batch can take another attempt. If the next messages are for other actions, they go back to their
+            # route.
             if self._took_nothing:
                 await asyncio.sleep(BUSY)
             return True
@@ -92,7 +93,7 @@ class RouteConsumer:
         if not good:
             return
         self._took_nothing = not await self._claiming.claim(self._subscription.queue, list(ids))
-        for _ in range(2):  # the work leaves the inbox and begins before the ack is written
+        for _ in range(2):  # let the runner begin the work before the ack is written
             await asyncio.sleep(0)
         await self._subscription.ack(good)
 

@@ -15,18 +15,19 @@ from penstock.store.session.database import Session
 from penstock_worker.attempts.runner import Runner
 
 REMEMBERED_S = 10.0
-"""Seconds for which a cancellation of work that has not arrived is remembered: assigned work has arrived by then."""
+"""Seconds for which the cancellation of an execution that this worker does not have is remembered. Assigned work
+arrives within that time."""
 RECHECK_S = 0.5
 REMEMBERED = 10_000
-"""Cancellations that are remembered at most. The heartbeat's answer has the others."""
+"""The maximum number of remembered cancellations. The answer to the next heartbeat names the others."""
 
 
 async def obey_broadcasts(
     transport: Transport, session: Session, runner: Runner, parked: Callable[[str], None]
 ) -> None:
-    """End cancelled executions, and look for parked work (`parked`). A broadcast is only a hint to ask the database, as any
-    client of the broker may have sent it. It may come before the work that it cancels: a claim is committed before
-    the worker knows it."""
+    """End cancelled executions, and look for parked work (`parked`). Any client of the broker can send a broadcast, so
+    it is only a hint to query the database. A cancellation can arrive before its work does: a claim is committed before
+    the worker learns of it."""
     subscription = await transport.listen()
     receiving = asyncio.ensure_future(subscription.receive(100))
     unheld: dict[UUID, float] = {}

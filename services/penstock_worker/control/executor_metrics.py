@@ -19,7 +19,7 @@ SHOWN = {
 
 
 def measured(executors: Mapping[str, TaskExecutor]) -> dict[str, dict[str, float]]:
-    """Return the figures of each executor, by its name and theirs."""
+    """Return the figures of each executor, by the executor's name and the figure's name."""
     return {name: asdict(executor.metrics()) for name, executor in executors.items()}
 
 

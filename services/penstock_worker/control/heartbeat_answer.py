@@ -13,7 +13,8 @@ def answered(runner: Runner, pulse: Pulse) -> None:
     """End the attempts that the worker no longer owns, and those that are to be cancelled. Cordon or uncordon the
     worker as the answer says."""
     if not pulse.is_registered:
-        # The database had declared this worker dead. Claims made since then still belong to it there.
+        # The database has declared this worker dead. It still has the claims that the worker made afterwards, so the
+        # loss is not confirmed.
         runner.lose(list(runner.slots.held()), confirmed=False)
         return
     follow(runner, pulse.lost_attempts, pulse.canceling, cordoned=pulse.cordoned)
@@ -28,9 +29,9 @@ def follow(runner: Runner, lost_attempts: Sequence[UUID], cancel: Sequence[UUID]
 
 
 def silent(runner: Runner, seconds: float) -> None:
-    """End all attempts before other workers take over, since no heartbeat got through for long.
+    """End all attempts before other workers take over, because no heartbeat was answered for long.
 
-    If no process's heartbeats got through, no worker has taken over. Then the work is handed back, which does not
-    count as a loss.
+    If no process of the installation got an answer, no worker has taken over. Then the work is handed back, which does
+    not count as a loss.
     """
     runner.give_up(f"its worker could not reach the installation for {seconds:.0f} s")

@@ -139,12 +139,13 @@ class DirectBackend:
             await subscription.close()
 
     async def keep_permits(self, refs: Sequence[str]) -> None:
-        """Have submits assign work to this worker until told to stop. `refs`: actions that it has the code for."""
+        """Let submits assign work to this worker until it is asked to stop. `refs` are actions for which it has the
+        code."""
         await self.claiming.claims.look_up_current(refs)
         await self.permits.run(self.assignments.look_soon)
 
     def listens(self) -> None:
-        """Note that the database can notify this worker. What it was notified of before may be lost."""
+        """Note that the database can notify this worker from now on. Earlier notifications may be lost."""
         self.permits.listens()
         self.assignments.look_soon(0.0)
 
@@ -191,7 +192,7 @@ class DirectBackend:
     def end(self, owned: OwnedAttempt, end: End, costs: Mapping[str, Decimal] = NO_COSTS) -> None:
         version = owned.version
         if isinstance(end, Outcome) and "resume" in (end.inquiry or ()):
-            owned.effects.clear()  # the action runs again from its start, and requests them again
+            owned.effects.clear()  # the action runs again from its start, and makes these requests again
         ending = ending_after(end, version.recovery, version.retry, owned.failures)
         self._report(owned, replace(ending, costs=dict(costs)) if costs else ending)
 

@@ -105,7 +105,7 @@ class AttemptAccess:
     def _without_secrets(self, start: ChildStart) -> ChildStart:
         if (
             start.record.kind == WAIT_FOR
-        ):  # events are compared with the filter, so nothing in it can be masked
+        ):  # the stored filter is compared with events, so masking a secret in it would change its meaning
             values = to_jsonable_python(start.parameters)
             if self._passed_on(values) != values:
                 raise InvalidInput(

@@ -92,8 +92,8 @@ class Recorder:
             await self._tell(canceling)
 
     async def _write(self, groups: Sequence[Sequence[StepWrite]]) -> Sequence[Sequence[Unwritten]]:
-        # Of a state that was set twice the last value counts, as a statement writes each row once. A write that only
-        # says when a result was passed to the function is merged with the write of its row.
+        # A statement can write each row only once. If a state was set twice, the last value counts. A write that
+        # records only the delivery of a result is merged into the write of its row.
         rows: dict[tuple[UUID, int, str, int], StepWrite] = {}
         for write in (w for group in groups for w in group):
             key = (write.execution_id, write.attempt, write.name, write.ordinal)

@@ -1,8 +1,8 @@
-"""The work that follows the ends of attempts, in the transaction of these ends. The worker that commits a step claims the
-next one with it, for the slots that the ends free.
+"""The work that follows the ends of attempts, in the transaction of these ends. The worker that commits a step of a
+workflow also claims the next step, for the slots that the ends free.
 
-If that is not possible, an executor does the same on the message about the ends. This is so for more than a few ends
-or starts, or if a lock is needed.
+If that is not possible, an executor does the same after the message about the ends. That is so if there are more than a
+few ends or starts, or if the transaction would have to wait for a lock.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class NextWork:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def pass_on(self, staged: Sequence[StagedMessage], ends: int, *, went_on: bool) -> None:
-        """Publish the messages of `ends` endings. Work on this worker's queues is instead claimed here, as far as
-        slots are free, without the broker.
+        """Publish the messages of `ends` ends. If they are for this worker's queues, claim their work here instead,
+        without the broker, as far as slots are free.
 
-        If all slots were taken before these endings, nothing is claimed here, since older work may wait on the route.
-        `went_on`: some of the work was claimed in the transaction.
+        If all slots were taken before these ends, claim nothing, since older work may wait on the route. `went_on`:
+        some of the work was claimed in the transaction.
         """
         free = self._slots.unpromised
         room = free if free > ends and not self.stopping.is_set() else 0
@@ -94,7 +94,7 @@ class NextWork:
         self.publisher.settle(messages)
 
     async def claimed(self) -> None:
-        """Wait until all work that is being claimed here is claimed."""
+        """Wait until all claims that are under way here have ended."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -117,8 +117,8 @@ class Taking:
     went_on: bool = False
 
     async def take(self, tx: Transaction, ends: int) -> None:
-        """Claim an envelope that this transaction has staged, if it fits into the slots of the `ends` attempts that it
-        ends. These slots are free once it has committed, whatever else is claimed meanwhile."""
+        """Claim an envelope that this transaction has staged, if it fits into the slots of the `ends` attempts that the
+        transaction ends. These slots are free once it has committed, whatever else is claimed meanwhile."""
         work = self.work
         if work.stopping.is_set():
             return
@@ -132,8 +132,8 @@ class Taking:
                 return
 
     def asked(self, ends: int) -> tuple[Claimant, list[str]]:
-        """Return the claimant of this claim for the slots of `ends` attempts, and the queues from which it claims.
-        There are none if this worker is stopping, or if its claims differ by queue."""
+        """Return the claimant for the slots of `ends` attempts, and the queues from which it claims. There are no
+        queues if this worker is stopping, or if its queues have different task executors."""
         work = self.work
         queues = [] if work.stopping.is_set() or not work.claims.alike(work.queues) else sorted(work.queues)
         return work.claims.claimant(self.id, ends, queues[0] if queues else ""), queues
@@ -164,8 +164,8 @@ class Taking:
 async def finish_and_go_on(
     session: Session, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: Taking
 ) -> Finished | None:
-    """Record the ends, advance the workflows of these tasks, and claim the tasks that follow or the admitted executions. Return
-    None if that is not possible, so that the ends are written alone."""
+    """Record the ends, advance the workflows of these tasks, and claim the following tasks or the admitted executions.
+    Return None if that is not possible: then the caller only writes the ends."""
     try:
         return await _going_on(session, worker, ends, claims, go_on)
     except Exception as error:
@@ -193,7 +193,7 @@ async def _going_on(
 async def _letting_in(
     session: Session, ends: Sequence[AttemptEnd], claims: Sequence[UUID], go_on: Taking
 ) -> Finished:
-    """Finish the attempts, and claim executions that waited for their slots."""
+    """Finish the attempts, and claim executions that waited for the slots of limits that the attempts held."""
     finished = await attempts.finish_and_claim(session, *go_on.asked(len(ends)), ends, claims)
     go_on.got(finished)
     go_on.went_on = finished.queue is not None

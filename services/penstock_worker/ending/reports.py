@@ -89,8 +89,8 @@ class Reports:
     def discard(self, attempt: OwnedAttempt, *, known_to_be_lost: bool) -> None:
         """Drop an attempt that no longer belongs to this worker, without a report.
 
-        If the loss is not certain, the database may still have it as this worker's. Then the row of its claim stays,
-        since the attempt is found and taken back by it.
+        If the loss is not certain, the database may still have the attempt as this worker's. Then the row of its claim
+        stays, by which executors notice the attempt and take it back.
         """
         self.lost += 1
         if attempt.traced is not None:
@@ -138,7 +138,7 @@ class Reports:
                 return await self._finish_with_effects(batch, claims)
             if tries == 1:
                 return await finish(self._session, self._worker, ends, claims, go_on)
-            # The previous try may have been committed although its answer was lost. After this try it is known.
+            # The previous try may have been committed although its answer was lost. This try shows whether it was.
             finished = await finish(self._session, self._worker, ends, claims, None)
             await taking.find()
             return finished
@@ -150,7 +150,8 @@ class Reports:
             await self._split(batch, claims, error)
             return
         if any(end.ending.status in (REQUESTED, WAITING) for end in ends):
-            self._timers.send()  # of the instants at which they are retried, or time out without an answer
+            # The executors' timers have to know when these executions are retried, or time out.
+            self._timers.send()
         if len(finished.moved) < len(batch):
             unmoved = [attempt for attempt, end in batch if end.execution_id not in finished.moved]
             await self._count_lost(unmoved, first_try=tries == 1)
@@ -161,8 +162,8 @@ class Reports:
         self._next.pass_on(finished.staged, len(batch), went_on=taking.went_on)
 
     async def _finish_with_effects(self, batch: Sequence[Report], claims: Sequence[UUID]) -> Finished:
-        """Record these ends together with the transactional requests of their attempts. A try that was committed
-        although its answer was lost moved the executions, so that the next try stores nothing for them."""
+        """Record these ends together with the transactional requests of their attempts. If an earlier try was committed
+        although its answer was lost, it has moved the executions, and this try stores nothing for them."""
         for _ in range(RENEWALS):
             try:
                 effects = [effect for report in batch for effect in _effects(report)]
@@ -178,15 +179,15 @@ class Reports:
         raise Conflict("a definition is being redefined again and again", hint="Try again in a moment.")
 
     def _goes_on(self, batch: Sequence[Report]) -> bool:
-        """Return whether the slots of these attempts may be used for the work that follows. With all slots taken it
-        may not, as other work waits for them. Callbacks (`on_success`, `on_failure`) are started by executors. The attempts of
+        """Return whether the slots of these attempts may be used for the work that follows. They may not if all slots
+        are taken, as other work waits for them. Executors start callbacks (`on_success`, `on_failure`). The attempts of
         a batch have one slot together."""
         return self._slots.free > 0 and not any(
             attempt.version.followed or attempt.version.batch for attempt, _ in batch
         )
 
     async def _split(self, batch: Sequence[Report], claims: Sequence[UUID], error: Exception) -> None:
-        """Halve a batch that the database refused, until the culprit stands alone. Its execution then fails."""
+        """Halve a batch that the database refused, until the faulty attempt is alone. Its execution then fails."""
         if len(batch) > 1:
             middle = len(batch) // 2
             await self._write(batch[:middle], [])
@@ -196,8 +197,8 @@ class Reports:
         ending = end.ending
         log.error("worker.result_refused", execution_id=str(end.execution_id), reason=str(error))
         if ending.error is not None and ending.result is None and ending.reason == REFUSED:
-            # The database refused its failure too. No heartbeat names the attempt from now on, so executors take it
-            # back as missing.
+            # The database refused the failure of the attempt too. From now on no heartbeat names the attempt, so
+            # executors take it back as missing.
             self._settled(attempt)
             return
         kind = (
@@ -215,8 +216,8 @@ class Reports:
         self._parked.has_room()
 
     async def _count_lost(self, unmoved: Sequence[OwnedAttempt], *, first_try: bool) -> None:
-        """Count the attempts with lost claims, and so with lost results (invariant I2). After a commit of unknown
-        outcome, some of them may have been ended by that commit, which is not a loss."""
+        """Count the attempts that were lost with their claims, so that their results are lost too (invariant I2). After
+        a commit of unknown outcome, that commit may have ended some of them, which is not a loss."""
         ours: set[UUID] = set()
         if not first_try:
             ids = [attempt.event.execution_id for attempt in unmoved]

@@ -1,5 +1,5 @@
-"""The durations of actions. An execution of a slow action gets an envelope to itself. So no worker claims twenty of
-them at once while other workers are idle. A worker that dies with an envelope delays no other execution."""
+"""The durations of actions. An execution of a slow action gets an envelope to itself, so that no worker claims twenty
+of them while other workers are idle. If a worker dies with an envelope, it also delays no other execution."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ async def _outcome(
     work = asyncio.ensure_future(child.perform(job.frame, log, job.result_limit))
     try:
         await asyncio.wait((work, stop), return_when=asyncio.FIRST_COMPLETED)
-    except BaseException:  # the cluster ends its process
+    except BaseException:  # the cluster is ending this process
         await child.end(0)
         raise
     finally:

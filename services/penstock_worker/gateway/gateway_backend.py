@@ -73,7 +73,7 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class _Report:
-    """An end on its way, as JSON. `session` is that in which the attempt was taken."""
+    """A report of an end, as JSON. `session` is the session in which the attempt was taken."""
 
     owned: OwnedAttempt
     session: GatewaySession
@@ -82,7 +82,8 @@ class _Report:
 
 
 class RefusedRequests:
-    """The requests of an attempt on this worker: each is refused, since its protocol has no message for them."""
+    """The requests of an attempt that runs on a gateway's worker. Each is refused, since the worker protocol has no
+    message for it."""
 
     def outgoing(self) -> LoopOutgoing:
         return LoopOutgoing(self._refuse)
@@ -204,7 +205,8 @@ class GatewayBackend:
         self._accept(answer, slots, session)
 
     async def _waits_for_ends(self) -> bool:
-        """Wait a moment for ends, since a take with them costs half. Return whether there was such a take."""
+        """Wait a moment for ends, since one call for ends and a take costs half of two calls. Return whether there was
+        such a take."""
         if not self._turn.locked():
             self._ends_sent.clear()
             try:
@@ -216,7 +218,7 @@ class GatewayBackend:
             return True
 
     def _accept(self, answer: Json, slots: int, session: GatewaySession) -> None:
-        """Begin the attempts in the answer to a take for so many slots."""
+        """Begin the attempts in the answer to a take that offered `slots` slots."""
         self._is_behind = len(answer["attempts"]) >= slots
         self._begin(answer["attempts"], session)
         if answer["drain"] != self._slots.cordoned:
@@ -280,7 +282,7 @@ class GatewayBackend:
             schema = self._schemas[action.ref] = Schema(getattr(action, "parameters_schema", None))
         return schema
 
-    # -- an attempt ----------------------------------------------------------------------------------------------
+    # -- calls of the runner about an attempt --------------------------------------------------------------------
 
     @property
     def result_limit(self) -> int:
@@ -355,9 +357,7 @@ class GatewayBackend:
             report.end = _encoded(report.owned, _end_document(Outcome.failed(error)))
             try:
                 is_stored = await self._writes.submit(report)
-            except (
-                PenstockError
-            ):  # no heartbeat names the attempt from now on, so it is taken back as missing
+            except PenstockError:  # executors take the attempt back, since no heartbeat names it from now on
                 is_stored = False
         if not is_stored:
             self.lost += 1
@@ -365,7 +365,7 @@ class GatewayBackend:
         self._settled(report)
 
     def _settled(self, report: _Report) -> None:
-        """Give the slot of a reported attempt back. The execution may have come again since."""
+        """Give back the slot of a reported attempt, once for each report: the execution may have arrived again since."""
         if not report.is_settled:
             report.is_settled = True
             self._give_back(report.owned)
@@ -376,7 +376,7 @@ class GatewayBackend:
 
     async def _finish(self, reports: Sequence[_Report]) -> list[bool | Exception]:
         """Send ends. Return for each whether it is stored. Raises Refused."""
-        await self.logs.flush()  # a line is stored only as long as its attempt is in hand
+        await self.logs.flush()  # a gateway stores lines only while the attempt is held
         stored: dict[int, bool] = {}
         for session in {id(report.session): report.session for report in reports}.values():
             for part in self._parts([report for report in reports if report.session is session], session):
@@ -399,7 +399,7 @@ class GatewayBackend:
         return parts
 
     async def _send_ends(self, reports: Sequence[_Report], session: GatewaySession) -> set[UUID]:
-        """Send ends of a session. Return the executions of which the attempt is lost."""
+        """Send ends of a session. Return the executions with attempts that are lost."""
         message = {"ends": [orjson.Fragment(report.end) for report in reports]}
         try:
             if self._may_take_with_ends(session):
@@ -426,8 +426,8 @@ class GatewayBackend:
     async def _take_with_ends(
         self, message: Json, reports: Sequence[_Report], session: GatewaySession
     ) -> set[UUID] | None:
-        """Send ends, and take work into their slots with the same call. Return the executions of which the attempt is lost;
-        None if the gateway is of an earlier version, and has stored no end. Raises Refused."""
+        """Send ends, and take work into their slots with the same call. Return the executions with attempts that are
+        lost. Return None if the gateway is of an earlier version, and has stored no end. Raises Refused."""
         async with self._turn:
             self._ends_sent.set()
             slots = self._free() + len(reports)
@@ -501,7 +501,7 @@ def _end_document(end: End) -> Json:
         carry = end.carry or {}
         when = {"until": end.until.isoformat()} if end.until is not None else {"delay": end.delay or 0.0}
         return {"outcome": "deferred", **when, "state": carry.get("state"), "carry": carry}
-    if end.kind == "lost":  # as an attempt that this worker has begun and gives up
+    if end.kind == "lost":  # sent as an attempt that this worker began and gives up
         return {"outcome": "handed_back", "started": True}
     error = end.error
     assert error is not None, f"an outcome of the kind {end.kind} has an error"

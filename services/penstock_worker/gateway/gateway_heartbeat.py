@@ -24,16 +24,17 @@ from penstock_worker.gateway.gateway_session import UNKNOWN_SESSION, GatewaySess
 log = structlog.get_logger()
 
 SHORTEST_S = 0.05
-"""The shortest time between two heartbeats in seconds: an answer may name an attempt that is still on its way here."""
+"""The minimum seconds between two heartbeats. An answer may already name an attempt that is still on its way to this
+worker."""
 FIRST_BEAT_S = 0.2
-"""Seconds from the arrival of attempts to the first heartbeat that names them. A shorter attempt needs no heartbeat, and a
-longer one hears of its cancellation from then on."""
+"""The seconds from the arrival of attempts to the first heartbeat that names them. A shorter attempt needs no
+heartbeat. A longer one learns of its cancellation from then on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a heartbeat: executions of which the attempt is lost (`lost_attempts`), or is to be cancelled (`cancel`),
-    and whether the worker has to take no more work (`drain`)."""
+    """The answer to a heartbeat: executions with an attempt that is lost (`lost_attempts`), or is to be cancelled
+    (`cancel`), and whether the worker has to take no more work (`drain`)."""
 
     lost_attempts: Sequence[UUID]
     cancel: Sequence[UUID]
@@ -129,7 +130,8 @@ class GatewayHeartbeat:
             self._woken.clear()
             holding = self._holding()
             began = time.monotonic()
-            # The gateway writes no heartbeat of a take while the worker has a claim, as it may have for a moment each time.
+            # A waiting take is a sign of life only while the worker has no attempts. A worker that often has some for a
+            # moment also sends heartbeats.
             is_due = self._has_taken and began > sent_at + session.beat_every
             if not holding and not is_due and self._is_taking():
                 answered_at, is_silent = began, False
@@ -171,7 +173,8 @@ class GatewayHeartbeat:
     async def _call_gateway(
         self, client: GatewayClient, session: GatewaySession, holding: Mapping[UUID, int]
     ) -> Answer:
-        # With attempts in hand the gateway waits before it answers, so that a cancellation arrives at once.
+        # While the worker holds attempts, the gateway delays its answer until there is something to say. So a
+        # cancellation arrives at once.
         wait = session.beat_every if holding else 0.0
         message = {
             "holding": [

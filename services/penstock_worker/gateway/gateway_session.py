@@ -1,4 +1,4 @@
-"""The session of a worker with its gateways, and the attempts that it is given."""
+"""The session of a worker with its gateways, and the attempts that the gateways hand to it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCHEMAS_BYTES = 128 * 1024
 """The maximum size of the schemas in a hello."""
 
 NO_RETRY, NO_RECOVERY = RetryPolicy(), Recovery()
-"""The policies of attempts on this side: a gateway applies those of the definition."""
+"""The policies of attempts in this worker. The gateway applies the policies of the definition."""
 
 log = structlog.get_logger()
 

@@ -1,4 +1,4 @@
-"""The requests of one attempt: checked, carried out at once, or kept for its end."""
+"""The requests of one attempt. They are checked, and then carried out at once or stored with the attempt's end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_EFFECTS = 1000
 
 
 class AttemptRequests:
-    """The requests of one attempt. `watch` waits for results."""
+    """The requests of one attempt. `watch` waits for the results of executions."""
 
     def __init__(self, owned: OwnedAttempt, writer: EffectWriter, watch: ResultWatch) -> None:
         self._owned = owned
@@ -70,7 +70,8 @@ class AttemptRequests:
         self._owned.effects.append(effect)
 
     def _concealed(self, request: Effect) -> Effect:
-        """Return a request without secrets of the store: a start refers to them, and an event or a signal has them masked."""
+        """Return a request without secrets of the store. In a start they become references, and in an event or a signal
+        they are masked."""
         owned = self._owned
         if not owned.of_store:
             return request

@@ -204,9 +204,10 @@ async def lock_for_signals(tx: Transaction, group: Sequence[NewEffect]) -> None:
 async def store_with_ends(
     tx: Transaction, group: Sequence[NewEffect], moved: set[UUID], waiting: set[UUID]
 ) -> None:
-    """Store the transactional requests of attempts in the transaction that ends them, and send their signals. `moved` are
-    the executions that it moved. Those in `waiting` were to wait, and keep their requests only if they do: one that was
-    cancelled meanwhile stores nothing. Raises Conflict, Stale."""
+    """Store the transactional requests of attempts in the transaction that ends them, and send their signals.
+
+    `moved` are the executions that the transaction moved. Those in `waiting` were to wait, and their requests are
+    stored only if they do: an execution that was cancelled meanwhile stores nothing. Raises Conflict, Stale."""
     refused = waiting - await effects.filter_waiting(tx, sorted(waiting)) if waiting else set()
     effective = [e for e in group if e.event.execution_id in moved and e.event.execution_id not in refused]
     stored = [e for e in effective if not isinstance(e.row, NewSignal)]

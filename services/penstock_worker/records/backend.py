@@ -31,18 +31,18 @@ class Requests(Protocol):
 
 
 class Backend(Protocol):
-    """The installation of a worker. The backend puts claimed attempts into the inbox of the worker, whose slots they hold. It
-    frees a slot once the end of its attempt is stored, or its claim is lost."""
+    """The installation that a worker works for, as its runner sees it. The backend puts claimed attempts, which hold
+    slots, into the worker's inbox. It frees a slot once the end of its attempt is stored, or its claim is lost."""
 
     @property
     def result_limit(self) -> int:
         """Return the maximum size of a result, in bytes of JSON."""
 
     def is_incomplete(self, owned: OwnedAttempt) -> bool:
-        """Return whether `complete` has something to add to the attempt."""
+        """Return whether `complete` has to add something to the attempt."""
 
     async def complete(self, owned: OwnedAttempt) -> None:
-        """Add to an attempt what it refers to. An error fails the attempt."""
+        """Add to an attempt the secrets and results that it refers to. An error fails the attempt."""
 
     def durable(self, owned: OwnedAttempt) -> Durable | None:
         """Return the driver of a durable function, or None for another action."""

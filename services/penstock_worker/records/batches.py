@@ -19,7 +19,8 @@ from penstock_worker.records.executor_room import ExecutorRoom
 from penstock_worker.records.slots import Slots
 
 MOST_WAITING = 1000
-"""Attempts of one action that may wait for their calls in one worker, if its slots have no more room for full batches."""
+"""The maximum number of attempts of one action that wait for their calls in one worker, if its slots have no more room
+for full batches."""
 
 
 RECHECK_S = 0.5
@@ -43,10 +44,10 @@ class ItemBatch:
 
 
 class Batches:
-    """The batches of a worker that were not called yet. A batch is called when it is full or its time has passed, all its members
-    are ready, and a slot is free for it. It takes a slot when its first attempt arrives.
+    """The batches of a worker that were not called yet. A batch is called when it is full or its time has passed, all
+    its members are ready, and it has a slot. It takes a slot when its first attempt arrives.
 
-    Attempts of an action with `by` can need more batches than there are free slots. Then some batches wait for a slot."""
+    Attempts of an action with `by` may need more batches than there are free slots. Then some batches wait for a slot."""
 
     def __init__(self, slots: Slots, room: ExecutorRoom) -> None:
         self._slots = slots
@@ -71,13 +72,14 @@ class Batches:
         return any(self._waiting[batch.ref] < self._most(batch.size) for batch in self._open.values())
 
     def room_of(self, ref: str, size: int, *, places: int) -> int:
-        """Return how many attempts of an action can be claimed: what its open batches lack, and `places` full batches. Attempts
-        with different groups may not fit the open batches. Then their own batches wait for a slot."""
+        """Return the number of attempts of an action that can be claimed: the free places of its open batches, and
+        `places` full batches. Attempts of other groups may not fit the open batches. Then they form batches of their
+        own, which wait for a slot."""
         lacking = sum(size - len(batch.members) for batch in self._open.values() if batch.ref == ref)
         return max(0, min(lacking + size * places, self._most(size) - self._waiting[ref]))
 
     def _most(self, size: int) -> int:
-        """Return how many attempts of one action may wait in this worker."""
+        """Return the maximum number of attempts of one action that wait in this worker."""
         return max(MOST_WAITING, size * self._slots.count)
 
     # -- members ---------------------------------------------------------------------------------------------------
@@ -125,13 +127,13 @@ class Batches:
         self._call_due()
 
     def drain(self) -> None:
-        """Wait for no further attempts: call what has arrived."""
+        """Wait for no further attempts: call the batches as they are."""
         self._is_draining = True
         for batch in list(self._open.values()):
             self._expire(batch)
 
     def over(self, batch: ItemBatch) -> None:
-        """Give the place of a batch in its task executor back. Its call has ended, or it has no members left."""
+        """Give back the place of a batch in its task executor. Its call has ended, or it has no members left."""
         self._room.take_back(batch.executor)
         self._call_due()
 
@@ -172,7 +174,8 @@ class Batches:
         self._slots.tell()
 
     def _check_later(self) -> None:
-        """Look again at the batches that are due. A thread that was given up frees its place without a notice."""
+        """Check the due batches again after a while. A thread that was given up frees its place without a notice when
+        it ends."""
         if self._recheck is None:
             self._recheck = asyncio.get_running_loop().call_later(RECHECK_S, self._check)
 
@@ -181,7 +184,7 @@ class Batches:
         self._call_due()
 
     def _has_slot(self) -> bool:
-        """Return whether fewer slots than there are have attempts or batches that run."""
+        """Return whether attempts and called batches take fewer slots than there are."""
         return self._slots.used - len(self._open) - len(self._due) < self._slots.count
 
     def _forget(self, batch: ItemBatch, id: UUID) -> None:
@@ -190,8 +193,8 @@ class Batches:
 
 
 def _key(owned: OwnedAttempt) -> Hashable:
-    """Return what the attempts of one batch have in common: the action, the tenant, the grouping parameters, the timeout and the
-    task executor."""
+    """Return the properties that the attempts of one batch have in common: the action, the tenant, the grouping
+    parameters, the timeout and the task executor."""
     options = owned.version.batch
     assert options is not None
     values = [value_at(owned.params, path) for path in options.by]

@@ -30,15 +30,15 @@ class ExecutorRoom:
         self._given[executor] -= 1
 
     def promise(self, claim: UUID, limit: int) -> dict[str, int]:
-        """Return the free places of the executors that have fewer than this claim may take. The places are reserved
-        until `over`, so that a concurrent claim does not count them too."""
+        """Return the free places of the executors that have fewer free places than this claim may take. The places are
+        reserved until `over`, so that a concurrent claim does not count them too."""
         self.over(claim)
         room = self._room()
         self._promised[claim] = {name: min(free, limit) for name, free in room.items()}
         return {name: free for name, free in room.items() if free < limit}
 
     def full(self, limit: int) -> dict[str, int]:
-        """Return the free places of the executors that have fewer than `limit`. Nothing is reserved."""
+        """Return the free places of the executors with fewer than `limit` free places. Nothing is reserved."""
         return {name: free for name, free in self._room().items() if free < limit}
 
     def _room(self) -> dict[str, int]:
@@ -58,7 +58,8 @@ class ExecutorRoom:
         return executor in self._executors and self._left(executor, self._executors[executor]) is None
 
     def has_place(self, executor: str) -> bool:
-        """Return whether the executor would start an attempt now. An unknown executor says so when it is asked."""
+        """Return whether the executor would start an attempt now. Return True for an unknown executor, which raises the
+        error when it is asked to start."""
         return executor not in self._executors or self._executors[executor].has_capacity()
 
     def _left(self, name: str, executor: TaskExecutor) -> int | None:

@@ -31,7 +31,8 @@ class Slots:
 
     @property
     def used(self) -> int:
-        """Return the slots that attempts and batches take. These can be more than there are, since some batches only wait."""
+        """Return the number of slots that attempts and batches take. It can exceed the number of slots, since some
+        batches only wait for one."""
         return len(self._held) - len(self._batch_of) + len(self._batch_sizes)
 
     @property
@@ -90,12 +91,12 @@ class Slots:
             del self._batch_sizes[batch]
 
     def cordon(self, cordoned: bool) -> None:
-        """Offer no free slots, or offer them again."""
+        """Cordon the worker, so that it has no free slots, or uncordon it."""
         self._cordoned = cordoned
         self.tell()
 
     def tell(self) -> None:
-        """Wake those that wait for room, if there is some."""
+        """Wake the tasks that wait for room, if there is some."""
         if self.can_claim:
             self._free.set()
         else:

@@ -32,7 +32,7 @@ class Inbox:
             self._arrived.set()
 
     def take_all(self) -> list[OwnedAttempt]:
-        """Return what is in the queue, and empty it."""
+        """Return the attempts in the queue, and empty it."""
         attempts = list(self._attempts)
         self._attempts.clear()
         self._arrived.clear()
@@ -74,8 +74,8 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class WorkerState:
-    """The `slots`, the `room` of the task executors, the attempts that have arrived (`inbox`), their `batches`, and those that
-    run."""
+    """The state of a worker: its `slots`, the `room` of its task executors, the arrived attempts (`inbox`), the
+    `batches`, and the running attempts."""
 
     slots: Slots
     room: ExecutorRoom

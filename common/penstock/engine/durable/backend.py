@@ -10,8 +10,8 @@ from penstock.engine.durable.records import Child, ChildStart, History, Key, Rec
 
 
 class Backend(Protocol):
-    """One attempt's access to what is recorded. Each of its writes is committed when it returns, and raises ClaimLost where
-    the attempt is not the worker's any more; nothing is written then."""
+    """The access of one attempt to the records of its run. A write is committed when its method returns. If the attempt
+    no longer belongs to the worker, a write raises ClaimLost and stores nothing."""
 
     async def load(self) -> History:
         """Return all records of the run."""
@@ -20,9 +20,9 @@ class Backend(Protocol):
         """Note that the function of this step is about to be called."""
 
     async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
-        """Write these records. Return the stored records that differ: those were written before, and stay. Where a
-        record was written with `unless` and another one exists, return that one by the key of this one. A record of
-        status `told` only says when the result of its row was told."""
+        """Write these records. Return, by key, the stored records that differ from them: a record that was written
+        before stays. If the record that `unless` names exists, it is returned under the key of the record that was not
+        written. A record with the status `told` stores only when the result of its row was delivered."""
 
     async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
         """Record these children and start their executions, each once."""
@@ -33,7 +33,7 @@ class Backend(Protocol):
     async def look(
         self, signals: Sequence[Key], children: Sequence[UUID]
     ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
-        """Return which of these signals were sent, and which of these children have ended, as of now."""
+        """Return the signals among `signals` that were sent, and the children among `children` that have ended."""
 
     async def resolved(self, result: Any) -> Any:
         """Return the result of a child, with stored results in place of references to them."""

@@ -1,5 +1,5 @@
-"""The branches of a durable function: the function itself, and the tasks that it makes, told apart by the order in which they
-were made."""
+"""The branches of a durable function: the function itself, and each asyncio task that it makes. The order in which the
+tasks are made identifies the branches."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def branch_here() -> Branch:
     """Return the branch of the task that calls. Raises DefinitionError outside of a durable function."""
     try:
         task = asyncio.current_task()
-    except RuntimeError:  # a thread without an event loop
+    except RuntimeError:  # the calling thread has no event loop
         task = None
     if isinstance(task, BranchTask):
         return task.branch
     root = getattr(asyncio._get_running_loop(), "root", None)
-    if task is None and isinstance(root, Branch):  # a callback of a future
+    if task is None and isinstance(root, Branch):  # a callback of a future runs outside of any task
         return root
     raise DefinitionError(
         "the context of a durable function is used outside of it",

@@ -1,4 +1,4 @@
-"""A call of a durable function that it awaits."""
+"""A call that a durable function awaits."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ Answer = Callable[[], Any]
 
 
 class Call:
-    """`work` does on the worker's loop what the call asks for, and settles it; `answer` gives its result, or raises its error,
-    once that is known, since `instant`. `number` is that of its result among all that the run is told.
+    """A call that a durable function awaits. `work` does on the worker's loop what the call asks for, and settles the
+    call. `answer` returns the result or raises the error, once one is known. `instant` is the time since which it is
+    there. `number` is the number of the result in the order of deliveries to the function.
 
-    `future` is what the task of the function waits for, `task` the one that works. `signal` is the name of the signal that is
-    waited for, `order` the place in its line. `calling`: the function of a step runs; `starting`: the child is being started,
-    which is `child` then. `decision` waits for the number with which a deadline that has passed is recorded. `serves`: the
-    deadline of this call found a signal of its name, which the first call in line gets."""
+    The function's task awaits `future`. `task` runs `work`. `signal` is the name of an awaited signal, and `order` the
+    position of the call in the line for it. `calling`: the function of a step runs. `starting`: the child is being
+    started; afterwards it is `child`. `decision` is awaited by a deadline that has passed: it gets the number with
+    which that is recorded. `serves`: the deadline of this call has found a signal, which the first call in line gets."""
 
     __slots__ = (
         "answer", "calling", "cancelling", "child", "context", "decision", "future", "instant", "number", "on_told", "order",

@@ -36,7 +36,8 @@ async def _work(core: Core, record: Record, target: str, parameters: Mapping[str
         core.children[record.key] = child
     if not child.ended:
         core.open_children.add(child.id)
-        if call.future is None or call.future.done():  # it was cancelled while it started
+        # The call was cancelled while its child was being started.
+        if call.future is None or call.future.done():
             core.deliveries.cancel_started(call, child.id)
             return
         call.child = child.id
@@ -66,7 +67,7 @@ async def _settle(core: Core, record: Record, child: Child, call: Call) -> None:
         return
     if record.told is None:
         record = await core.written(record)
-    if record.final:  # a person has given its result, and ended the child
+    if record.final:  # an operator has set the result of the step, which also ended the child
         call.record = record
         value = await _resolved(core, value_of(record))
         core.deliveries.settle(call, _giver(value))

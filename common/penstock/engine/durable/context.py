@@ -91,7 +91,7 @@ class DurableContext(ContextMark):
             return False
         record = self._core.ask(records.VERSION, change)
         if override is not None and override.told is None:
-            # It is recorded that it was read: later attempts must not take another way.
+            # Record that the function has read the override, so that later attempts take the same path.
             override.told = journal.told
             self._core.unwritten[override.key] = replace(override, status=records.TOLD)
         if not record.final:
@@ -181,7 +181,7 @@ class DurableContext(ContextMark):
     ) -> Coroutine[Any, Any, Any]:
         results.encode(
             parameters, self._core.limit, f"what {kind} {name!r:.80} is given"
-        )  # raises ResultNotStorable here, where the call stands
+        )  # raises ResultNotStorable in the line of the call
         return run_child(self._core, self._core.ask(kind, child_name(name)), target, parameters)
 
     def signal(self, name: str, *, timeout: Span | None = None) -> Coroutine[Any, Any, Any]:

@@ -1,5 +1,5 @@
-"""The path of every call of a durable function: it is compared with the journal, recorded, and its result delivered in
-the run's order."""
+"""The path of every call of a durable function. The call is compared with the journal and recorded, and its result is
+delivered in the order of the run."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Core:
                 hint="Ask for it in the durable function itself, or call the function without ctx.step.",
             )
 
-    # -- writing -------------------------------------------------------------------------------------------------------
+    # -- writes of records ---------------------------------------------------------------------------------------------
 
     @property
     def has_values(self) -> bool:
@@ -167,10 +167,11 @@ class Core:
         for write in self._writing:
             write.cancel()
 
-    # -- new signals and ends ------------------------------------------------------------------------------------------
+    # -- looks for new signals and ended children ----------------------------------------------------------------------
 
     async def look(self) -> None:
-        """Look for signals and for children that have ended, so that they are told before an instant that came later."""
+        """Look for signals and for children that have ended. Their results are then delivered before a sleep or a
+        deadline that ended later."""
         signals, children = self.deliveries.signals.awaited(), self.deliveries.open_children()
         if not signals and not children:
             return

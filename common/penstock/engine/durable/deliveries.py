@@ -1,7 +1,7 @@
 """The order in which results are delivered to a durable function: one at a time, whenever all of its tasks wait.
 
 Each result gets the next number once it is known, and the number is recorded with it. Results with a recorded number
-are delivered in that order. When none is left, other results are delivered by the instant at which they were there, and
+are delivered in that order. Afterwards, other results are delivered in the order in which they became available, and
 new calls begin.
 """
 
@@ -47,7 +47,7 @@ class Deliveries(OpenCalls):
         self._scheduled = False
         """Whether the tasks of the function are about to run."""
 
-    # -- running the function -----------------------------------------------------------------------------------------
+    # -- the run of the function --------------------------------------------------------------------------------------
 
     async def run(self, root: asyncio.Task[Any], until: Callable[[], bool]) -> DefinitionError | None:
         """Run the function, and deliver the results of its calls, until `until` returns True. Return None then, or the
@@ -87,7 +87,8 @@ class Deliveries(OpenCalls):
                 if self._core.waiting.verdict is not None or self._until():
                     finished.set_result(None)
                     return
-                # A deadlock comes before a request to end. The attempts of a run have to find it at the same place.
+                # A deadlock takes precedence over a request to end: every attempt of a run has to find it at the same
+                # call.
                 if not self._open:
                     finished.set_result(_deadlock())
                     return
@@ -121,7 +122,7 @@ class Deliveries(OpenCalls):
         loop.clear()
 
     def forget(self) -> None:
-        """Drop all references, so that no circle of objects is left."""
+        """Drop the references between the objects of the attempt, so that no reference cycle keeps them alive."""
         self._numbered.clear()
         self._ready.clear()
         self._new.clear()
@@ -132,7 +133,7 @@ class Deliveries(OpenCalls):
         self.signals.forget()
         del self._core
 
-    # -- telling ------------------------------------------------------------------------------------------------------
+    # -- deliveries to the function -----------------------------------------------------------------------------------
 
     def _tell(self) -> bool:
         """Deliver the next result. Return whether there was one."""
@@ -152,7 +153,8 @@ class Deliveries(OpenCalls):
             heapq.heappop(self._numbered)
             self._deliver(call, number)
         else:
-            if number > self._recorded:  # it is being recorded: what else is new need not wait for that
+            # The result with this number is still being written. Calls that do not depend on it can begin.
+            if number > self._recorded:
                 self._begin(deciding=call is not None and call.decision is not None)
             return False
         return True
@@ -194,7 +196,7 @@ class Deliveries(OpenCalls):
         return True
 
     def _decide_deadlines(self, before: datetime | None) -> None:
-        """Let the deadlines that have passed be recorded, up to the first other result. `before`: the instant of the next
+        """Record the deadlines that have passed, up to the first other result. `before`: the instant of the next
         signal."""
         while self._ready and (call := self._ready[0]).answer is None:
             assert call.instant is not None, "a deadline that has passed"
@@ -234,7 +236,8 @@ class Deliveries(OpenCalls):
         assert call.signal is not None, "a call that waits for a signal"
         call.serves, call.answer, call.number = False, None, None
         served = self._deliver_signal(call.signal, number)
-        if served is not call:  # its own deadline has passed and is to be recorded: it asks again
+        # The deadline of `call` has passed and found a signal for another call, so `call` looks again.
+        if served is not call:
             self._start(call)
 
     def _deliver_signal(self, name: str, number: int) -> Call:
@@ -259,10 +262,10 @@ class Deliveries(OpenCalls):
         if call.future is not None and not call.future.done():
             call.future.set_result(None)
 
-    # -- the end ------------------------------------------------------------------------------------------------------
+    # -- the end of the run -------------------------------------------------------------------------------------------
 
     def end_as(self, status: str) -> None:
-        """End the run: deliver the request to the function once, at its present place."""
+        """Deliver the request that the run ends to the function, once, wherever the function is at present."""
         if self._end_at is None and not self.end_reason:
             self.ends_as = status
             if not self.asked_to_end.done():
@@ -271,7 +274,7 @@ class Deliveries(OpenCalls):
 
     @property
     def ending(self) -> bool:
-        """Return whether the end of the run is requested, or the function was told it."""
+        """Return whether the end of the run is requested, or was delivered to the function."""
         return self.ends_as is not None or bool(self.end_reason)
 
     def _tell_end(self, number: int) -> None:
@@ -294,5 +297,5 @@ def _deadlock() -> DefinitionError:
 
 
 def _mark(record: Record, number: int) -> Record:
-    """Return a record that only says when the result of `record` was delivered."""
+    """Return a write that records only when the result of `record` was delivered."""
     return Record(record.key, record.position, record.kind, TOLD, told=number)

@@ -1,5 +1,5 @@
-"""The run of one attempt of a durable function: it is replayed up to the end of the attempt before, continued, and
-ended."""
+"""The run of one attempt of a durable function. The function is replayed up to where the attempt before had come, and
+then continues."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ Function = Callable[..., Coroutine[Any, Any, Any]]
 
 
 class Attempt:
-    """`retried`: whether another attempt would follow if this one failed with this error; then nothing is undone yet. `grace`:
-    seconds that the function and what undoes it have once it was asked to end."""
+    """One attempt of a durable function. `retried` returns whether another attempt would follow this outcome: then
+    nothing is undone yet. `grace`: the seconds that the function and its undo functions have after a request to end."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Attempt:
                 await self._end(inside, await self._end_to_tell(cancelled))
             if self._backend.asked_to_end() and not inside.cancelled():
                 outcome = inside.result()
-                # The request may come after the attempt has decided that another one follows.
+                # An end may be requested after the attempt has decided that another attempt follows.
                 if outcome.kind not in ("failed", "timed_out") or self._retried(outcome):
                     return outcome
                 if self._is_not_undone:
@@ -91,8 +91,8 @@ class Attempt:
         return None if self._core is None else self._core.journal
 
     async def _end_to_tell(self, cancelled: asyncio.CancelledError) -> str | None:
-        """Return the status as which the function is told to end the run; None if only this attempt is over, or the function
-        may not clean up any more."""
+        """Return the status with which the function is asked to end the run; None if only this attempt is over, or the
+        function may no longer clean up."""
         if END_AT_ONCE in cancelled.args:
             return None
         if self._backend.asked_to_end():
@@ -101,16 +101,15 @@ class Attempt:
         return TIMEOUT if is_last else None
 
     async def _requested_end(self) -> str:
-        """Return the recorded status of a requested end. The function is told of a cancellation where that cannot be read in
-        time."""
+        """Return the recorded status of a requested end. If it cannot be read in time, return cancelled."""
         with suppress(Exception):
             async with asyncio.timeout(self._grace):
                 return await self._backend.requested_end() or CANCELLED
         return CANCELLED
 
     async def _end(self, inside: asyncio.Task[Outcome], ends_as: str | None) -> None:
-        """End it from outside. `ends_as`: the function is told this status, and has time to clean up; None: only this attempt is
-        over."""
+        """End the attempt from outside. `ends_as`: the function is given this status, and has time to clean up. None:
+        only this attempt is over."""
         core = self._core
         if core is None:
             if ends_as is not None:
@@ -161,8 +160,8 @@ class Attempt:
 
     @contextmanager
     def _within_grace(self, core: Core, ends_as: str | None) -> Iterator[None]:
-        """End the attempt after its grace where the end of the run was requested before it began: it only cleans up, and
-        stays on its worker as long as it waits. `ends_as`: the requested status, or None."""
+        """Limit the attempt to its grace if the end of the run was requested before the attempt began: it only cleans
+        up, and stays on its worker while it waits. `ends_as`: the requested status, or None."""
         if ends_as is None:
             yield
             return
@@ -200,7 +199,7 @@ class Attempt:
             _check_end(core)
         elif outcome.error is not None:
             undo = core.loop.start(context.undo.run(), core.loop.root)
-            # The end that may be requested meanwhile is told to the function, and not to the undo.
+            # A request to end that arrives during the undo cancels the function (`root`), and not the undo.
             if deadlock := await deliveries.run(root, undo.done):
                 raise core.stopped(deadlock)
             if failed := undo.result():
@@ -210,8 +209,9 @@ class Attempt:
         return outcome
 
     async def _cancel_tasks(self, core: Core, root: asyncio.Task[Any]) -> DefinitionError | None:
-        """Cancel the open tasks of the function, and those that they make meanwhile. A task that then waits for what never
-        comes is cancelled again, and at last left as it is. Return the error of the deadlock in that case, or None."""
+        """Cancel the open tasks of the function, and the tasks that these make meanwhile. A task that then waits for
+        what never comes is cancelled again, and finally given up. In that case return the error of the deadlock,
+        otherwise None."""
         deadlock = None
         for _ in range(CANCELS_LIMIT):
             if not (tasks := core.loop.open_tasks()):
@@ -227,7 +227,7 @@ def _deadlocked(error: DefinitionError) -> Outcome:
 
 
 def _for_good(outcome: Outcome, ends_as: str | None) -> Outcome:
-    """Return the outcome of a function that was asked to end: no attempt follows it."""
+    """Return the outcome of a function that was asked to end. No attempt follows it."""
     error = outcome.error or TaskError(
         "CancelledError", f"the run was asked to end as {ends_as or CANCELLED}"
     )
@@ -252,7 +252,7 @@ async def _called(function: Coroutine[Any, Any, Any], limit: int, deliveries: De
         return with_checked_question(Outcome.returned(await function, limit))
     except asyncio.CancelledError as error:
         if deliveries.end_reason and error.args in ((), (deliveries.end_reason,)):
-            # The database replaces the message with the reason of the request, which this attempt does not know.
+            # The database replaces this message by the reason of the request, which the attempt does not know.
             return Outcome(
                 "failed", error=TaskError(deliveries.end_status, deliveries.end_reason, retryable=False)
             )
@@ -266,7 +266,7 @@ async def _called(function: Coroutine[Any, Any, Any], limit: int, deliveries: De
 
 
 async def _in_a_callback(function: Callable[[], None]) -> None:
-    """Call this in a callback, while no task runs on the worker's loop."""
+    """Call `function` in a callback of the worker's loop, while no task runs."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 

@@ -96,7 +96,7 @@ class Journal:
 
     def forget_unasked(self) -> None:
         """Set aside the records after a failure that the function has not reached by now. All recorded results were
-        delivered, so it never will."""
+        delivered, so the function will never reach them."""
         for place in [place for place in self._unasked if self._at[place].key in self._tentative]:
             if place in self._at:
                 self._set_aside(place)
@@ -119,7 +119,7 @@ class Journal:
         path, first = place
         for position in range(first, self._last[path] + 1):
             record = self._at.pop((path, position), None)
-            if record is None:  # a call that left no record
+            if record is None:  # a cancelled call may leave no record
                 continue
             self._unasked.pop((path, position), None)
             self._gone.add(record.key)

@@ -95,8 +95,8 @@ class OpenCalls(ABC):
         """Deliver the known results."""
 
     async def result_of(self, call: Call) -> Any:
-        """Wait until the result of a call is delivered, and return it, or raise its error. A task of the function calls
-        this."""
+        """Wait until the result of a call is delivered. Return the result, or raise its error. The caller is a task of
+        the function."""
         waiting = self._core.waiting
         waiting.check()
         call.future = self._core.loop.create_future()
@@ -110,7 +110,8 @@ class OpenCalls(ABC):
             if call.record is None or call.record.kind != STEP:
                 self.cancel(call)
             elif call.task is None and call.answer is None and call.record.at is None:
-                self._open.pop(call, None)  # its function was never called: the step leaves no record
+                # The function of the step was never called, so the step leaves no record.
+                self._open.pop(call, None)
             else:
                 await self._end_of(call)
             raise
@@ -173,7 +174,7 @@ class OpenCalls(ABC):
         return child.at if child is not None and child.ended else None
 
     def expect(self, call: Call, instant: datetime) -> None:
-        """Note the instant at which the result of a call is there. It is known a moment later."""
+        """Note the instant since which the result of a call is there, although its value becomes known a moment later."""
         heapq.heappush(self._expected, (instant, id(call), call))
 
     def expect_children(self, ends: Mapping[UUID, Child]) -> None:
@@ -215,8 +216,8 @@ class OpenCalls(ABC):
         return self._last
 
     def reserve(self, call: Call) -> int:
-        """Return the number of a call's result, which is about to be recorded. Results are delivered in the order of
-        numbers."""
+        """Reserve the next number for a call's result, which is about to be recorded, and return it. Results are
+        delivered in the order of numbers."""
         call.number = self._next()
         self._push(call, call.number)
         return call.number
@@ -225,15 +226,15 @@ class OpenCalls(ABC):
         heapq.heappush(self._numbered, (number, id(call), call))
 
     def settle(self, call: Call, answer: Answer, instant: datetime | None = None) -> None:
-        """Note the result of a call, which is known since `instant`."""
+        """Note the result of a call, which was available at `instant`."""
         call.answer, call.instant = answer, instant
         if call.number is None:
             self._ready.append(call)
         self.wake()
 
     async def decision(self, call: Call, instant: datetime) -> int:
-        """Wait until all that was there before this instant is told. Return the number with which the deadline of this call
-        is recorded then."""
+        """Wait until all results that were available before this instant are delivered. Return the number with which
+        the deadline of this call is then recorded."""
         call.instant, call.decision = instant, self._outside.create_future()
         self._ready.append(call)
         self.wake()
@@ -246,11 +247,12 @@ class OpenCalls(ABC):
         self.settle(call, _nothing)
 
     def _begin(self, *, deciding: bool = False) -> None:
-        """Begin the calls that are not recorded, and carry out earlier cancels, because the function goes on. `deciding`: a
-        deadline that has passed is being recorded."""
+        """Begin the calls that are not recorded, and carry out earlier cancels, since the function has gone on.
+        `deciding`: a deadline that has passed is being recorded."""
         new, self._new = [call for call in self._new if call in self._open and call.answer is None], []
         now = self._core.clock()
-        if deciding or self._is_expected(before=now):  # what is over is told before anything new begins
+        # Results that are known to be there are delivered before any new call begins.
+        if deciding or self._is_expected(before=now):
             over = {call for call in new if (at := self._recorded_instant(call)) is not None and at < now}
             self._new = [call for call in new if call not in over]
             new = [call for call in new if call in over]
@@ -296,7 +298,8 @@ class OpenCalls(ABC):
             self._give_up(call)
 
     def _give_up(self, call: Call) -> None:
-        """A step that was cancelled has ended. Its record says so once that is told: an earlier write of it must not."""
+        """Settle a step that was cancelled and has ended. Its record becomes cancelled when this is delivered, and not
+        by an earlier write."""
         self.settle(call, _nothing)
 
     def _note_failure(self, record: Record, number: int, *, dropped: bool) -> None:

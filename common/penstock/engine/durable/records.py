@@ -22,7 +22,7 @@ STARTED, COMPLETED, FAILED = "started", "completed", "failed"
 CANCELLED, SUPERSEDED = "cancelled", "superseded"
 """Statuses of records: the branch of the call was cancelled, or a later attempt did not make the call."""
 TOLD = "told"
-"""Not a status of a row: a write that says only when the result of the row was told."""
+"""The status of a write that records only when the result of a row was delivered. No row has this status."""
 
 
 REPETITION = re.compile(r"(.+):([1-9]\d*)", re.DOTALL)
@@ -41,14 +41,14 @@ class Key(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the text by which people name the step: `charge`, and `charge:2` for the second of its name. A name that
-        itself ends in this form always has its ordinal: `charge:2:1`."""
+        """Return the label of the step in commands and pages: `charge`, or `charge:2` for the second step of that name.
+        A name that itself ends in this form always has its ordinal: `charge:2:1`."""
         is_plain = self.ordinal == 1 and not REPETITION.fullmatch(self.name)
         return self.name if is_plain else f"{self.name}:{self.ordinal}"
 
     @classmethod
     def of_label(cls, label: str) -> Key:
-        """Return the key that a label means, or that people meant."""
+        """Return the key for a label. A label without an ordinal means the first step of that name."""
         match = REPETITION.fullmatch(label)
         return cls(match[1], int(match[2])) if match else cls(label, 1)
 
@@ -56,10 +56,12 @@ class Key(NamedTuple):
 @dataclass(slots=True)
 class Record:
     """One record. `position` is the number of the call in its branch (1 for the first; 0: a call without a position).
-    `result` and `error` are JSON; of a sleep that has begun `result` is `{"until": instant}`. `took` is in seconds. The
-    results that the run was told are numbered. `told` is the number of this row's result. `asked_after` is the number
-    of the last result that was told before the call. `at` is the instant of the last write, and `attempt` the attempt
-    that wrote. `unless`: the row is written only if there is no row with this key, which is returned otherwise."""
+    `result` and `error` are JSON; of a sleep that has begun, `result` is `{"until": instant}`. `took` is in seconds.
+
+    Results are numbered in the order of their delivery to the function. `told` is the number of this row's result.
+    `asked_after` is the number of the last result that was delivered before the call. `at` is the instant of the last
+    write, and `attempt` the attempt that wrote. `unless`: the row is written only if no row has this key; otherwise
+    that row is returned."""
 
     key: Key
     position: int
@@ -95,7 +97,7 @@ class Child:
 @dataclass(frozen=True, slots=True)
 class Failure:
     """The failure of the attempt before this one: the failed steps that caused it, and the number of that attempt.
-    `told` is the number of the result that was told last before the failure."""
+    `told` is the number of the last result that was delivered before the failure."""
 
     causes: tuple[Key, ...]
     told: int
@@ -104,8 +106,8 @@ class Failure:
 
 @dataclass(slots=True)
 class History:
-    """All that is recorded when an attempt begins. `now` is the database's clock. `ends_as`: the run was asked to end.
-    `failure`: of the last attempt that failed and was tried again."""
+    """All that is recorded when an attempt begins. `now` is the database's clock. `ends_as` is the status as which the
+    run was asked to end. `failure` is that of the last attempt that failed and was tried again."""
 
     now: datetime
     records: dict[Key, Record] = field(default_factory=dict)

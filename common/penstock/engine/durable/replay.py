@@ -28,8 +28,8 @@ from penstock.run.results import RESULT_LIMIT
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The result of a trial. `fits`: the code requests the recorded steps. `says` is the place where the code goes on,
-    its end, or the reason why it does not fit."""
+    """The result of a trial. `fits`: the code makes the recorded calls. `says` names the point from which the code
+    continues, or its end, or the reason why it does not fit."""
 
     fits: bool
     says: str

@@ -1,4 +1,4 @@
-"""The records that the next attempt forgets of an attempt that failed and is tried again."""
+"""The changes to the records of a run before it is tried again after a failed attempt."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from penstock.language.moves.executions import CANCELING
 
 
 def forget_failure(history: History) -> tuple[set[Key], list[Record]]:
-    """Begin the failed steps that caused the failure again, and those whose failure was not told. Take back the cancellations
-    that came after the first of these failures was told. Set a call with a cancelled child aside, so that it starts another one.
-    Return the records of all these, which are to be written: an attempt that fails before it calls such a step again must not
-    bring its failure back. Return before them the keys of the calls that were made after that failure: they count only if they
-    are made again in the same situation."""
+    """Prepare the records of a failed attempt for the next attempt. The failed steps that caused the failure begin
+    again, and so do failed steps with an undelivered failure. Cancellations that followed the first of these
+    failures are taken back. A call with a cancelled child is set aside, so that it starts another child.
+
+    Return the keys of the calls that were made after that failure: they count only if the next attempt makes them again
+    in the same situation. Also return the changed records, to be written at once. Otherwise an attempt that fails
+    earlier would bring the old failure back."""
     failure = history.failure
     if failure is None:
         return set(), []

@@ -1,7 +1,8 @@
-"""The event loop of a durable function: it runs the function's tasks until all of them wait, and has no clock and no outside.
+"""The event loop of a durable function. It runs the function's tasks until all of them wait. It has no clock, and no
+input except the results that are delivered to the tasks.
 
-The tasks of a function are apart from all else that its worker does. So it is known when all of them wait. The order in which
-they run depends on nothing but the order in which results are told to them."""
+No other task of the worker runs on this loop. So the loop knows when all tasks of the function wait. The order in which
+they run depends only on the order in which results are delivered."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ TURNS_LIMIT = 100_000
 
 
 class RunLoop(asyncio.AbstractEventLoop):
-    """`root` is the branch of the function itself."""
+    """The event loop of one attempt. `root` is the branch of the function itself."""
 
     def __init__(self) -> None:
         self.root = Branch("")
@@ -29,7 +30,7 @@ class RunLoop(asyncio.AbstractEventLoop):
         self._tasks: list[BranchTask] = []
         self._prune_at = 64
 
-    # -- running -------------------------------------------------------------------------------------------------
+    # -- the run of tasks ----------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Run the tasks until all of them wait. Raises DefinitionError for tasks that never do."""
@@ -74,8 +75,8 @@ class RunLoop(asyncio.AbstractEventLoop):
     def create_task(
         self, coro: Any, *, name: str | None = None, context: Context | None = None
     ) -> BranchTask:
-        """Make a task, which is a branch of the task that makes it. The number of a branch is given here, and not when it first
-        runs: the order in which tasks run is not theirs to keep."""
+        """Make a task, in a new branch of the task that makes it. The branch gets its number now and not when the task
+        first runs, so that the number is the same in every attempt."""
         maker = asyncio.current_task(self)
         parent = maker.branch if isinstance(maker, BranchTask) else self.root
         return self.start(coro, parent.next(), name=name, context=context)

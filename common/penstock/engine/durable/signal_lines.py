@@ -78,7 +78,8 @@ class SignalLines:
         return self._decided[name]
 
     def key_for(self, name: str, call: Call) -> Key:
-        """Return the key of the signal that this call would receive. The calls before it that are late receive none."""
+        """Return the key of the signal that this call would receive. Calls before it with a passed deadline receive
+        none."""
         line = self._lines[name]
         served = [waiting for waiting in line[: line.index(call)] if waiting.number is None or waiting.serves]
         return signal_key(name, self._taken[name] + 1 + len(served))

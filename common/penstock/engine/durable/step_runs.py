@@ -24,7 +24,7 @@ async def _work(
 ) -> None:
     while not record.final:
         core.waiting.check()
-        if record.result is not None:  # it waits for its next try
+        if record.result is not None:  # the step waits until the instant of its next try
             await core.waiting.until(instant_of(record))
             record.result = None
         call.calling = True
@@ -42,9 +42,9 @@ async def _try(
     await core.write_values()
     await core.ours(core.backend.begin(record))
     error = await try_once(record, function, core.limit)
-    record.tries += 1  # not before: a try that is cancelled does not count
+    record.tries += 1  # counted after the call, since a cancelled try does not count
     if error is not None and (delay := delay_of(policy, error, record.tries)) is not None:
         record.status, record.result = STARTED, until_json(core.clock() + timedelta(seconds=delay))
-    elif not core.deliveries.closing:  # its number is recorded with its result
+    elif not core.deliveries.closing:  # the number of the result is recorded together with the result
         record.told = core.deliveries.reserve(call)
     return await core.written(record)

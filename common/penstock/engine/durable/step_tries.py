@@ -59,7 +59,8 @@ async def try_once(record: Record, call: Callable[[], Any], limit: int) -> TaskE
 async def _called(call: Callable[[], Any]) -> tuple[Any, TaskError | None]:
     """Call the function, and return its result. Return the error of a plain function, and raise that of a coroutine."""
     function = getattr(call, "func", call)
-    function = getattr(function, "function", None) or function  # an action is its function, here and now
+    # An action inside a step is a plain function call.
+    function = getattr(function, "function", None) or function
     if inspect.iscoroutinefunction(function):
         return await call(), None
     value, failure = await asyncio.to_thread(_caught, call)
@@ -67,8 +68,8 @@ async def _called(call: Callable[[], Any]) -> tuple[Any, TaskError | None]:
 
 
 def _caught(call: Callable[[], Any]) -> tuple[Any, TaskError | None]:
-    """Call this in a thread, and return its result or its error. A future cannot hold every error: after StopIteration
-    or CancelledError of a thread its task would wait for ever."""
+    """Call `call` in a thread, and return its result or its error. The error is returned, since a future cannot hold
+    every error: after a StopIteration or a CancelledError, the task that awaits the thread would wait for ever."""
     try:
         return call(), None
     except BaseException as error:

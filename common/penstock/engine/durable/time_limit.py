@@ -15,7 +15,8 @@ from penstock.errors import DefinitionError
 
 
 class TimeLimit:
-    """`async with ctx.timeout("5m"): ...`. The instant is recorded when the block is entered first."""
+    """A limit on the time of a block: `async with ctx.timeout("5m"): ...`. The instant at which it passes is recorded
+    when the function first enters the block."""
 
     def __init__(self, core: Core, span: timedelta) -> None:
         self._core = core
@@ -39,7 +40,8 @@ class TimeLimit:
         if record.told is not None:
             call.answer = _nothing
         call.on_told = self._pass
-        if record.told is not None or not record.final:  # a person may have taken it away before it passed
+        # `penstock skip` may have ended the limit before it passed. Then the block has no limit.
+        if record.told is not None or not record.final:
             self._core.deliveries.add(call)
         return self
 

@@ -12,7 +12,8 @@ from penstock.engine.durable.step_tries import policy_of
 
 
 class Undo:
-    """The functions that were registered with `on_failure`, in order, each with the key that it got then."""
+    """The functions that were registered with `on_failure`, in order, each with the key that its registration
+    returned."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

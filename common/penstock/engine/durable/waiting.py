@@ -1,6 +1,6 @@
-"""The waits of a function, and the suspension of its attempt. While work is under way, the attempt stays: a step's
-function, a write, tasks of the function that can run. When the function only waits, the attempt stays if a result may
-come soon and its slot is not needed. Otherwise it is suspended."""
+"""The waits of a function, and the suspension of its attempt. The attempt stays on its worker while work is under way:
+a step's function, a write, or a task of the function that can run. When the function only waits, the attempt stays if a
+result may come soon and its slot is not needed. Otherwise it is suspended."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Waiting:
         """Never suspend: the function cleans up after it was asked to end."""
         self.verdict: Verdict | None = None
 
-    # -- what is under way ---------------------------------------------------------------------------------------
+    # -- the work under way --------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Check that the attempt is not over. Raises AttemptOver once there is a verdict."""
@@ -109,12 +109,13 @@ class Waiting:
         if self.verdict is None:
             self.verdict = verdict
         for wait in list(self._waits):
-            # Not an exception: its frames would hold the future that holds it, until the garbage collector comes.
+            # Resolve with None instead of an exception: the frames of an exception would keep the future alive, and the
+            # future the exception, until a garbage collection.
             self._resolve(wait, None)
         if self._core is not None:
             self._core.deliveries.wake()
 
-    # -- waiting -------------------------------------------------------------------------------------------------
+    # -- waits for answers ---------------------------------------------------------------------------------------
 
     async def for_child(self, child: UUID, *, slow: bool) -> Child:
         """Wait for the end of a child, and return it. `slow`: a human or the outside world has to answer, so the worker
@@ -128,7 +129,8 @@ class Waiting:
             await self._wait(_Wait(self._future(), until=instant))
 
     async def for_signal(self, until: datetime | None = None) -> None:
-        """Wait until that instant. A signal ends the waiting call, and this wait with it."""
+        """Wait until the instant `until`, or without an end (None). A signal that arrives before cancels this wait with
+        its call."""
         assert self._core is not None, "an attempt that is not over"
         if until is None or until > self._core.clock():
             await self._wait(_Wait(self._future(), until=until, slow=True))
@@ -137,7 +139,7 @@ class Waiting:
         return asyncio.get_running_loop().create_future()
 
     async def _wait(self, wait: _Wait) -> Any:
-        """Wait as a part of the work under way: it does not count as such until the answer comes."""
+        """Wait for an answer. Until it comes, the waiting task does not count as work under way."""
         self.check()
         self._waits.add(wait)
         self._active -= 1
@@ -147,14 +149,14 @@ class Waiting:
         try:
             answer = await wait.future
         finally:
-            if wait in self._waits:  # cancelled
+            if wait in self._waits:  # the waiting task was cancelled
                 self._waits.discard(wait)
                 self._active += 1
         self.check()
         return answer
 
     def _resolve(self, wait: _Wait, answer: Any) -> None:
-        """Resolve a wait. Its caller counts as under way from now on, not only once it runs."""
+        """Resolve a wait. The waiting task counts as work under way from now on, even before it runs."""
         if wait in self._waits:
             self._waits.discard(wait)
             self._active += 1
@@ -181,7 +183,7 @@ class Waiting:
             wait.future.cancel()
         self._core = None
 
-    # -- the watcher ---------------------------------------------------------------------------------------------
+    # -- the watcher, which suspends an idle attempt -------------------------------------------------------------
 
     async def _watch(self) -> None:
         try:
@@ -221,7 +223,7 @@ class Waiting:
                 idle_since = None
 
     def _is_idle(self, core: Attempted) -> bool:
-        """Return whether the attempt only waits. A wait that is over is under way, although its task has not run yet."""
+        """Return whether the attempt only waits. A resolved wait counts as work under way, even before its task runs."""
         resolved = any(wait.future.done() for wait in self._waits)
         return not self._active and not resolved and core.deliveries.idle
 
@@ -251,8 +253,8 @@ class Waiting:
         )
 
     async def _came(self, core: Attempted, seconds: float) -> bool:
-        """Return whether one of the awaited children has ended, and resolve the waits for those that have. Ends early where
-        something has changed."""
+        """Wait at most `seconds` for the end of an awaited child. Return whether one has ended, and resolve the waits
+        for those that have. If no child is awaited, return False, early if the state of the waits has changed."""
         now = core.clock()
         instants = [(wait.until - now).total_seconds() for wait in self._waits if wait.until is not None]
         seconds = max(0.0, min([seconds, *instants]))

@@ -14,8 +14,8 @@ NOT_SENT = '{"message": "nothing was told in time"}'
 
 
 async def sleep_for(core: Core, record: Record, span: timedelta) -> None:
-    """Wait until this sleep is over, counted from its first beginning. A sleep that was given a result from outside is
-    over."""
+    """Wait until this sleep is over, counted from its first beginning. A sleep also ends when an operator sets its
+    result."""
     await core.result(record, partial(sleep, core, record, span))
 
 
@@ -47,13 +47,14 @@ async def _signal(core: Core, call: Call) -> None:
 
 
 async def _until_deadline(core: Core, deadline: Record, name: str, span: timedelta, call: Call) -> None:
-    """Wait for the deadline, and record that it has passed, in a transaction that finds no signal that was sent before."""
+    """Wait for the deadline, and record that it has passed. The recording transaction checks that no signal was sent
+    before."""
     until = await core.until_recorded(deadline, span)
     core.deliveries.expect(call, until)
     await core.waiting.for_signal(until)
     number = await core.deliveries.decision(call, until)
     signals = core.deliveries.signals
-    # A call before this one may be recording that its own deadline has passed.
+    # An earlier call for the same signal name may be recording that its own deadline has passed.
     async with signals.decided(name):
         key = signals.key_for(name, call)
         passed = Record(
@@ -66,7 +67,8 @@ async def _until_deadline(core: Core, deadline: Record, name: str, span: timedel
             written = await core.written(passed)
         if written.key != passed.key:
             signals.arrive([written])
-            if signals.next(name) is None:  # the signals before it, which other calls get, are not known yet
+            # The signals before it, for the calls ahead in line, were not read yet.
+            if signals.next(name) is None:
                 sent, _ = await core.ours(core.backend.look(signals.awaited(), []))
                 signals.arrive(sent)
             core.deliveries.serve(call)
@@ -75,15 +77,15 @@ async def _until_deadline(core: Core, deadline: Record, name: str, span: timedel
         call.record = written
         core.deliveries.settle(call, _late(written))
         return
-    # An operator has removed the deadline meanwhile: the call gives its number back, and waits on.
+    # An operator has removed the deadline meanwhile. The call returns its number, and waits on without a deadline.
     call.record = call.number = None
     core.deliveries.wake()
     await _signal(core, call)
 
 
 def _is_sent_after(signal: Record, deadline: Record, span: timedelta) -> bool:
-    """Return whether a signal was sent after a deadline that an earlier attempt recorded. The database dated both rows: the
-    clock of an attempt is behind by the time that its records took to load."""
+    """Return whether a signal was sent after a deadline that an earlier attempt recorded. Both instants are the
+    database's: the clock of an attempt lags by the time that its records took to load."""
     return signal.at is not None and deadline.at is not None and signal.at > deadline.at + span
 
 

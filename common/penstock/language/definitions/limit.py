@@ -188,7 +188,8 @@ class Limit(Declaration):
                 raise Wrong(
                     "burst is a whole number of starts, and goes with a rate", "rate='100/min', burst=10"
                 )
-            # The window is as long as the burst takes to refill. It permits the burst at once, and has the same rate.
+            # The window lasts until a whole burst is refilled. So it permits the burst at once, at the same average
+            # rate.
             values["rate"] = {"count": burst, "seconds": rate["seconds"] * burst / rate["count"]}
         return super().fold(values) if values.get("ref") else values
 

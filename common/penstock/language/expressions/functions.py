@@ -45,7 +45,7 @@ def _paid(function: Callable[..., Any], cost: str) -> Callable[..., Any]:
         if cost in (ITEMS, DEEP_ITEMS) and arguments and isinstance(arguments[0], Sized):
             paths = sum(
                 len(name) for name in arguments[1:] if isinstance(name, str)
-            )  # as `attribute="a.b.c"` names it
+            )  # a path in `attribute="a.b.c"` is looked up in each item
             spend(1 + len(arguments[0]) * (1 + (paths >> 2)))
         result = function(*args, **kwargs)
         if isinstance(result, Iterator):

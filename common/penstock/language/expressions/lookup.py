@@ -94,7 +94,7 @@ def item(value: Any, key: Any) -> Any:
     if isinstance(value, (str, list, tuple)) and isinstance(key, int):
         return value[key] if -len(value) <= key < len(value) else Missing(obj=value, name=key)
     if isinstance(value, date) and isinstance(key, str):
-        return member(value, key)  # for `map(attribute="year")`
+        return member(value, key)  # reached by `map(attribute="year")`
     return Missing(obj=value, name=key)
 
 

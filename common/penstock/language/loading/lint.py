@@ -39,7 +39,8 @@ class Fault:
 
 
 def lint(source: str) -> tuple[Definitions, list[Fault]]:
-    """Return the faultless definitions of a file, folder, module or pack, and the faults of the others."""
+    """Return the faultless definitions of a file, folder, module or pack, and the faults of all other definitions in
+    it."""
     path = Path(source)
     if path.is_dir() and not any((path / name).exists() for name in ("pack.yaml", "pack.yml", "__init__.py")):
         return _folder(path)

@@ -109,7 +109,7 @@ def _of_module(module: ModuleType) -> Found:
             elif id(thing) not in ids:
                 ids.add(id(thing))
                 items.append(thing)
-    # Sorted by the place where each was written: the order of routes follows it.
+    # Sort by module and line: the order of the routing rules follows that of the source text.
     return sorted(items, key=_order(modules)), list(packs.values())
 
 

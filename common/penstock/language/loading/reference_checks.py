@@ -37,7 +37,7 @@ class _ReferenceTargets:
     """The definitions that references may lead to, by ref."""
 
     def __init__(self, definitions: Sequence[Any], known_refs: KnownRefs) -> None:
-        # its package imports definitions: a cycle
+        # Imported late: the package `workflows` imports definitions, which would be an import cycle.
         from penstock.language.workflows.known_definition import KnownDefinition
 
         def known_of(kind: str, schemas: Iterable[tuple[str, Any]]) -> dict[str, KnownDefinition]:
@@ -229,7 +229,7 @@ def _of_window(rule: Rule, window: Window, targets: _ReferenceTargets) -> Iterat
             paths.add(tuple(window.timestamp.split(".")))
         yield from _undefined((*at, "by"), NamesUsed(frozenset(paths)), available)
     yield from _of_call(rule, targets)
-    is_open = window.pattern in ("all", "any")  # any of the parts can be the last
+    is_open = window.pattern in ("all", "any")  # the event of any part can be the last event
     last = _names_of_event(window.parts[-1 if window.pattern == "sequence" else 0].trigger, targets)
     named = {part.name: _names_of_event(part.trigger, targets)["event"] for part in window.parts if part.name}
     available = {**({"event": None, "payload": None} if is_open else last), "events": None, "parts": named}

@@ -53,7 +53,7 @@ def _is_inside(file: str | None, folders: Sequence[Path]) -> bool:
     if file is None:
         return False
     path = Path(file)
-    ours = Path(__file__).parents[2]  # Penstock's own modules, when a contributor works on it
+    ours = Path(__file__).parents[2]  # Penstock's own modules lie below the folders in a checkout of Penstock
     return (
         "site-packages" not in path.parts
         and not path.is_relative_to(ours)

@@ -35,7 +35,7 @@ BAD = frozenset({FAILED, TIMEOUT, ABANDONED})
 MOVES: dict[str, frozenset[str]] = {
     REQUESTED: frozenset(
         {QUEUED, SCHEDULED, RUNNING, WAITING, CANCELLED, FAILED, TIMEOUT, SKIPPED}
-    ),  # RUNNING: only a workflow. WAITING: only a task that waits. No worker claims these.
+    ),  # only a workflow becomes RUNNING, and only a waiting task WAITING: no worker claims these
     QUEUED: frozenset({REQUESTED, SCHEDULED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}),
     SCHEDULED: frozenset({REQUESTED, RUNNING, CANCELLED, FAILED, TIMEOUT, SKIPPED}),
     RUNNING: frozenset(

@@ -57,10 +57,10 @@ class _Written(GenerateJsonSchema):
 
     def function_before_schema(self, schema: core_schema.BeforeValidatorFunctionSchema) -> JsonSchemaValue:
         inner, name = schema["schema"], schema["function"]["function"].__name__
-        if name == "_several":  # one value, or a list of them
+        if name == "_several":  # an author may write one value instead of a list
             several = self.generate_inner(inner)
             return {"anyOf": [several, several.get("items", ANY)]}
-        if name == "_parts":  # triggers, or parts with options
+        if name == "_parts":  # each entry is the ref of a trigger, or a part with options
             several = self.generate_inner(inner)
             return {**several, "items": {"anyOf": [TEXT, several.get("items", ANY)]}}
         if _is_of_model(inner):
@@ -116,7 +116,7 @@ def _classes(module: str) -> dict[str, ast.ClassDef]:
 def _entry(
     kind: type[Options], also: Mapping[str, Any] | None = None, without: str = "ref"
 ) -> JsonSchemaValue:
-    """Return the schema of an entry below its name, without the name."""
+    """Return the schema of an entry. The key above the entry is its name, so the schema leaves the name out."""
     generated = TypeAdapter(kind).json_schema(schema_generator=_Written)
     schema = generated.get("anyOf", [generated])[-1]
     schema = {**generated.get("$defs", {}).get(schema.get("$ref", "").rpartition("/")[2], schema)}

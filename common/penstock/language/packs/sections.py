@@ -90,8 +90,8 @@ def _rule(entry: Entry, pack: Pack, folder: Path) -> Any:
 def _limit(entry: Entry, pack: Pack, folder: Path) -> Any:
     values = _given(entry, pack, Limit)
     scope = values.get("scope", pack.name)
-    # `scope: charge` could be a pack or an action. The pack's own name means the pack, and any other name one of its
-    # actions.
+    # `scope: charge` could mean a pack or an action. If it is the name of this pack, it means the pack. Any other name
+    # means an action of this pack.
     own = isinstance(scope, str) and scope not in (pack.name, "*", "global")
     values["scope"] = qualified(scope, pack.name) if own else scope
     return declare(Limit, values, entry.source)

@@ -146,7 +146,8 @@ def parameters(
     place = "label "
     try:
         labels = None
-        if rule.labels is not None:  # labels are shown, so their templates read no secrets
+        # Labels are shown to readers, so their templates cannot read secrets.
+        if rule.labels is not None:
             labels = rendered_labels(rule.labels({**names, "secrets": {}}))
         place = "parameter "
         return Match(True, rule.params(names), labels=labels)

@@ -97,7 +97,7 @@ def _types(schema: Any) -> frozenset[str]:
 
 
 def _fits(type_: str, accepted: frozenset[str]) -> bool:
-    # A number may be whole, and an integer is a number.
+    # A schema for numbers accepts every integer, and the value of a number may be whole.
     return type_ in accepted or ({type_} | accepted) >= {"integer", "number"}
 
 

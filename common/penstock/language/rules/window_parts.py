@@ -79,9 +79,9 @@ def compile_window(body: Mapping[str, Any]) -> CompiledWindow:
 def place_of(
     compiled: CompiledWindow, stored_at: datetime, namespace: Mapping[str, Any]
 ) -> WindowPlace | None:
-    """Return where an event belongs in the window (key, time and parts), or None if it fits no part. `stored_at` is its time
-    unless the window reads one from the payload. Raises ExpressionError for a condition that fails, and Wrong if that time is
-    missing."""
+    """Return the place of an event in the window (key, time and parts), or None if it fits no part. `stored_at` is its
+    time unless the window reads one from the payload. Raises ExpressionError for a condition that fails, and Wrong if
+    that time is missing."""
     trigger = namespace["event"]["trigger"]
     fits = [
         number

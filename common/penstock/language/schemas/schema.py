@@ -85,7 +85,7 @@ class Schema:
         JSON parser."""
         encoded = check_value(value, cap, what=what)
         if self.document:
-            # After decoding, a datetime is a text and a tuple an array.
+            # Validate what a reader gets: encoding turns a datetime into a text, and a tuple into an array.
             self.validate(value if decoded else orjson.loads(encoded), what=what)
         return encoded
 

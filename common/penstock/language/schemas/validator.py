@@ -66,7 +66,7 @@ class Validator:
         existing = self._tests.get(id(part))
         if existing is not None:
             return existing
-        # A part may contain references to itself. While it is compiled, this function stands for its test.
+        # A part may refer to itself. While the part is compiled, this function stands in for its test.
         self._tests[id(part)] = lambda value, budget: self._tests[id(part)](value, budget)
         tests: list[Test] = []
         words: dict[str, Test] = {}

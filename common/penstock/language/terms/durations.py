@@ -40,7 +40,8 @@ def positive_seconds(value: object) -> float:
     return number
 
 
-def _as_it_is(number: float) -> Any:  # typed float, pydantic would write 5 as 5.0
+# The return type is Any: with the type float, pydantic would write 5 as 5.0.
+def _as_it_is(number: float) -> Any:
     return number
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 EXECUTION_CALLER = "execution:"
 """The beginning of the name of a caller that has the token of an execution. The id of the execution follows."""
 _state = (0, 0)
-_ahead = 0  # milliseconds
+_ahead = 0  # milliseconds by which this machine's clock is ahead of the database's
 
 
 def new_id() -> UUID:

@@ -81,7 +81,7 @@ class _Reader:
                 yield Problem(path, f"it uses `{used}`, which does not come before it", hint)
 
     def variables_of(self, path: Location, names: NamesUsed, node: Node | None) -> Iterator[Problem]:
-        # Whether `context.x` is a variable cannot be known here. An unpublished `vars.x` can be found.
+        # `context.x` is known only at run time. A name in `vars.x` that no task publishes can be reported now.
         publishers = self.graph.publishers
         for name in sorted(str(name) for name in names.under("vars")):
             if name in self.graph.workflow.vars or publishers.of(name, None if node is None else node.index):

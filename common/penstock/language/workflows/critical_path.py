@@ -40,7 +40,7 @@ def _back(graph: Graph, spans: Mapping[int, Span], ends: Mapping[int, datetime],
         candidates = [source for source in graph[task].sources if source in ends]
         if graph.exit is not None and task == graph.exit.index:
             candidates = [other for other in ends if other != task]
-        if task in spans:  # with `join`, it did not wait for tasks that ended later
+        if task in spans:  # with `join`, a task may have begun before some of its predecessors ended
             candidates = [source for source in candidates if ends[source] <= spans[task].began_at]
         if not candidates:
             return

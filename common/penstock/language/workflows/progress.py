@@ -158,6 +158,6 @@ def _task(
             )
         elif task.items is None:
             task.status = executions[0].status
-    # A task that completed in this run has an execution, or a result from the executor itself.
+    # A completed task without an execution of this run and without a result of its own was kept from the run before.
     task.kept = bool(status == COMPLETED and not executions and stored and not stored.has_own_result)
     return task

@@ -241,7 +241,9 @@ def policies_of(step: Step) -> dict[str, Any]:
     """Return the policies of a task for retries, timeouts and lost workers. They replace those of its action, except
     timeouts that the task does not name."""
     policies: dict[str, Any] = {}
-    for name in ("retry", "recovery"):  # as a whole: a default here may differ from the action's value
+    # Each policy replaces the action's policy completely: a default of the task's policy may differ from the action's
+    # value.
+    for name in ("retry", "recovery"):
         if (policy := getattr(step, name)) is not None:
             policies[name] = policy.model_dump(mode="json")
     if step.timeouts is not None:

@@ -133,6 +133,6 @@ def context_rules(rule: Any) -> Uses:
         for _, part in task_trigger_rules.walk(rule)
         if isinstance(part, task_trigger_rules.ContextComparison)
     }
-    # A name with dots may be a path or a single key. Load the variables of both readings.
+    # A name with dots may be a path or a single name, so load the variables of both.
     variables = paths | {path.split(".")[0] for path in paths}
     return Uses(variables=frozenset(variables), parameters=bool(paths))

@@ -33,7 +33,7 @@ class ValueReference:
         self._each = fan_out
         """The `each(...)` of which this value is an item, or from an item of which it was computed, or None."""
 
-    # The type is Any, as for a called action: a stand-in goes where the value would go.
+    # The declared type is Any: at run time the value takes the place of this stand-in.
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)

@@ -57,7 +57,7 @@ async def findings(
             for queue in (
                 queues.EVENT_RECEIVED,
                 queues.DEAD,
-            ):  # topic permissions restrict the bindings of these queues
+            ):  # topic permissions can forbid the bindings of these two queues
                 await transport.bind(queue)
     except ConfigurationError as error:
         is_new = isinstance(error.__cause__, ChannelNotFoundEntity)

@@ -78,7 +78,8 @@ async def _to_the_cause(session: Session, answer: Why, row: Execution, settings:
             return answer
         parent, cause = cause, rows[id]
         name = cause.task or cause.action
-        if parent.kind == namespaces.ACTION:  # a durable function, which has several steps of one name
+        # The parent is a durable function, which may have several steps of one name.
+        if parent.kind == namespaces.ACTION:
             label = name if cause.item <= 1 else f"{name}:{cause.item}"
             path.append(Step(id, "step", label, parent.action))
         else:

@@ -1,4 +1,4 @@
-"""The answer, and the wording of its parts."""
+"""The answer to why an execution waits, and the wording of its parts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ class Why:
         cause_text = [] if self.own in ONLY_FOR_CHILD else [self._sentence_of_cause(self.cause)]
         see = f"See {self._name_of_cause} with: penstock show {self.cause.id}"
         causes = self.cause.all_details
-        # A function that waits for one child has waited as long as the child, which also says when it times out.
+        # A function that waits for a child has waited as long as the child. The child's sentence says so, and also when
+        # it times out.
         own = [
             d
             for d in self.details

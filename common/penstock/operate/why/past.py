@@ -33,7 +33,7 @@ async def ended(session: Session, row: Execution, settings: Settings) -> Why:
     attempts = ""
     body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
     is_durable = "durable" in body
-    # a durable function has an attempt more for each wait, so their number says nothing about failures
+    # A durable function has one more attempt after each wait, so its number of attempts does not count failures.
     if row.attempt and not is_durable:
         attempts = f", in {count(row.attempt, 'attempt')}"
     clause = f"{VERBS[row.status]} {span(age)} ago" + (f": {failure}" if failure else "")

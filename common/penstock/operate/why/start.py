@@ -179,7 +179,7 @@ async def scheduled(session: Session, row: Execution, settings: Settings) -> Why
 
 
 def _place_text(row: Execution, ahead: AheadOnRoute) -> str:
-    """Return how many executions come before it on its route, and why these do."""
+    """Return a sentence with the number of executions that come before this one on its route, and the reasons."""
     text = (
         f"{count(ahead.count, 'execution')} {'is' if ahead.count == 1 else 'are'} ahead of it on {row.queue}"
     )

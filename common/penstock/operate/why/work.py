@@ -64,7 +64,9 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     if inquiry is None:
         return why_of(row, "inquiry", "has just received its answer, and is about to continue")
     age = f"The question was asked {span(inquiry.asked)} ago."
-    if inquiry.remaining is not None:  # what happens then is not said: it may be a default, or the end
+    # The sentence does not say what happens at the deadline: the default may become the answer, or the execution may
+    # end.
+    if inquiry.remaining is not None:
         age += f" The answer is due in {span(inquiry.remaining)}."
     return why_of(
         row,

@@ -53,7 +53,7 @@ class Place:
         folder = self.folder / "socket"
         if "," in str(folder) or len(os.fsencode(folder / ".s.PGSQL.5432.lock")) > SOCKET_PATH_LIMIT:
             return None
-        shutil.rmtree(folder, ignore_errors=True)  # a socket of a killed server
+        shutil.rmtree(folder, ignore_errors=True)  # a killed server may have left its socket
         folder.mkdir(mode=0o700)
         self.account.own(folder)
         return folder

@@ -61,7 +61,7 @@ def start(folder: Path, *, fresh: bool = False) -> Server:
         users.make(at.users)
         if fresh:
             _throw_away(at)
-        # The kernel closes the end of a killed process, so a process that is only cut off counts as a user here.
+        # The kernel closes the pipe of a killed process. A process that is only suspended still counts as a user.
         alone_at = time.time() if users.nobody(at.users) else None
         instance = _cluster(at)
         pid = postmaster.pid_of(at.data)
@@ -170,7 +170,7 @@ def _guard(at: Place, *, command: list[str] | None = None, adopt: int | None = N
         "env": cluster.environment(),
         "spawn": at.account.spawn,
     }
-    # In a session of its own, so that Ctrl-C in a terminal ends the program and not the server that it uses.
+    # The guard has a session of its own, so that Ctrl-C in a terminal ends the program and not the server.
     with open(at.log, "a") as log:
         run = subprocess.run(
             [sys.executable, "-I", "-S", guard.__file__],

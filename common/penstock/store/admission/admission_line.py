@@ -13,9 +13,10 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """A place in line. `gate_kind` is `limit` (the lane waits for a key), `worker` (it stands aside until a live
-    worker runs it) or `regroup` (its limits changed). The order in line is `rank` (minus the priority), `turn` (among
-    the groups of `fair_limit`), `ready_at`. `waited`, and `away` (since no live worker runs it), are in seconds."""
+    """A place in line. `gate_kind` says what the lane waits for: `limit` (a key), `worker` (a live worker of its route)
+    or `regroup` (its limits changed). Executions are ordered by `rank` (minus the priority), then by `turn` (the round
+    of their group under `fair_limit`), then by `ready_at`. `waited` is the wait in line, and `away` the time without a
+    live worker, both in seconds."""
 
     lane: UUID
     rank: int
@@ -53,7 +54,7 @@ where l.gate_limit = $1 and l.gate_group = $2
 
 
 async def ahead(session: Session, execution: UUID, place: LinePlace) -> int:
-    """Return the number of executions that stand before this place at its key."""
+    """Return the number of executions that come before this place at its key."""
     rows = await session.fetch(
         AHEAD,
         place.gate_limit,

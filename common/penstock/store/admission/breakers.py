@@ -185,8 +185,8 @@ WAKE = "insert into wake (limit_id, group_value) values ($1, $2)"
 
 
 async def close(tx: Transaction, key: BreakerKey, is_gradual: bool) -> None:
-    """Close the breaker of a key, or begin its gradual release. Attempts from before count no more. The caller has locked the
-    key."""
+    """Close the breaker of a key, or begin its gradual release. Earlier attempts no longer count. The caller has locked
+    the key."""
     await tx.fetch(RELEASE if is_gradual else CLOSE, key.limit_id, key.group_value)
     await tx.fetch(FORGET, key.limit_id, key.group_value)
     await tx.fetch(WAKE, key.limit_id, key.group_value)

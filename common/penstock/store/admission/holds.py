@@ -146,7 +146,8 @@ async def release(tx: Transaction, kind: str, name: str, rate: tuple[int, float]
 
 @dataclass(frozen=True, slots=True)
 class HoldState:
-    """The presence of `holds`, of `new` ones (younger than some seconds), and of `held` executions."""
+    """The answer to three questions: there are `holds`, there are `new` holds (younger than some seconds), and there
+    are `held` executions."""
 
     holds: bool
     new: bool

@@ -23,8 +23,8 @@ from penstock.store.session.rows import rows_as
 
 DECLARED = "limit"
 BY_HAND = "limit_by_hand"
-"""Kinds in the catalog: a declared limit, and one that is set by hand. The definitions of both are of the kind
-`limit`."""
+"""The kinds in the catalog of a declared limit, and of a limit that is set by hand. The stored definitions of both have
+the kind `limit`."""
 
 BEFORE = "select fair, cost::text as cost from concurrency_limit where ref = $1 and by = $2::text[]"
 STORE = """
@@ -327,7 +327,8 @@ class LimitTotals:
     since: Annotated[datetime, Field(description="The instant from which on attempts are counted.")]
 
 
-# An attempt that holds its slot was admitted once, however many attempts of its execution were: it is counted by its slot.
+# `recent` counts slots and not admissions: an execution has an admission for each of its attempts, and only the last
+# attempt holds the slot.
 TOTALS = """
 with of_limit as (
     select l.id, c.ref from catalog c

@@ -201,7 +201,7 @@ class _Rules:
         for row in rows:
             body: dict[str, Any] = orjson.loads(row["body"])
             if row["kind"] == "limit":
-                # A limit that `apply` stores later in this transaction has no id yet; `replace_all` comes after that.
+                # A limit without an id is stored later in this transaction, by `apply`, which then calls `replace_all`.
                 if row["limit_id"] is not None:
                     self._limits.append((row["limit_id"], str(body.get("scope") or "*")))
             else:

@@ -11,7 +11,7 @@ RETURN = "select return_unclaimed(make_interval(secs => $1), $2) as messages"
 
 async def return_unclaimed(tx: Transaction, age: float, limit: int) -> None:
     """Take the slots back from at most `limit` executions that no worker could claim for `age` seconds, and promote
-    others. The call is the whole transaction, in one round trip."""
+    waiting executions into these slots. The call is the whole transaction, in one round trip."""
     await tx.stage_alone(RETURN, age, limit)
 
 

@@ -113,7 +113,8 @@ select least(clock_timestamp() - {SLACK}, (
         select unnest(coalesce(c.triggers, array[c.trigger])) from catalog c join definition d on d.id = c.definition_id
         where c.kind = 'rule' and (d.body ? 'debounce' or c.triggers is not null)))) as at
 """
-# A key is locked until its burst has its execution. An executor that adds an event to it is skipped until it has committed.
+# This lock is held until the burst has its execution. If an executor is adding an event to a key, the key is skipped
+# until that executor has committed.
 TAKE = """
 select rule, tenant, key from burst_key where due_at < $1 order by due_at limit $2 for update skip locked
 """

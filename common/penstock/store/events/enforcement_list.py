@@ -50,7 +50,7 @@ class ListedEnforcement:
     created_at: datetime
 
 
-# The enforcement of a failed rule has no namespace, so the tenant is looked up with the event. Few rules fail.
+# The enforcement of a failed rule has no namespace, so its tenant is read from the event. Few rules fail.
 PAGE = """
 select f.execution_id as id, f.event_id as event, f.rule, d.body ->> 'trigger' as trigger, f.tenant, f.status,
     case when f.status = 'executed' then f.execution_id end as execution, f.error, f.created_at

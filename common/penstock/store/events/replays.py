@@ -70,6 +70,7 @@ where m.rule = $1 and m.event_id = any($2::uuid[]) and m.dropped is null and b.e
 
 
 async def outcomes(tx: Transaction, rule: str, events: Sequence[UUID]) -> dict[UUID, StoredMatch]:
-    """Return what a rule has made of these events, by event. The rule may have had a debounce time when it saw them."""
+    """Return the outcome of a rule for each of these events, by event. The rule may have had a debounce time when it
+    saw them."""
     rows = rows_as(StoredMatch, await tx.fetch(OUTCOMES, rule, list(events)))
     return {outcome.event_id: outcome for outcome in rows}

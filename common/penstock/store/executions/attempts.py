@@ -121,8 +121,8 @@ left join claim c on c.worker = $1 and c.assigned and c.claimed_at < h.at
 
 
 class AssignedClaims(NamedTuple):
-    """The executions of the claims that submits have made for a worker before `horizon`, a time of the database in seconds. What
-    was committed before the look and is not there has been taken away, or has ended."""
+    """The executions of the claims that submits have made for a worker, by claim. `horizon` is a time of the database
+    in seconds. If a claim was committed before it and is missing, its work was taken away or has ended."""
 
     claims: dict[UUID, list[UUID]]
     horizon: float
@@ -178,8 +178,9 @@ class AttemptEnd:
 
 @dataclass(slots=True)
 class Finished:
-    """The answer to ends of attempts. `moved` are the executions with a stored end; the worker no longer owned the others.
-    `staged`: messages to publish. Executions on `queue` (None: on none) were claimed with it, as `claimed` says."""
+    """The answer to ends of attempts. `moved` are the executions with a stored end. The worker no longer owned the
+    other ones. `staged` are messages to publish. `claimed` has the executions on `queue` that the same statement
+    claimed; without a `queue` it claimed none."""
 
     moved: set[UUID]
     staged: list[StagedMessage]

@@ -30,8 +30,8 @@ class Change:
         return self.namespace.partition("::")[0]
 
 
-# A session with a transaction id may have moved rows since its transaction began; one that runs a statement, since
-# that began. Sessions of other roles, and those of a standby's primary, cannot be seen.
+# A session with a transaction id may have moved rows since its transaction began. A session that runs a statement may
+# have moved rows since that statement began. Sessions of other roles, and those of a standby's primary, cannot be seen.
 SETTLED = """
 select greatest(
     case when not pg_is_in_recovery() and not coalesce(bool_or(a.state is null), false) then least(

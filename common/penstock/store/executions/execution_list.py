@@ -20,7 +20,8 @@ from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
 CLOCKS = 3660
-"""Seconds by which the time in an id, which a client created, may differ from the instant of storage."""
+"""The seconds by which the time in an id may differ from the instant of storage, since the client's clock makes the
+id."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,8 @@ CANCEL = "select messages, canceling, stopping, moved from cancel_executions($1:
 CANCEL_BY_HAND = "select messages, canceling, stopping, moved from cancel_by_hand($1::uuid[], $2)"
 
 
-# The children of a function that cleans up, or has ended so, are ended with it. A child that cleans up itself goes first.
+# The open executions inside the durable functions among $1 that were asked to end. Each has its depth: a nested
+# function that cleans up is cancelled before the function around it.
 INSIDE = """
 with recursive inside as (
     select e.id, e.id as root, 0 as depth from execution e join definition d on d.id = e.definition_id
@@ -163,7 +164,7 @@ async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str, *, by_hand: 
     """
     notified: set[UUID] = set()
     children = [Inside(**row) for row in await tx.fetch(INSIDE, list(ids))] if by_hand and ids else []
-    # Children first: the end of a child locks its row, and then that of its function.
+    # Deepest first: the end of a child locks the child's row, and then the row of its function.
     for depth in sorted({child.depth for child in children}, reverse=True):
         level = {child.id: child.root for child in children if child.depth == depth}
         notified.update(level[id] for id in await _cancel(tx, list(level), reason, CANCEL_BY_HAND))

@@ -12,7 +12,7 @@ from penstock.language.moves import COMPLETED, FINAL
 from penstock.store.executions.execution_list import ListedExecution
 from penstock.store.session.database import Session
 
-# The instant of the end leads to one partition of the archive.
+# The instant of the end limits the search to one partition of the archive.
 OF_LISTED = """
 select x.id, (coalesce(r.error, a.error) - 'traceback' - 'tasks' - 'first')::text as error,
     coalesce(e.reason, a.reason) as reason,

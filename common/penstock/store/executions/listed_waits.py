@@ -11,9 +11,10 @@ from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
 MAX_CHILDREN = 500
-"""The number of children of one execution that are read, ended ones included. Of an execution with more nothing is known."""
+"""The maximum number of children of one execution that are read, ended ones included. An execution with more children
+gets no wait."""
 MAX_INSIDE = 10_000
-"""The number of open executions that are compared for one list. Of a list with more nothing is known."""
+"""The maximum number of open executions that are compared for one list. In a larger list, no execution gets a wait."""
 DEEPEST = 10
 
 
@@ -35,8 +36,8 @@ class InnerWait:
     due_at: datetime | None
 
 
-# The children of a suspended function are those that it waits for. The children of a workflow are read through their index,
-# which has the ended ones, too: so their number is bounded before the open ones are selected.
+# A suspended function waits for all of its open children. The index of a workflow's children contains ended ones too,
+# so the number of children is bounded before the open ones are selected.
 WAITS = """
 with recursive tree as (
     select e.id as root, e.id, null::uuid as parent, e.status, e.not_before, e.ready_at, 0 as depth, 0::bigint as number

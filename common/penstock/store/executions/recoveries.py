@@ -16,7 +16,7 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A loss that was noticed, and what became of it."""
+    """A noticed loss of an attempt or of a fire's execution, and what followed."""
 
     kind: Annotated[
         str,

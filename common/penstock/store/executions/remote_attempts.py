@@ -116,8 +116,8 @@ LOCK_CLAIM = "select calls from claim where id = $1 for update"
 
 
 async def is_last_call(tx: Transaction, claim: UUID, calls: int, ids: Sequence[UUID]) -> bool:
-    """Return whether no call has looked this claim up since `calls` had. Lock the rows of `ids` and then that of the claim, as
-    an end of attempts does."""
+    """Return whether call number `calls` is still the last one that has looked this claim up. Lock the rows of `ids`
+    and then that of the claim, in the order in which an end of attempts locks them."""
     await tx.fetch(LOCK, list(ids))
     rows = await tx.fetch(LOCK_CLAIM, claim)
     return bool(rows) and rows[0]["calls"] == calls

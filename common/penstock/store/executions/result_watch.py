@@ -25,8 +25,8 @@ from penstock.store.session.database import Database, retried
 FIRST, MOST = 0.01, 1.0
 """Seconds between two polls: FIRST after a waiter came or an execution ended, growing to MOST while nothing happens."""
 RARER, RARER_WHERE_TOLD = 1.5, 4.0
-"""Factors by which the pause between polls grows: without notifications; and with notifications, where a poll finds
-only ends of which a notification was missed."""
+"""Factors by which the pause between polls grows. The first holds without notifications. The second holds with
+notifications, if a poll returns only ends with a missed notification."""
 LINGER = 10.0
 """Seconds for which the process goes on listening after the last waiter."""
 FORGOTTEN = 1.0
@@ -36,12 +36,11 @@ SAID_AGAIN = 3600.0
 OUTAGE = 60.0
 """Seconds without an answer from PostgreSQL after which the waiting callers get the error. They may wait again."""
 DONE_AT_ONCE = 100
-"""Ended executions after which a statement is sent only to delete their rows."""
+"""The number of ended executions after which a statement is sent only to delete their rows."""
 EARLY = 1000
 """The maximum number of ends that are kept for submits that have not returned."""
 GONE = 1.0
-"""Seconds of fruitless polls after which ids are looked up in the archive as well, and unknown ones fail with
-NotFound."""
+"""Seconds without any end after which ids are also looked up in the archive. Unknown ids then fail with NotFound."""
 
 
 class ResultWatch:
@@ -99,7 +98,7 @@ class ResultWatch:
         if id in self._early:
             if (end := self._early.pop(id)) is not None:
                 return await self._opened(end)
-            named = False  # its end was too long for a notification: poll for it
+            named = False  # its end was too long for a notification, so it has to be polled
         future: asyncio.Future[ExecutionEnd] = asyncio.get_running_loop().create_future()
         if named and not self._waiting:
             self._look_at = time.monotonic() + MOST
@@ -170,7 +169,7 @@ class ResultWatch:
         """Return True if a caller waits. Without one, wait up to LINGER seconds for the next."""
         until = time.monotonic() + LINGER
         while not self._waiting and self._listener.listens and (self._expecting or time.monotonic() < until):
-            self._came.clear()  # a late notification may have set it, about an end that a poll found
+            self._came.clear()  # a late notification about an end that a poll has returned may have set it
             await self._rest(max(FIRST, until - time.monotonic()))
         return bool(self._waiting)
 
@@ -194,7 +193,7 @@ class ResultWatch:
         if time.monotonic() > self._said_at + SAID_AGAIN:
             self._said_at, new = time.monotonic(), set(self._waiting)
         if not (ids or new or len(done) > DONE_AT_ONCE):
-            self._done |= done  # until another statement is needed
+            self._done |= done  # deleted with the next statement
             return []
         return await retried(
             lambda: awaited.look(self._session, self._listener.watcher, ids, new, done), deadline=OUTAGE

@@ -81,7 +81,7 @@ async def register(session: Session, me: Identity, lock: int | None) -> None:
 
 BACKEND = "select pg_backend_pid() as pid"
 LOCK = "select pg_advisory_lock($1)"
-# A relaxed commit, as for heartbeats: a connection can be opened again while commits wait for a standby, too.
+# The commit is relaxed, as a heartbeat's is: the lock can be taken again even while commits wait for a standby.
 RELOCK = """
 with relaxed as materialized (select set_config('synchronous_commit', 'off', true))
 update process set lock_key = $2, locked_at = clock_timestamp(), unlocked_at = null from relaxed where id = $1

@@ -27,9 +27,9 @@ async def renew(
     limit: int,
     behind: bool,
 ) -> tuple[int, int]:
-    """Replace the permits of a worker on `queue`, so that at most `limit` are out. `expected` of them were out. Of these, the
-    ones that are gone are in the hands of submits, and count. `behind`: place none while messages of the queue wait in the
-    outbox. Return how many old ones were deleted, and how many new ones inserted."""
+    """Replace the permits of a worker on `queue`, so that it has at most `limit`. It had `expected` permits before the
+    call. Submits have taken those of them that are gone, and these count as permits, too. `behind`: place none while
+    messages of the queue wait in the outbox. Return the number of deleted permits, and the number of inserted ones."""
     [row] = await session.fetch(RENEW, worker, queue, channel, list(definitions), expected, limit, behind)
     return row["withdrawn"], row["placed"]
 
@@ -42,7 +42,8 @@ returning 1
 
 
 async def withdraw(session: Session, worker: UUID, queue: str, limit: int) -> int:
-    """Delete at most `limit` permits of a worker on `queue` that no submit has locked. Return how many were deleted."""
+    """Delete at most `limit` permits of a worker on `queue` that no submit has locked. Return the number of deleted
+    permits."""
     return len(await session.fetch(WITHDRAW, worker, queue, limit))
 
 
@@ -50,14 +51,15 @@ WITHDRAW_ALL = "delete from permit where worker = $1"
 
 
 async def withdraw_all(session: Session, worker: UUID) -> None:
-    """Delete all permits of a worker. This waits for submits that have taken one: the claims of all are seen afterwards."""
+    """Delete all permits of a worker. This waits for submits that have taken a permit, so that their claims can be seen
+    afterwards."""
     await session.fetch(WITHDRAW_ALL, worker)
 
 
 @dataclass(frozen=True, slots=True)
 class TakePermit:
-    """A permit of a take that waits at a gateway: `definitions` may be assigned to its worker on `queue`, under the claim id
-    of the take. The history names `actor`. One that is not new is only renewed."""
+    """A permit of a take that waits at a gateway: `definitions` may be assigned to its worker on `queue`, under the
+    claim id of the take. The history names `actor`. A permit that is not new is only renewed."""
 
     worker: UUID
     queue: str
@@ -75,9 +77,9 @@ select permit_takes($1, $2, $3, $4::text[], $5::uuid[], $6::uuid[], $7::text[], 
 async def place_for_takes(
     session: Session, holder: UUID, lock: int, channel: str, permits: Sequence[TakePermit], *, behind: bool
 ) -> list[bool]:
-    """Place or renew the permits of takes that wait at the gateway `holder`. Its session holds `lock` and listens on `channel`.
-    `behind`: place none while messages of their queue wait in the outbox. Return for each whether it is out now.
-    One that was only to be renewed and is not out has been taken."""
+    """Place or renew the permits of takes that wait at the gateway `holder`. The session of the gateway holds `lock`,
+    and listens on `channel`. `behind`: place no permits while messages of their queue wait in the outbox. Return for
+    each permit whether it exists now. A permit that was only to be renewed and does not exist was taken by a submit."""
     [row] = await session.fetch(
         PERMIT_TAKES,
         holder,
@@ -98,8 +100,8 @@ WITHDRAW_TAKE = "select withdrawn, locked from withdraw_take($1, $2)"
 
 
 async def withdraw_take(session: Session, worker: UUID, claim: UUID) -> tuple[set[str], set[str]]:
-    """Delete the permits of a take. Return the queues of those that were deleted, and the queues of those that a submit has
-    locked. The others were taken."""
+    """Delete the permits of a take. Return the queues of the deleted permits, and the queues of permits that a submit
+    has locked. Submits have taken all other permits."""
     [row] = await session.fetch(WITHDRAW_TAKE, worker, claim)
     return set(row["withdrawn"]), set(row["locked"]) - set(row["withdrawn"])
 
@@ -108,5 +110,5 @@ MADE = "select id from claim where id = any($1::uuid[])"
 
 
 async def claims_made(session: Session, claims: Sequence[UUID]) -> set[UUID]:
-    """Return those of these claim ids under which executions are claimed."""
+    """Filter `claims` to the claim ids under which executions are claimed."""
     return {row["id"] for row in await session.fetch(MADE, list(claims))}

@@ -69,8 +69,8 @@ where s.enabled and (f.status = 'failed' or f.outcome in ('failed', 'timeout', '
 """An SQL join: the latest fire of a schedule `s` that is known to have ended, if it ended badly. The very latest fire
 may run for longer than the period."""
 
-# It reads the small table of schedules, the latest end of each by the primary key, and the fires of the last minutes
-# by BRIN.
+# The query reads the small table of schedules, the latest end of each by the primary key, and the fires of the last
+# minutes by a BRIN index.
 FIGURES = f"""
 select s.*, l.erroring, f.*
 from (

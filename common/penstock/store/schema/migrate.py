@@ -104,7 +104,7 @@ async def _upgrade_once(settings: Settings) -> str:
         if not await missing(driver.fetch):
             return await current(driver.fetch) or ""
         await driver.execute(PATIENCE)
-        if await current(driver.fetch) is None:  # no service is at work yet
+        if await current(driver.fetch) is None:  # the schema is empty, so no service works on it yet
             async with connection.begin():
                 await connection.run_sync(_apply_versions)
                 await functions.apply(driver)

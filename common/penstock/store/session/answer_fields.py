@@ -30,13 +30,13 @@ def _item(number: int) -> int | None:
 
 
 JsonText = Annotated[str, BeforeValidator(_text), PlainSerializer(_value, return_type=Any)]
-"""A JSON text, of which an answer has the value."""
+"""A field with a JSON text. An answer shows the value that the text encodes."""
 JsonTextOrNull = Annotated[str | None, BeforeValidator(_text), PlainSerializer(_value, return_type=Any)]
 JsonObject = Annotated[str, PlainSerializer(orjson.loads, return_type=dict[str, Any])]
 HexOrNull = Annotated[bytes | None, PlainSerializer(_hex, return_type=str | None)]
-"""Bytes, of which an answer has the hexadecimal digits."""
+"""A field with bytes. An answer shows their hexadecimal digits."""
 Seconds = Annotated[timedelta, PlainSerializer(timedelta.total_seconds, return_type=float)]
-"""A time, of which an answer has the seconds."""
+"""A field with a length of time. An answer shows its seconds."""
 Item = Annotated[
     int,
     BeforeValidator(_number),

@@ -134,7 +134,7 @@ class Codec:
         self._raw[number], self._ciphers[number] = raw, AESGCM(raw)
 
     async def _learn(self, fetch: Fetch, number: Number) -> None:
-        # Without a lock: a task that waited for it could hold the connection that the task with the lock needs.
+        # No lock is taken: a task that waited for it could hold the connection that the holder of the lock needs.
         if number not in self._wrapped:
             await self.load(fetch)
         await self._unwrap(number)
@@ -191,7 +191,7 @@ class Codec:
         value, owners = args[place.position - 1], args[place.of - 1]
         if value is None or owners is None:
             return value
-        if not isinstance(value, list):  # one value for all of the owners
+        if not isinstance(value, list):  # the statement has one value for all of the owners
             tenants = await self._tenants(fetch, place, owners if isinstance(owners, list) else [owners])
             return self._sealed_once(place, value, tenants)
         alike = owners if isinstance(owners, list) else [owners] * len(value)
@@ -218,7 +218,8 @@ class Codec:
             return value
         if len(keys) == 1:
             return sealed_argument(place.kind, encrypted[0], value)
-        # The message names executions of several tenants, and can be sealed under one tenant's key only.
+        # The text names executions of several tenants, but only one tenant's key could seal it. So the text is left
+        # out.
         return (
             "of an encrypted tenant"
             if place.kind == "text"

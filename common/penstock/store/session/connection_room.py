@@ -8,7 +8,7 @@ from penstock.store.session.database import FEWEST, Session
 from penstock.store.session.rows import rows_as
 
 SPARE = 10
-"""One of SPARE connections is left to clients, to operators, and to services that start."""
+"""The part of the connections that is left to clients, to operators, and to services that start: one of SPARE."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class ConnectionRoom:
         return self.room - self.foreign_connections - self.services * FEWEST
 
 
-# Of sessions of another role, a role without further rights sees the name, the database and the role, but not the
-# type.
+# Of a session of another role, a role without further rights sees the name, the database and the role, but not the
+# backend's type.
 ROOM = """
 with session as (
     select s.datname, s.usesysid, exists (

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 reached: Callable[[str, object], None] | None = None
-"""Called before (`committing`, `publishing`, `acking`, `burying`, `broadcasting`) and after (`committed`, `written`,
-`published`, `acked`, `buried`, `told`) a commit, publish, ack, dead letter or broadcast. It gets the connection if
-that is one of PostgreSQL."""
+"""A function that is called before a commit, publish, ack, dead letter or broadcast (`committing`, `publishing`,
+`acking`, `burying`, `broadcasting`), and after it (`committed`, `written`, `published`, `acked`, `buried`, `told`). Its
+second argument is the connection, if that is one of PostgreSQL."""
 
 
 def at(point: str, connection: object = None) -> None:

@@ -264,7 +264,7 @@ class Session:
                 leave_standby(connection, error)
                 if translated := self._translated(error):
                     if isinstance(translated, WrongClock) and not connection.is_closed():
-                        # A retry creates new ids, by the database's clock.
+                        # The clock of this machine is wrong. The next try creates ids by the database's clock.
                         go_by(await connection.fetchval("select clock_timestamp()"))
                     raise translated from error
                 raise

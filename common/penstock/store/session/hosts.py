@@ -40,7 +40,7 @@ def one_by_one(url: str) -> list[str]:
     """Return an address for each host of `postgresql://user:password@one:5432,other:5432/database?...`."""
     match = re.fullmatch(r"(?P<before>\w+://(?:[^/?#]*@)?)(?P<hosts>[^/?#@]*)(?P<after>.*)", url, re.DOTALL)
     hosts = [host for host in match["hosts"].split(",") if host] if match else []
-    # With `prefer-standby`, hosts have to be compared: a single host does not show whether there is a better one.
+    # `prefer-standby` compares all hosts: one host by itself does not show whether there is a better one.
     if match is None or len(hosts) < 2 or "target_session_attrs=prefer-standby" in url:
         return [url]
     return [f"{match['before']}{host}{match['after']}" for host in hosts]

@@ -69,7 +69,7 @@ def in_our_words(error: BaseException, *, may_seal: bool = False) -> PenstockErr
                 "this machine's clock is more than an hour off the database's",
                 hint="Correct the clock (NTP), and try again.",
             )
-        case "PN005" if may_seal:  # of refuse_clear
+        case "PN005" if may_seal:  # raised by refuse_clear
             return KeysChanged(str(error))
         case "PN005":
             return ConfigurationError(
@@ -80,7 +80,7 @@ def in_our_words(error: BaseException, *, may_seal: bool = False) -> PenstockErr
             return InvalidInput(
                 str(error), hint="`$sealed` is reserved for encrypted values: name it otherwise."
             )
-        case "PN007":  # of store_events
+        case "PN007":  # raised by store_events
             return InvalidInput(str(error), hint="Publish a trigger of your own pack.")
     return None
 

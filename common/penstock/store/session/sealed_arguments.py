@@ -176,7 +176,8 @@ def sealed_argument(
     match kind:
         case "text":
             return sealed_text(key, value)
-        case "reason":  # the database groups letters by it, and it may contain a rejected value
+        # The database groups letters by the beginning of the reason. The rest may contain a rejected value.
+        case "reason":
             return f"{value.partition(':')[0]}: of an encrypted tenant"
         case "letter":
             return sealed_bytes(key, value)

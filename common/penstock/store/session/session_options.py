@@ -25,7 +25,8 @@ RELIED_UPON = {
     # A statement may take as long as its work takes. Penstock sets limits where it wants them.
     "statement_timeout": "0",
     "lock_timeout": "0",
-    # Plans are chosen by the profiles of migrations/functions/planner.toml. Penstock's statements are too short to be compiled.
+    # The profiles of migrations/functions/planner.toml choose plans. Penstock's statements are too short for
+    # just-in-time compilation.
     "jit": "off",
     "plan_cache_mode": "auto",
 }
@@ -100,7 +101,8 @@ def begin_pooled(schema_path: str, silence: str, *, relaxed: bool, writes: bool,
         **{name: value if "," in value else f"'{value}'" for name, value in RELIED_UPON.items()},
         "search_path": schema_path,
         "idle_in_transaction_session_timeout": silence,
-        "penstock.assigns": "off",  # it is several round trips: it could stay open with the permits of workers
+        # No permits are used: this transaction takes several round trips, and could stay open while it holds them.
+        "penstock.assigns": "off",
     }
     if relaxed:
         local["synchronous_commit"] = "off"

@@ -64,7 +64,7 @@ class UnansweredWatch:
                 finally:
                     connection.terminate()
             if mine not in known_pids:
-                return  # behind a pooler, process ids are the pooler's own
+                return  # behind a pooler, these process ids are the pooler's
             for pid, pooled in pids.items():
                 if pid not in known_pids:
                     log.warning("database.server_left", reason="it does not answer, and another does")

@@ -48,7 +48,7 @@ async def listed(session: Session, workflow: UUID) -> list[OpenTask]:
     return rows_as(OpenTask, await session.fetch(OPEN, workflow))
 
 
-# A workflow of which no task is open waits for an executor, as what is requested does.
+# A workflow without an open task waits for an executor, as a requested execution does.
 MOST_URGENT = """
 with recursive tree as (
     select e.id, e.status, e.namespace_id, e.ready_at, array[e.id] as path from execution e
@@ -70,9 +70,11 @@ limit 1
 async def most_urgent(
     session: Session, id: UUID, children: Sequence[UUID] | None, statuses: Sequence[str], depth: int
 ) -> list[UUID]:
-    """Return the way from an execution to an open one inside it that has no open one inside itself, without the first. Of
-    several, take the first in the order of `statuses`, and of these the oldest. The way begins with one of `children`
-    (None: any), and has at most `depth` steps. It is empty if nothing is open. At most 10,000 executions are compared."""
+    """Return the path from an execution to the most urgent open execution inside it that has no open execution inside
+    itself. Of several, take the first in the order of `statuses`, and of these the oldest.
+
+    The path leaves out the execution `id`. It begins with one of `children` (None: any), and has at most `depth` steps.
+    It is empty if nothing is open. At most 10,000 executions are compared."""
     rows = await session.fetch(MOST_URGENT, id, children, list(statuses), depth)
     return [UUID(int=step.int) for step in rows[0]["path"]] if rows else []
 

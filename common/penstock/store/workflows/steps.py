@@ -54,7 +54,7 @@ class OpenedParents:
     tasks: dict[UUID, tuple[int, dict[int, TaskState]]]
 
 
-# If the parents are opened here, the messages that announce the ends are deleted again.
+# If this statement opens the parents, it also deletes the messages that announce the ends to executors.
 FINISH_AND_OPEN = f"""
 select f.messages, f.moved, o.*, r.version, r.tasks, r.records
 from finish_attempts({FINISH_PARAMETERS}) f

@@ -76,7 +76,7 @@ async def read_open(tx: Transaction, kinds: Iterable[WaitKind]) -> list[EventWai
     waits = []
     for row in rows:
         params = orjson.loads(row["params"])
-        # The key of an encrypted tenant is a digest in the row, and itself in the parameters.
+        # For an encrypted tenant, the column `key` has a digest of the key. The parameters have the key itself.
         key = None if row["key"] is None else params["key"]
         kind = WaitKind(row["trigger"], row["tenant"], row["path"], key)
         waits.append(EventWait(row["execution_id"], kind, row["since"], params["filter"], params["bound"]))

@@ -285,7 +285,7 @@ class _Decompression:
         result = b""
         while piece and len(result) < limit:
             if self._member.eof:
-                piece = piece.lstrip(b"\0")  # the padding of files that were written in blocks
+                piece = piece.lstrip(b"\0")  # some files are padded with zeros up to the end of a block
                 if not piece:
                     break
                 if self._encoding == "deflate":

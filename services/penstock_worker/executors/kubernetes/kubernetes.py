@@ -205,7 +205,7 @@ class _Attempt:
         try:
             await self._api.read_log(self._namespace, pod, take)
         except (KubernetesRefused, KubernetesUnreachable) as error:
-            # A result that may be missing must not look like null.
+            # Count the output as cut: with an empty log, a lost result would look like null.
             tail.cut = True
             self._run.log("penstock", f"the log of the pod could not be read: {error}")
 

@@ -52,7 +52,8 @@ def manifest(run: Run, options: KubernetesOptions, params: Mapping[str, Any], ke
         "args": options.args,
         "env": [{"name": name, "value": value} for name, value in env.items()],
         "resources": options.resources,
-        # The content of /dev/termination-log. If it is empty and the program failed, the end of its log.
+        # Kubernetes reads the message from /dev/termination-log. If that is empty and the program failed, it takes the
+        # end of the log.
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     pod = {

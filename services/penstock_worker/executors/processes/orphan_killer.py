@@ -37,7 +37,7 @@ def main() -> None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         empty = 0 if marked else empty + 1
-        if empty == 2:  # twice, since a starting process shows no environment for a moment
+        if empty == 2:  # search twice, since a starting process shows no environment for a moment
             break
         time.sleep(0.05)
 

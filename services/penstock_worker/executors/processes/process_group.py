@@ -90,8 +90,8 @@ class ProcessGroup:
     async def _wait(self) -> int:
         try:
             await _exited(self.pid)
-        finally:  # also when the event loop shuts down and cancels all tasks
-            # An ended leader is a zombie until the wait below, so no other group has its number yet.
+        finally:  # this also runs when the event loop shuts down and cancels all tasks
+            # Until the wait below, the ended leader is a zombie, so no other process group can have its number yet.
             self.signal(signal.SIGKILL)
             REGISTRY.remove(self.pid)
             status = self._popen.wait()

@@ -57,7 +57,8 @@ def success(output: bytes, limit: int, *, cut: bool = False) -> tuple[Outcome, b
     for tried in range(_CANDIDATES):
         begin = output.rfind(b"\n", 0, begin)
         document = output[begin + 1 :]
-        # Scalars count on the last line only. A document of several lines begins with a brace or a bracket.
+        # A scalar is a result only on the last line. A document of several lines has to begin with a brace or a
+        # bracket.
         if begin >= 0 and (tried == 0 or document[:1] in b"{[") and _is_json(document):
             return Outcome.returned_json(document, limit), output[: begin + 1]
         if begin < 0:

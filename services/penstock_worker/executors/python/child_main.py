@@ -34,7 +34,7 @@ class Stopped(BaseException):
 
 
 class _Here:
-    """The action in the child: its function, and arguments that the worker has validated."""
+    """The action as the child process sees it: its function, and arguments that the worker has validated."""
 
     executor = "process"
     options: Mapping[str, Any] = {}
@@ -65,7 +65,7 @@ def main(fd: int, worker: int) -> None:
     channel = socket.socket(fileno=fd)
     capture.install()
     while not _State.stopping and (frame := frames.receive(channel)) is not None:
-        if frames.is_answer(frame):  # to a thread of an attempt that is over
+        if frames.is_answer(frame):  # the answer is for a thread that an ended attempt left behind
             continue
         job: frames.Job = pickle.loads(frame)
         outgoing = ChildOutgoing(channel, job.result_limit)
@@ -109,7 +109,7 @@ def _perform(job: frames.Job, log: RunLog, outgoing: ChildOutgoing) -> Outcome:
         _State.busy = True
         with tracing.inside(tracing.trace_of(job.trace)), _memory(job.memory_limit):
             return with_costs(call_plain(run), run)
-    except BaseException as error:  # out of memory while answering, or stopped between two lines here
+    except BaseException as error:  # no memory for the answer, or a stop between two lines of this function
         return with_costs(Outcome.raised(error), run)
     finally:
         _State.busy = False

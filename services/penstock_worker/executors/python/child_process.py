@@ -50,8 +50,8 @@ class Child:
         self.is_spoiled = False
         """True if a thread of an ended attempt still waits for an answer. It could read the next job from the socket."""
         out, err = group.take_output()
-        # Output of Python code arrives in frames, in order. The pipes carry the output of C code, subprocesses and the
-        # interpreter, such as the traceback of a segmentation fault.
+        # Output of Python code arrives in frames, in order. The pipes carry only the output of C code, of subprocesses
+        # and of the interpreter, such as the traceback of a segmentation fault.
         self._said = Text(lambda text: self._keep("stderr", text))
         self._pipes = (
             PipeReader(out, Text(lambda text: self._keep("stdout", text))),
@@ -98,13 +98,13 @@ class Child:
         items: Sequence[Run] = (),
     ) -> Outcome:
         """Send a job frame to the child, and return its outcome, with at most `result_limit` bytes of result. If the
-        child dies, that is the outcome. The child's requests go to `outgoing`, and those of the `items` of a batch to theirs.
-        When this is cancelled, call `end`."""
+        child dies, that is the outcome. The child's requests go to `outgoing`, and the requests of an item in a batch
+        go to that item. When this is cancelled, call `end`."""
         self.jobs += 1
         self._log, self._outgoing, self._items = log, outgoing, items
         self._writer.write(job)
-        # In a separate task, so that a cancellation never interrupts it in the middle of a frame. So output during the
-        # end of the work is still read.
+        # A separate task reads the frames, so that a cancellation never interrupts it in the middle of a frame. It also
+        # reads the output while cancelled work is being ended.
         limit = (result_limit + _FRAME_SLACK) * max(1, len(items))
         self._hearing = asyncio.ensure_future(self._hear(limit))
         outcome = await asyncio.shield(self._hearing) or await self._died()
@@ -130,8 +130,8 @@ class Child:
             self._close()
 
     async def _remind(self) -> None:
-        """Repeat the signal. If it arrives just before Python makes a blocking call (a sleep, a read), it is handled
-        only after that call."""
+        """Repeat the signal to stop. If a signal arrives just before Python makes a blocking call (a sleep, a read),
+        Python handles it only after that call."""
         for pause in _REMINDERS:
             await asyncio.sleep(pause)
             self._group.signal_leader(signal.SIGTERM)
@@ -193,7 +193,7 @@ class Child:
             pipe.close()
 
     async def _died(self) -> Outcome:
-        # The child is dying, or has closed its side and cannot be used any more.
+        # The child is dying, or has closed its end of the connection and cannot be used any more.
         status = await self._group.end_by_itself(1.0)
         for pipe in self._pipes:
             pipe.drain()

@@ -50,7 +50,7 @@ class Subscription:
         self._acked = acked
         self._settings = take.settings
         self._process = process
-        self._unsettled: dict[int, int] = {}  # id -> bytes
+        self._unsettled: dict[int, int] = {}  # the bytes of each leased, unsettled message, by id
         self._taking: asyncio.Task[list[Taken]] | None = None
         self._closed = False
         self._room = asyncio.Event()
@@ -64,7 +64,7 @@ class Subscription:
                 if not self._has_room():
                     self._room.clear()
                     continue
-                if not self.wake.is_set():  # the last scan found all messages
+                if not self.wake.is_set():  # the last scan returned all messages, and none has arrived since
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(self.look.rest()):
                             await self.wake.wait()
@@ -90,7 +90,8 @@ class Subscription:
             self._taking = None
             self.wake.set()  # the next call has to scan again
             raise
-        if self._taking is not taking:  # closed meanwhile: close() releases these rows
+        # The subscription was closed meanwhile, and `close` releases these rows.
+        if self._taking is not taking:
             return []
         self._taking = None
         self._unsettled |= {row.id: row.size for row in rows}

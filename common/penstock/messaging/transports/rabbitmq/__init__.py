@@ -226,7 +226,7 @@ class RabbitMQTransport:
                     await listener.bind()
                 self._missing = ""
             except ConfigurationError as error:
-                if error.message != self._missing:  # log each message once
+                if error.message != self._missing:  # log each problem once, not once a look
                     log.error("rabbitmq.topology", reason=error.message, hint=error.hint)
                 self._missing = error.message
             except ConnectionFailed as error:

@@ -177,7 +177,7 @@ class Consumer:
     def _lost(self) -> None:
         self._holds_off = not self._asking and (self._holds_off or bool(self._open_tags))
         self._channel = None
-        self._arrived.clear()  # the messages come again
+        self._arrived.clear()  # the broker delivers these messages again
         self._open_tags.clear()
         self._window.emptied()
         self._grants.clear()
@@ -195,7 +195,7 @@ class Consumer:
         async with self._aligning:
             channel = self._channel
             if channel is None:
-                return  # the next one is prepared with the new prefetch
+                return  # the next channel is prepared with the new prefetch
             try:
                 await self._grant(channel, at_once=at_once)
             except ConnectionFailed as error:

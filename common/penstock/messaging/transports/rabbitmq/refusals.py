@@ -16,7 +16,7 @@ from collections.abc import Collection
 SOON = 1.0
 """Seconds until a queue that still refuses counts against the channel for the second time; doubled each time."""
 LATEST = 300.0
-"""The maximum of these seconds."""
+"""The maximum seconds between two replacements of a channel for one queue."""
 
 
 class Refusals:

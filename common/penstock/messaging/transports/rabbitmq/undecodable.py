@@ -78,11 +78,12 @@ class SparingReader:
 def spare(kind: int, payload: bytes) -> bytes:
     """Return the frame's payload with the undecodable parts blanked, in the same length."""
     if kind == HEADER:
-        # class, weight and body size stay (12 bytes); the properties are replaced by a content type
+        # Keep the class, the weight and the body size (12 bytes), and replace the properties by a content type.
         blank = b"\x80\x00" + bytes([len(UNDECODABLE)]) + UNDECODABLE.encode()
         return payload[:12] + blank + payload[12 + len(blank) :]
     if kind == METHOD and payload[:4] == DELIVER:
-        exchange = 4 + 1 + payload[4] + 8 + 1  # after the consumer tag, the delivery tag and the flag
+        # The exchange follows the consumer tag, the delivery tag and a flag.
+        exchange = 4 + 1 + payload[4] + 8 + 1
         key = exchange + 1 + payload[exchange]
         end = key + 1 + payload[key]
         clean = bytes(byte if byte < 0x80 else 0x3F for byte in payload[key + 1 : end])

@@ -38,7 +38,7 @@ async def look(consumer: Consumer, last_count: int | None) -> int:
         else:
             consumer.stuck = 0
     except ConnectionFailed as error:
-        if consumer.hungry:  # the channel is up and does not answer
+        if consumer.hungry:  # the consumer's own channel is up, and the broker does not answer
             consumer.stuck += 1
             consumer.renew(f"no answer about {consumer.queue}: {error.message}")
     return consumer.delivered

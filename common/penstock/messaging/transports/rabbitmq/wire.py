@@ -92,7 +92,7 @@ def dead_letter(delivery: Delivery, reason: str, names: Names) -> Outgoing:
         headers[USER_HEADER] = delivery.user_id
     return Outgoing(
         exchange=names.dead_exchange,
-        routing_key=DEAD,  # never the message's own key, which its sender chose
+        routing_key=DEAD,  # the sender chose the message's own key, which may lead to any queue
         body=delivery.body,
         properties=Basic.Properties(
             content_type=delivery.content_type,
