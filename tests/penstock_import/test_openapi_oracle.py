@@ -298,7 +298,7 @@ def as_json_fields(expected: Expected) -> Expected:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_random_operations_send_what_the_document_says(tmp_path: Path, seed: int) -> None:
+async def test_random_operations_send_the_documented_request(tmp_path: Path, seed: int) -> None:
     generator = Generator(seed)
     calls: list[tuple[str, dict[str, Any]]] = []
     expected: list[Expected] = []

@@ -81,7 +81,7 @@ def test_references_with_the_same_last_word_differ(tmp_path: Path) -> None:
     assert not accepts(schema, {"a": "s", "b": "s"})
 
 
-def test_one_schema_demands_what_is_around_it(tmp_path: Path) -> None:
+def test_one_schema_demands_the_fields_around_it(tmp_path: Path) -> None:
     body = {
         "type": "object",
         "properties": {

@@ -89,11 +89,11 @@ class RequestBuilder:
         for name, notes in self._encodings.items():
             strict = [encoding for encoding, is_text in notes if not is_text]
             loose = [encoding for encoding, is_text in notes if is_text]
-            chosen = strict[0] if strict else next(filter(None, loose), None)
-            is_shared = len(notes) > 1 and chosen is not None and chosen.get("style") in (None, "simple")
-            if is_shared or strict.count(chosen) != len(strict) or (chosen is None and any(loose)):
+            encoding = strict[0] if strict else next(filter(None, loose), None)
+            is_shared = len(notes) > 1 and encoding is not None and encoding.get("style") in (None, "simple")
+            if is_shared or strict.count(encoding) != len(strict) or (encoding is None and any(loose)):
                 raise InvalidInput(f"two of its parameters are named {name}, and are written in two ways")
-            result |= {name: chosen} if chosen is not None else {}
+            result |= {name: encoding} if encoding is not None else {}
         return result
 
     def url(self) -> str:

@@ -55,7 +55,7 @@ def first_line(text: Any) -> str:
 
 
 class Schemas:
-    """What the schemas of a document say of a value: its types, its fields, and the fields that only responses have."""
+    """The meaning of the schemas of a document for a value: its types, its fields, and the fields that only responses have."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
