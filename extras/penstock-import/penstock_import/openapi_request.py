@@ -85,7 +85,7 @@ class RequestBuilder:
 
     def _encoding(self) -> dict[str, Any]:
         """Return the encodings by name. Raises InvalidInput if two places of one name need different ones."""
-        result = {}
+        result: dict[str, Any] = {}
         for name, notes in self._encodings.items():
             strict = [encoding for encoding, is_text in notes if not is_text]
             loose = [encoding for encoding, is_text in notes if is_text]
