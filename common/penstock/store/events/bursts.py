@@ -248,6 +248,17 @@ async def drop(tx: Transaction, dropped: Sequence[tuple[BurstEvent, str]]) -> No
     )
 
 
+FORGET = """
+delete from burst_event b using unnest($1::uuid[], $2::text[]) as d (event_id, rule)
+where b.event_id = d.event_id and b.rule = d.rule and b.burst is null
+"""
+
+
+async def forget(tx: Transaction, missing: Sequence[BurstEvent]) -> None:
+    """Delete events that are not stored any more from their open bursts. The caller holds the locks of their keys."""
+    await tx.fetch(FORGET, [event.event_id for event in missing], [event.of.rule for event in missing])
+
+
 SETTLE = """
 with gone as (
     delete from burst_key k using unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) as d (rule, tenant, key, due_at)
