@@ -130,6 +130,14 @@ async def unmatched(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
     return [UUID(int=row["event_id"].int) for row in await tx.fetch(UNMATCHED, list(ids))]
 
 
+STORED = "select id from event where id = any($1::uuid[])"
+
+
+async def stored(session: Session, ids: Sequence[UUID]) -> set[UUID]:
+    """Filter `ids` to the events that are still stored."""
+    return {UUID(int=row["id"].int) for row in await session.fetch(STORED, list(ids))} if ids else set()
+
+
 COMPLETE = """
 with locked as materialized (
     select e.id, e.created_at from event e
