@@ -106,10 +106,15 @@ async def next_due(session: Session) -> float | None:
     return seconds
 
 
+# The id of an event has its time, at most an hour off. So the oldest unmatched event bounds the partitions that are read.
 HORIZON = f"""
 select least(clock_timestamp() - {SLACK}, (
     select min(e.created_at) from unmatched u join event e on e.id = u.event_id
-    where e.created_at > now() - interval '1 day' and e.trigger in (
+    where e.created_at > (
+        select to_timestamp(('x' || left(translate(o.event_id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)
+            - interval '2 hours'
+        from unmatched o order by o.event_id limit 1)
+    and e.trigger in (
         select unnest(coalesce(c.triggers, array[c.trigger])) from catalog c join definition d on d.id = c.definition_id
         where c.kind = 'rule' and (d.body ? 'debounce' or c.triggers is not null)))) as at
 """

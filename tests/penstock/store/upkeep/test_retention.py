@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -13,6 +14,7 @@ from penstock.language.terms.ids import new_id
 from penstock.operate.check import check
 from penstock.operate.doctor import installation as doctor
 from penstock.service.assembly import Parts
+from penstock.store.events import bursts
 from penstock.store.upkeep import retention
 from penstock_executor import installation_metrics
 from penstock_executor.loops import close_bursts, drop_expired
@@ -307,6 +309,29 @@ async def test_burst_closes_without_an_event_that_is_gone(house: Installation) -
     [letter] = await house.rows("select reason from dead_letter")
     assert "its burst closes without it" in letter["reason"]
     await house.sound()
+
+
+async def test_burst_waits_for_an_event_that_is_unmatched_for_days(house: Installation) -> None:
+    await house.apply(sent, add, ON_SENT)
+    await house.client.publish("late.sent", {"n": 1})
+    at = datetime.now(UTC) - timedelta(days=4)
+    await house.rows(
+        "with old as (update event set id = $1, created_at = $2 returning id) "
+        "update unmatched set event_id = old.id from old returning 1",
+        UUID(f"{int(at.timestamp() * 1000):012x}70008000000000000000"),
+        at,
+    )
+    async with house.session.transaction() as tx:
+        horizon, _ = await bursts.take_due(tx, 1)
+    assert horizon == at
+
+
+async def test_key_of_an_open_execution_is_not_a_new_request(house: Installation) -> None:
+    await house.apply(note)
+    id = await house.client.start("late.note", {"n": 1}, delay="45d", key="once")
+    await house.rows("update idempotency set created_at = created_at - interval '31 days' returning 1")
+    await turn(await house.parts())
+    assert await house.client.start("late.note", {"n": 1}, delay="45d", key="once") == id
 
 
 async def test_open_fire_whose_fire_is_gone_leaves_a_dead_letter(house: Installation) -> None:
