@@ -20,7 +20,7 @@ async def keep(tx: Transaction, ids: Sequence[UUID], loss: str) -> None:
     needs. So another program has deleted the event, or an older release."""
     if not ids:
         return
-    log.error("events.missing", ids=[str(id) for id in ids[:10]], count=len(ids), reason=loss)
+    log.error("missing_events.kept", events=len(ids), reason=loss)
     reason = f"EventMissing: the event is not stored any more, and {loss}"
     await dead_letters.keep(
         tx,

@@ -37,9 +37,8 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     settings = parts.settings
     is_used = False
     has_more = False
-    for table, days in retention.keyed(
-        settings
-    ).items():  # first, since an enforcement needs its archived execution
+    # Keys go first, since an enforcement needs its archived execution.
+    for table, days in retention.keyed(settings).items():
         async with session.transaction() as tx:
             has_more = await retention.delete_old_keys(tx, table, days) or has_more
     held: dict[tuple[str, ...], float] = {}
@@ -49,9 +48,8 @@ async def turn(parts: Parts, session: Session) -> bool | float:
                 for need in needs:
                     place = (table, need.needed_by)
                     held[place] = held.get(place, 0) + need.rows
-                log.warning(
-                    "drop_expired.held", partition=name, needs={need.needed_by: need.rows for need in needs}
-                )
+                reason = ", ".join(f"{need.rows} rows for {need.needed_by}" for need in needs)
+                log.warning("drop_expired.held", partition=name, reason=reason)
             else:
                 is_used = not await drop(session, name, settings) or is_used
         has_more = await drop_rows(session, f"{table}_default", days, settings) or has_more

@@ -145,6 +145,13 @@ async def needs(house: Installation, table: str) -> dict[str, int]:
     return {row[0]: row[1] for row in await house.rows("select * from partition_needs($1)", f"{table}_{DAY}")}
 
 
+async def test_day_that_work_needs_is_not_dropped_by_hand(house: Installation) -> None:
+    await old_day(house, "event")
+    await refer(house, ("event", "unmatched"))
+    await house.rows("select drop_partition($1)", f"event_{DAY}")
+    assert await count(house, f"event_{DAY}") == 1
+
+
 async def test_labels_stay_as_long_as_their_archived_execution(house: Installation) -> None:
     await old_day(house, "archive", "archived_label")
     id = await refer(house, ("archive", "open_fire"))
