@@ -226,7 +226,8 @@ class Settings(BaseSettings):
     fire_retention_days: int = Field(default=30, ge=1)
     """The days for which the fires of schedules are kept."""
     key_retention_days: int = Field(default=30, ge=1)
-    """The days for which idempotency keys and message ids are kept. Later the same key is a new request."""
+    """The days for which idempotency keys and message ids are kept. Later the same key is a new request, unless its
+    execution is not archived yet."""
     dead_letter_retention_days: int = Field(default=90, ge=1)
     """The days for which a dead letter is kept after its last arrival."""
     private_subscribers: str = ""

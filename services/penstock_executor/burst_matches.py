@@ -21,7 +21,7 @@ from penstock.store.events.bursts import BurstEvent, BurstKey, ClosedBurst, Wind
 from penstock.store.events.events import CurrentRule, Event
 from penstock.store.events.rule_matches import Hit
 from penstock.store.session.database import Transaction
-from penstock_executor import rule_failures, window_matches
+from penstock_executor import missing_events, rule_failures, window_matches
 
 
 async def join(tx: Transaction, hits: Sequence[Hit], compiled: dict[int, CompiledRule]) -> list[Hit]:
@@ -81,7 +81,18 @@ async def close_due(tx: Transaction, limit: int) -> bool:
         dropped += windows.dropped
         due.append((key, min((at for at in (following, windows.due_at) if at is not None), default=None)))
     if closed:
-        await _enforce(tx, closed, versions, compiled)
+        by_id, missing = await _read_events(tx, closed)
+        if missing:  # their bursts are decided again, without the missing events
+            await missing_events.keep(
+                tx, sorted({event.event_id for event in missing}), "its burst closes without it"
+            )
+            await bursts.forget(tx, missing)
+            again = {event.of for event in missing}
+            closed = [burst for burst in closed if burst.of not in again]
+            dropped = [(event, reason) for event, reason in dropped if event.of not in again]
+            due = [(key, horizon if key in again else at) for key, at in due]
+    if closed:
+        await _enforce(tx, closed, by_id, versions, compiled)
         await bursts.close(tx, closed)
     if dropped:
         await bursts.drop(tx, dropped)
@@ -111,17 +122,26 @@ def _closed(
     return closed, None
 
 
+async def _read_events(
+    tx: Transaction, closed: Sequence[ClosedBurst]
+) -> tuple[dict[UUID, Event], list[BurstEvent]]:
+    """Return the events that give the parameters of these bursts, by id, and those of them that are not stored any more."""
+    needed: list[BurstEvent] = []
+    for burst in closed:
+        has_all = burst.keep == "all" or burst.parts is not None
+        needed += [event for event in burst.events if has_all or event.event_id == burst.event_id]
+    ids = sorted({event.event_id for event in needed})
+    by_id = {event.id: event for event in await events.read(tx, ids, days=3650)}
+    return by_id, [event for event in needed if event.event_id not in by_id]
+
+
 async def _enforce(
     tx: Transaction,
     closed: Sequence[ClosedBurst],
+    by_id: Mapping[UUID, Event],
     versions: dict[int, CurrentRule],
     compiled: dict[int, CompiledRule],
 ) -> None:
-    needed: set[UUID] = set()
-    for burst in closed:
-        has_all = burst.keep == "all" or burst.parts is not None
-        needed |= {event.event_id for event in burst.events} if has_all else {burst.event_id}
-    by_id: dict[UUID, Event] = {event.id: event for event in await events.read(tx, sorted(needed), days=3650)}
     hits: list[Hit] = [
         (
             by_id[burst.event_id],
@@ -142,11 +162,10 @@ def _match(burst: ClosedBurst, by_id: Mapping[UUID, Event], rule: CompiledRule) 
             [
                 (by_id[member.event_id], orjson.loads(by_id[member.event_id].payload), part)
                 for member, part in zip(burst.events, burst.parts, strict=True)
-                if member.event_id in by_id
             ]
         )
         return parameters(rule, event, payload, match=match)
     if burst.keep == "all":
-        members = [by_id[member.event_id] for member in burst.events if member.event_id in by_id]
+        members = [by_id[member.event_id] for member in burst.events]
         return parameters(rule, event, payload, [orjson.loads(member.payload) for member in members])
     return parameters(rule, event, payload)

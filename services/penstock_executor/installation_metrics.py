@@ -28,6 +28,8 @@ class InstallationCollector(Collector):
     """A collector of `figures` for readers of /metrics. The loop `measure_work` renews them."""
 
     figures: Figures = field(default_factory=Figures)
+    held_rows: dict[tuple[str, ...], float] = field(default_factory=dict)
+    """Rows past their retention, by their table and the table that refers to them. The loop `drop_expired` renews them."""
 
     def collect(self) -> Iterable[Metric]:
         if self.figures.processes:  # without processes nothing was measured yet
@@ -35,6 +37,7 @@ class InstallationCollector(Collector):
             yield from _routes(self.figures)
             yield from _messages(self.figures)
             yield from _ends(self.figures)
+            yield gauge("retention_held_rows", self.held_rows)
 
 
 def shown(parts: Parts) -> InstallationCollector:

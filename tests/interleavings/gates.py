@@ -52,7 +52,8 @@ OURS = """
 select p.oid, p.proname, pg_get_functiondef(p.oid) as source from pg_proc p
 join pg_language l on l.oid = p.prolang
 where p.pronamespace = 'public'::regnamespace and l.lanname = 'plpgsql' and p.prorettype <> 'trigger'::regtype
-    and p.proname not in ('make_partitions', 'split_default_partition', 'drop_partitions', 'lock_keys', 'is_away', 'gate')
+    and p.proname not in ('make_partitions', 'make_table_partitions', 'split_default_partition', 'drop_partition', 'lock_keys',
+        'is_away', 'gate')
     and p.provolatile = 'v'
 """
 LATER_DAYS = """

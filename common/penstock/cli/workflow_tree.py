@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import out, span, table, text
@@ -21,7 +21,7 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
                 "*" if task.critical else "",
                 task.status,
                 "" if task.begun is None else f"+{span(task.begun - started)}",
-                "" if task.begun is None else span((task.ended or datetime.now(UTC)) - task.begun),
+                "" if (duration := _duration(task)) is None else span(duration),
                 "" if task.waited is None else span(timedelta(seconds=task.waited)),
                 "" if task.ran is None else span(timedelta(seconds=task.ran)),
                 _executions(task),
@@ -32,11 +32,21 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
     )
     path = [task for task in tasks if task.critical]
     if path:
-        length = (path[-1].ended or datetime.now(UTC)) - (path[0].begun or started)
+        last_begun = path[-1].begun or started
+        length = last_begun + (_duration(path[-1]) or timedelta(0)) - (path[0].begun or started)
         names = " > ".join(task.name for task in path)
         durations = [task.ran for task in path if task.ran is not None]
         ran = f", of which its tasks ran {span(timedelta(seconds=sum(durations)))}" if durations else ""
         out.print(f"[dim]* critical path, {span(length)}{ran}:[/dim] {text(names)}")
+
+
+def _duration(task: TaskProgress) -> timedelta | None:
+    """Return how long a task has lasted, on the database's clock; None if that is not known."""
+    if task.begun is not None and task.ended is not None:
+        return task.ended - task.begun
+    if task.waited is None or task.ran is None:
+        return None
+    return timedelta(seconds=task.waited + task.ran)
 
 
 def _branches(tasks: Sequence[TaskProgress], indent: str) -> Iterator[tuple[str, TaskProgress]]:

@@ -39,6 +39,7 @@ from penstock.store.outbox.dead_letters import (
     LetterCount,
     LetterFilter,
 )
+from penstock.store.session import clock
 from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction, retried
 
@@ -120,8 +121,11 @@ async def replay(
     A letter that cannot be replayed stays, and its outcome has the reason. With `dry_run` nothing changes.
     """
     cursor: UUID | None = None
+    until = await clock.now(
+        client.session
+    )  # what is dead-lettered again is not replayed again by the same call
     while letters := await dead_letters.batch(
-        client.session, filters, cursor, limit=BATCH, max_bytes=BATCH_BYTES
+        client.session, filters, cursor, until, limit=BATCH, max_bytes=BATCH_BYTES
     ):
         ready = await retried(partial(_ready, client, letters), deadline=30)
         if dry_run:
@@ -162,10 +166,17 @@ async def _ready(client: Client, letters: Sequence[DeadLetter]) -> dict[UUID, _R
     work = {
         id: item for id, item in ready.items() if isinstance(item, _Staging) and queues.is_work(item.queue)
     }
+    matched = {
+        id: item
+        for id, item in ready.items()
+        if isinstance(item, _Staging) and item.queue == queues.EVENT_CREATED
+    }
+    stored = await events.stored(client.session, [id for item in matched.values() for id in item.ids])
+    missing = {id: _missing(item.ids[0]) for id, item in matched.items() if stored.isdisjoint(item.ids)}
     rows = await executions.find(client.session, [id for item in work.values() for id in item.ids])
     unfinished = {row.id for row in rows if row.status not in FINAL}
     refusals = {id: _ended(item.ids[0]) for id, item in work.items() if unfinished.isdisjoint(item.ids)}
-    return ready | refusals
+    return ready | refusals | missing
 
 
 async def _event(client: Client, letter: DeadLetter) -> NewEvent:
@@ -191,6 +202,11 @@ async def _event(client: Client, letter: DeadLetter) -> NewEvent:
 
 
 def _staging(letter: DeadLetter) -> _Staging:
+    if not queues.is_consumed(letter.queue) or letter.queue == queues.DEAD:
+        raise Conflict(
+            f"no service takes messages from {letter.queue!r}: it would never be handled",
+            hint="Nothing but Penstock publishes to its own queues; drop it.",
+        )
     try:
         return _Staging(letter.queue, envelope.decode(letter.body.encode()).ids)
     except Undecodable as error:
@@ -204,6 +220,13 @@ def _ended(execution: UUID) -> PenstockError:
     return Conflict(
         f"execution {execution} has ended, it cannot run again",
         hint=f"Start a new one with the same parameters: `penstock rerun {execution}`.",
+    )
+
+
+def _missing(event: UUID) -> PenstockError:
+    return Conflict(
+        f"event {event} is not stored any more: no rule can be matched with it",
+        hint="Publish the event again at its source, and drop this letter.",
     )
 
 

@@ -123,6 +123,12 @@ OF_THE_INSTALLATION: Mapping[str, Described] = {
         "Messages staged and not known to be published (PostgreSQL as transport: or handled)"
     ),
     "outbox_oldest_seconds": _gauge("Age of the oldest of them"),
+    "retention_held_rows": _gauge(
+        "Rows that are past their retention, and keep the partition of their day from being dropped: stored work in the table "
+        "`needed_by` refers to them",
+        "table",
+        "needed_by",
+    ),
     "events_waiting": _gauge("Events whose rules nobody has looked at yet"),
     "ends_waiting": _gauge("Ends whose followers nobody has told yet"),
     "dead_letters_kept": _gauge("Dead letters, of the 20 most frequent kinds", "queue", "reason"),

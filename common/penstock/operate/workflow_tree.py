@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +14,7 @@ from penstock.language.workflows.progress import TaskProgress, progress
 from penstock.store.definitions import catalog
 from penstock.store.executions import executions
 from penstock.store.executions.executions import Execution
+from penstock.store.session import clock
 from penstock.store.session.database import Session
 from penstock.store.workflows import workflow_runs
 
@@ -39,7 +39,7 @@ async def tree(
         await workflow_runs.tasks(session, run.id),
         await workflow_runs.executions(session, run.id),
         ran,
-        datetime.now(UTC),
+        await clock.now(session),
         await workflow_runs.is_paused(session, run.id),
     )
     for task in tasks:

@@ -1,6 +1,6 @@
--- Return the lost fires among the open fires `p_ids`: their executions have no row in `execution`. The caller has already settled
--- the fires with archived executions. `p_first` and `p_last` are the bounds of the due instants, which limit the partitions.
--- Delete open fires of which the retention has dropped the fire.
+-- Return the lost fires among these open fires: those without a row in `execution`. The caller has already settled fires with
+-- archived executions. Open fires without their row in `fire` are deleted here, and each leaves a dead letter. The retention keeps that
+-- row, so another program has deleted it.
 -- planner: lookups
 create or replace function find_lost_fires(p_ids uuid[], p_first timestamptz, p_last timestamptz) returns lost_fire[]
 language plpgsql
@@ -21,10 +21,17 @@ begin
     join fire f on f.schedule = o.schedule and f.due_at = o.due_at and f.execution_id = o.execution_id
     left join schedule s on s.ref = f.schedule
     where o.execution_id = any (v_gone) and f.due_at between p_first and p_last;
-    -- The retention has dropped the fire of these rows, so nothing is left to recover.
-    delete from open_fire o
-    where o.execution_id = any (v_gone)
-        and not exists (select from fire f where f.schedule = o.schedule and f.due_at = o.due_at
-                            and f.execution_id = o.execution_id);
+    with missing as (
+        delete from open_fire o
+        where o.execution_id = any (v_gone)
+            and not exists (select from fire f where f.schedule = o.schedule and f.due_at = o.due_at
+                                and f.execution_id = o.execution_id)
+        returning o.schedule, o.due_at, o.execution_id
+    )
+    insert into dead_letter (id, queue, reason, body, fingerprint)
+    select gen_random_uuid(), 'schedule.fired', format('FireMissing: neither execution %s nor its fire of schedule %s, due at %s, is '
+            'stored any more, so it is not started again', m.execution_id, m.schedule, instant_text(m.due_at)),
+        convert_to(m.execution_id::text, 'utf8'), encode(sha256(convert_to('fire ' || m.execution_id, 'utf8')), 'hex')
+    from missing m on conflict (fingerprint) do nothing;
     return v_lost;
 end $$;

@@ -18,9 +18,12 @@ from penstock_executor import (
     event_counts,
     event_spans,
     event_waits,
+    missing_events,
     rule_failures,
     system_events,
 )
+
+UNMATCHED = "no rule was matched with it"
 
 
 async def handle(batch: Batch, tx: Transaction) -> None:
@@ -28,6 +31,8 @@ async def handle(batch: Batch, tx: Transaction) -> None:
     # The message was parked for days, so its events are older than the usual range.
     if len(new_events) < len(batch.ids):
         new_events = await events.read(tx, batch.ids, days=3650)
+        missing = set(batch.ids) - {event.id for event in new_events}
+        await missing_events.keep(tx, await events.unmatched(tx, sorted(missing)), UNMATCHED)
     await system_events.complete(tx, new_events)
     await match(tx, new_events)
     await events.matched(tx, batch.ids)

@@ -4,7 +4,7 @@ are to be kept elsewhere are exported to files first."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import random
 from dataclasses import astuple
 
 import structlog
@@ -16,7 +16,7 @@ from penstock.store.access import audit
 from penstock.store.schema import partitions
 from penstock.store.session.database import Session
 from penstock.store.upkeep import retention
-from penstock_executor import archive_export
+from penstock_executor import archive_export, installation_metrics
 from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()
@@ -25,57 +25,35 @@ INTERNAL = ("admission", "archived_label")
 """The tables that serve Penstock only, and are not exported."""
 AGAIN = 30.0
 """Seconds until a partition is tried again that another transaction was reading."""
+TRIES = 10
+"""Times that a turn tries to lock a table. Each try waits a moment only, since other sessions wait behind it."""
+PAUSE = 0.2
+"""The mean pause in seconds between two tries."""
 BATCH = 500
 """Rows of one transaction, in tables in which rows are deleted one by one and may be exported."""
 
 
-def partitioned(settings: Settings) -> Mapping[str, int]:
-    """Return the retention in days of each table with daily partitions."""
-    return {
-        "history": settings.history_retention_days,
-        "log_line": settings.log_retention_days,
-        "event": settings.event_retention_days,
-        "archive": settings.archive_retention_days,
-        "archived_label": settings.archive_retention_days,
-        "fire": settings.fire_retention_days,
-        "admission": 1,  # the longest window of a rate is a day
-    }
-
-
-def keyed(settings: Settings) -> Mapping[str, int]:
-    """Return the retention in days of the tables in `retention.KEYS`."""
-    keys = settings.key_retention_days
-    return {
-        "event_key": keys,
-        "event_trace": settings.event_retention_days,
-        "idempotency": keys,
-        "enforcement": retention.enforcement_days(settings),
-        "early_outcome": 1,
-        "burst": retention.enforcement_days(settings),
-        "breaker_attempt": settings.archive_retention_days,
-        "burst_event": retention.enforcement_days(settings),
-        "chain": settings.archive_retention_days,
-        "chain_step": settings.archive_retention_days,
-        "effect": settings.archive_retention_days,
-        "workflow_command": settings.archive_retention_days,
-        # Processes that died left these rows; a process that still waits writes its rows again earlier.
-        "awaited": 1,
-        "joined_start": 1,  # a client sends a start again within half a minute
-        "untraced": 1,  # rows of installations without an executor that traces
-    }
-
-
 async def turn(parts: Parts, session: Session) -> bool | float:
     settings = parts.settings
-    held = False
+    is_used = False
     has_more = False
-    for table, days in partitioned(settings).items():
-        for name in await partitions.old(session, table, days):
-            held = not await drop(session, name, settings) or held
-        has_more = await drop_rows(session, f"{table}_default", days, settings) or has_more
-    for table, days in keyed(settings).items():
+    # Keys go first, since an enforcement needs its archived execution.
+    for table, days in retention.keyed(settings).items():
         async with session.transaction() as tx:
             has_more = await retention.delete_old_keys(tx, table, days) or has_more
+    held: dict[tuple[str, ...], float] = {}
+    for table, days in retention.partitioned(settings).items():
+        for name in await partitions.old(session, table, days):
+            if needs := await partitions.needs(session, name):
+                for need in needs:
+                    place = (table, need.needed_by)
+                    held[place] = held.get(place, 0) + need.rows
+                reason = ", ".join(f"{need.rows} rows for {need.needed_by}" for need in needs)
+                log.warning("drop_expired.held", partition=name, reason=reason)
+            else:
+                is_used = not await drop(session, name, settings) or is_used
+        has_more = await drop_rows(session, f"{table}_default", days, settings) or has_more
+    installation_metrics.shown(parts).held_rows = held
     has_more = (
         await drop_rows(session, "dead_letter", settings.dead_letter_retention_days, settings) or has_more
     )
@@ -84,11 +62,11 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     async with session.transaction() as tx:
         has_more = await retention.delete_old_budgets(tx, settings.archive_retention_days) or has_more
     has_more = await drop_audit(session, settings) or has_more
-    return True if has_more else AGAIN if held else False
+    return True if has_more else AGAIN if is_used else False
 
 
 async def drop(session: Session, name: str, settings: Settings) -> bool:
-    """Drop a partition, after its export. Return False if another transaction is reading its table."""
+    """Drop a partition, after its export. Return False if another transaction is using its table."""
     if settings.export_folder is not None and not name.startswith(INTERNAL):
         try:
             file = await archive_export.partition(
@@ -97,10 +75,12 @@ async def drop(session: Session, name: str, settings: Settings) -> bool:
         except PartitionDropped:
             return True  # another replica has dropped it
         log.info("drop_expired.exported", partition=name, file=str(file))
-    if not await partitions.drop(session, name):
-        return False
-    log.info("drop_expired.dropped", partition=name)
-    return True
+    for _ in range(TRIES):
+        if await partitions.drop(session, name):
+            log.info("drop_expired.dropped", partition=name)
+            return True
+        await asyncio.sleep(PAUSE * random.uniform(0.5, 1.5))
+    return False
 
 
 async def drop_rows(session: Session, table: str, days: int, settings: Settings) -> bool:
@@ -141,5 +121,5 @@ async def drop_audit(session: Session, settings: Settings) -> bool:
     return len(old) == BATCH
 
 
-# Without `opens`, exported files contain encrypted values as the database stores them.
+# Files hold encrypted values as the database does.
 LOOP = Loop("drop_expired", lambda settings: 3600.0, turn, opens=False)

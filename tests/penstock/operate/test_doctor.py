@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from penstock.messaging.transports import Message
 from penstock.messaging.transports.choice import make_transport
 from penstock.operate import doctor
-from penstock.operate.doctor import broker
+from penstock.operate.doctor import broker, installation
 from penstock.store.outbox.queues import QUEUES
 from penstock.store.schema import partitions
+from penstock.store.session import clock
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.messaging.transports.broker import plain_pika
@@ -88,3 +91,20 @@ async def test_it_looks_at_every_table_that_has_partitions(house: Installation) 
         await house.rows(f"drop table {table}_{datetime.now(UTC):%Y%m%d}")
     says = next(one.says for one in await doctor.examine(house.settings()) if one.what == "partitions")
     assert [table for table in tables if f"{table}_{datetime.now(UTC):%Y%m%d}" not in says] == []
+
+
+async def test_days_of_partitions_are_those_of_the_database(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of this machine may be months off."""
+
+    async def now(_session: object) -> datetime:
+        return datetime(2040, 5, 6, tzinfo=UTC)
+
+    monkeypatch.setattr(clock, "now", now)
+    [finding] = [
+        row
+        for row in await installation.findings(house.session, house.settings())
+        if row.what == "partitions"
+    ]
+    assert (finding.state, "event_20400506" in finding.says) == ("bad", True)

@@ -19,6 +19,7 @@ from penstock.errors import ConfigurationError
 from penstock.language.terms.ids import new_id
 from penstock.service.assembly import Parts
 from penstock.settings import Settings
+from penstock.store.upkeep import retention
 from penstock_executor import archive_export
 from penstock_executor.loops import drop_expired
 from tests.flows import shop
@@ -80,7 +81,7 @@ async def archived(house: Installation) -> UUID:
 
 
 async def test_each_kind_has_a_time_of_its_own(house: Installation) -> None:
-    await old_day(house, *drop_expired.partitioned(house.settings()))
+    await old_day(house, *retention.partitioned(house.settings()))
     parts = await parts_with(house, history_retention_days=36500, event_retention_days=36500)
     assert await turn(parts) is False
     left = await house.rows("select relname::text as name from pg_class where relname like $1", f"%{DAY}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from importlib import import_module
 
 import orjson
@@ -22,7 +22,9 @@ from penstock.store.outbox import dead_letters, outbox, queues
 from penstock.store.processes import presence
 from penstock.store.schedules import health
 from penstock.store.schema import partitions
+from penstock.store.session import clock
 from penstock.store.session.database import Session
+from penstock.store.upkeep import retention
 
 ANY_DAY = frozenset({"fire"})
 """Tables that use their default partition regularly: a backfill records fires of days long past."""
@@ -37,6 +39,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
     return [
         schema,
         *await _partitions(session),
+        await _retention(session, settings),
         *await _services(session, settings),
         *await remote_workers.findings(session, settings),
         await connections.finding(session, settings),
@@ -93,7 +96,7 @@ async def _schema(session: Session) -> Finding:
 
 
 async def _partitions(session: Session) -> list[Finding]:
-    today = datetime.now(UTC).date()
+    today = (await clock.now(session)).astimezone(UTC).date()
     tables = await partitions.tables(session)
     names = [f"{table}_{day:%Y%m%d}" for table in tables for day in (today, today + timedelta(days=1))]
     missing = await partitions.missing(session, names)
@@ -118,6 +121,24 @@ async def _partitions(session: Session) -> list[Finding]:
         else ok("default partitions", "empty")
     )
     return findings
+
+
+async def _retention(session: Session, settings: Settings) -> Finding:
+    held = [
+        f"{name} ({', '.join(f'{need.rows} rows for {need.needed_by}' for need in needs)})"
+        for table, days in retention.partitioned(settings).items()
+        for name in await partitions.old(session, table, days)
+        if (needs := await partitions.needs(session, name))
+    ]
+    if not held:
+        return ok("retention", "no old partition is held back")
+    suffix = f"; and {len(held) - 5} more" if len(held) > 5 else ""
+    return warning(
+        "retention",
+        f"stored work needs rows that are past their retention, so their partitions stay: {'; '.join(held[:5])}{suffix}",
+        "Run executors until the work is done: they match events, close bursts, and record the ends of fires. `unmatched` are "
+        "events without their rules, `payload` open re-runs, and each other word is the table that refers to the rows.",
+    )
 
 
 async def _services(session: Session, settings: Settings) -> list[Finding]:

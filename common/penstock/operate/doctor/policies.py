@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from penstock.operate.doctor.finding import Finding, warning
 from penstock.operate.why.answer import span
 from penstock.settings import Settings
-from penstock.store.outbox import dead_letters
+from penstock.store.outbox import dead_letters, queues
+from penstock.store.session import clock
 from penstock.store.session.database import Session
 
 LATELY = timedelta(days=1)
@@ -15,11 +16,11 @@ LATELY = timedelta(days=1)
 
 async def findings(session: Session, settings: Settings) -> list[Finding]:
     """Return a warning for each queue on which a policy has ended messages within a day."""
-    now, results = datetime.now(UTC), []
+    now, results = await clock.now(session), []
     for letters in await dead_letters.counts(session, dead_letters.LetterFilter()):
         policy = dead_letters.OF_POLICIES.get(letters.reason.partition(";")[0])
-        if policy is None or now - letters.last_at > LATELY:
-            continue
+        if policy is None or now - letters.last_at > LATELY or not queues.is_consumed(letters.queue):
+            continue  # any program can send a letter with a queue that Penstock does not have
         last = span(max(0.0, (now - letters.last_at).total_seconds()))
         results.append(
             warning(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from importlib.metadata import version
 
 from penstock.errors import PenstockError
@@ -12,6 +12,7 @@ from penstock.operate.workers import is_outdated
 from penstock.settings import Settings
 from penstock.store.processes import remote_workers
 from penstock.store.processes.remote_workers import LiveRemoteWorker
+from penstock.store.session import clock
 from penstock.store.session.database import Session
 
 EXPIRES_WITHIN = timedelta(days=7)
@@ -32,7 +33,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         ]
     if not workers:
         return []
-    return [libraries(workers), *tokens(workers, datetime.now(UTC))]
+    return [libraries(workers), *tokens(workers, await clock.now(session))]
 
 
 def libraries(workers: Sequence[LiveRemoteWorker]) -> Finding:

@@ -106,10 +106,15 @@ async def next_due(session: Session) -> float | None:
     return seconds
 
 
+# The id of an event has its time, at most an hour off. So the oldest unmatched event bounds the partitions that are read.
 HORIZON = f"""
 select least(clock_timestamp() - {SLACK}, (
     select min(e.created_at) from unmatched u join event e on e.id = u.event_id
-    where e.created_at > now() - interval '1 day' and e.trigger in (
+    where e.created_at > (
+        select to_timestamp(('x' || left(translate(o.event_id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)
+            - interval '2 hours'
+        from unmatched o order by o.event_id limit 1)
+    and e.trigger in (
         select unnest(coalesce(c.triggers, array[c.trigger])) from catalog c join definition d on d.id = c.definition_id
         where c.kind = 'rule' and (d.body ? 'debounce' or c.triggers is not null)))) as at
 """
@@ -247,6 +252,17 @@ async def drop(tx: Transaction, dropped: Sequence[tuple[BurstEvent, str]]) -> No
         [event.of.rule for event, _ in dropped],
         [reason for _, reason in dropped],
     )
+
+
+FORGET = """
+delete from burst_event b using unnest($1::uuid[], $2::text[]) as d (event_id, rule)
+where b.event_id = d.event_id and b.rule = d.rule and b.burst is null
+"""
+
+
+async def forget(tx: Transaction, missing: Sequence[BurstEvent]) -> None:
+    """Delete events that are not stored any more from their open bursts. The caller holds the locks of their keys."""
+    await tx.fetch(FORGET, [event.event_id for event in missing], [event.of.rule for event in missing])
 
 
 SETTLE = """

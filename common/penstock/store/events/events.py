@@ -122,6 +122,22 @@ async def read(session: Session | Transaction, ids: Sequence[UUID], *, days: int
     return [Event(*row) for row in await session.fetch(READ, list(ids), days)]
 
 
+UNMATCHED = "select event_id from unmatched where event_id = any($1::uuid[]) order by 1"
+
+
+async def unmatched(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
+    """Filter `ids` to the events that no process has matched with rules."""
+    return [UUID(int=row["event_id"].int) for row in await tx.fetch(UNMATCHED, list(ids))]
+
+
+STORED = "select id from event where id = any($1::uuid[])"
+
+
+async def stored(session: Session, ids: Sequence[UUID]) -> set[UUID]:
+    """Filter `ids` to the events that are still stored."""
+    return {UUID(int=row["id"].int) for row in await session.fetch(STORED, list(ids))} if ids else set()
+
+
 COMPLETE = """
 with locked as materialized (
     select e.id, e.created_at from event e

@@ -219,18 +219,27 @@ BATCH = f"""
 select id, queue, reason, type, message_id, count, first_at, last_at, body, cut_from, headers::text as headers
 from (
     select *, sum(octet_length(body)) over (order by id) - octet_length(body) as bytes_before
-    from (select * from dead_letter where {CHOSEN} and ($4::uuid is null or id > $4) order by id limit $5) n
+    from (
+        select * from dead_letter where {CHOSEN} and ($4::uuid is null or id > $4) and last_at <= $7 order by id limit $5) n
 ) b
 where bytes_before < $6 order by id
 """
 
 
 async def batch(
-    session: Session, filters: LetterFilter, cursor: UUID | None, *, limit: int, max_bytes: int
+    session: Session,
+    filters: LetterFilter,
+    cursor: UUID | None,
+    until: datetime,
+    *,
+    limit: int,
+    max_bytes: int,
 ) -> list[DeadLetter]:
     """Return the next letters after `cursor` with their contents, in the order of ids: at most `limit`, and not many
-    more bytes than `max_bytes`."""
-    return [_letter(row) for row in await session.fetch(BATCH, *_given(filters), cursor, limit, max_bytes)]
+    more bytes than `max_bytes`. Letters that arrived after `until` are left out."""
+    return [
+        _letter(row) for row in await session.fetch(BATCH, *_given(filters), cursor, limit, max_bytes, until)
+    ]
 
 
 HOLD = "select id from dead_letter where id = any($1::uuid[]) order by id for update"

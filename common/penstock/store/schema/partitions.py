@@ -12,14 +12,22 @@ import asyncpg
 from penstock.errors import PartitionDropped
 from penstock.store.session.database import Session, Transaction
 
-MAKE = "select make_partitions($1)"
-MAKE_PATIENCE = "set local lock_timeout = '2s'"
+# Two processes that make or drop partitions of one table at once can cause an internal error of PostgreSQL. With this lock,
+# the second one looks after the first has finished.
+ALONE = "select pg_advisory_xact_lock(7, -3)"
+MAKE = "select make_table_partitions($1, $2)"
 
 
-async def make(tx: Transaction, days: int) -> None:
-    """Make the missing partitions of the next `days` days."""
-    await tx.execute(MAKE_PATIENCE)
-    await tx.fetch(MAKE, days)
+async def make(session: Session, table: str, days: int) -> bool:
+    """Make the missing partitions of a table for the next `days` days, in a transaction of its own. Return False if another
+    session is using the table."""
+    try:
+        async with session.transaction() as tx:
+            await tx.fetch(ALONE)
+            await tx.fetch(MAKE, table, days)
+    except asyncpg.LockNotAvailableError:
+        return False
+    return True
 
 
 OLD = "select * from old_partitions($1, make_interval(days => $2))"
@@ -30,25 +38,37 @@ async def old(session: Session, table: str, days: int) -> list[str]:
     return [name for (name,) in await session.fetch(OLD, table, days)]
 
 
-# Two processes that drop one table at once can cause an internal error of PostgreSQL. With this lock, the second one
-# looks after the first has finished.
-DROP_ALONE = "select pg_advisory_xact_lock(7, -3)"
-# While a drop waits for the table's lock, every later statement on the table waits behind it. So the drop gives up
-# soon.
-DROP_PATIENCE = "set local lock_timeout = '200ms'"
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The number of rows of a partition that rows of another table, `needed_by`, refer to, and that stored work still needs."""
+
+    needed_by: str
+    rows: int
+
+
+NEEDS = "select needed_by, rows from partition_needs($1)"
+
+
+async def needs(session: Session, name: str) -> list[Need]:
+    """Return why a partition cannot be dropped yet; nothing if it can."""
+    return [Need(needed_by, rows) for needed_by, rows in await session.fetch(NEEDS, name)]
+
+
 DROP = "select drop_partition($1)"
+EXISTS = "select to_regclass(quote_ident($1)) is not null as there"
 
 
 async def drop(session: Session, name: str) -> bool:
-    """Drop a partition, in a transaction of its own. Return False if another session is using its table."""
+    """Drop a partition, in a transaction of its own. Return False if another session is using its table, or stored work has
+    begun to need its rows."""
     try:
         async with session.transaction() as tx:
-            await tx.fetch(DROP_ALONE)
-            await tx.execute(DROP_PATIENCE)
+            await tx.fetch(ALONE)
             await tx.fetch(DROP, name)
+            [row] = await tx.fetch(EXISTS, name)
     except asyncpg.LockNotAvailableError:
         return False
-    return True
+    return not row["there"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,9 @@ does not need them."""
 
 FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "make_partitions": ("executor",),
+    "make_table_partitions": ("executor",),
     "drop_partition": ("executor",),
+    "partition_needs": ("executor", "worker", "api", "look"),
     "seal_audit": ("executor",),
     "drop_audit": ("executor",),
     "secrets_of_attempt": ("worker", "api"),

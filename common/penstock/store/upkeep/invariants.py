@@ -324,6 +324,17 @@ INVARIANTS = (
            where e.finished_at is not null and e.parent is null and f.id is null""",
     ),
     Invariant(
+        "I12",
+        "what stored work refers to is stored: an event without its rules or in an open burst, and an open or waiting fire",
+        """select u.event_id::text from unmatched u where not exists (select from event e where e.id = u.event_id)
+           union select b.event_id::text from burst_event b
+           where b.burst is null and not exists (select from event e where e.id = b.event_id)
+           union select o.execution_id::text from (
+               select schedule, due_at, execution_id from open_fire
+               union all select schedule, due_at, execution_id from waiting_fire) o
+           where not exists (select from fire f where f.schedule = o.schedule and f.due_at = o.due_at)""",
+    ),
+    Invariant(
         "moves",
         "every move was legal",
         # A row from `requested` to `requested` is no move: it records the new place in line after a change of the start.

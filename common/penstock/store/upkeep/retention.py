@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,17 +48,71 @@ def enforcement_days(settings: Settings) -> int:
     return min(settings.key_retention_days, settings.archive_retention_days)
 
 
+def partitioned(settings: Settings) -> Mapping[str, int]:
+    """Return the retention in days of each table with daily partitions."""
+    return {
+        "history": settings.history_retention_days,
+        "log_line": settings.log_retention_days,
+        "event": settings.event_retention_days,
+        "archive": settings.archive_retention_days,
+        "archived_label": settings.archive_retention_days,
+        "fire": settings.fire_retention_days,
+        "admission": 1,  # as long as the longest window of a rate
+    }
+
+
+def keyed(settings: Settings) -> Mapping[str, int]:
+    """Return the retention in days of the tables in `KEYS`."""
+    keys = settings.key_retention_days
+    return {
+        "event_key": keys,
+        "event_trace": settings.event_retention_days,
+        "idempotency": keys,
+        "enforcement": enforcement_days(settings),
+        "early_outcome": 1,
+        "burst": enforcement_days(settings),
+        "breaker_attempt": settings.archive_retention_days,
+        "burst_event": enforcement_days(settings),
+        "chain": settings.archive_retention_days,
+        "chain_step": settings.archive_retention_days,
+        "effect": settings.archive_retention_days,
+        "workflow_command": settings.archive_retention_days,
+        "awaited": 1,  # rows of processes that died; a process that still waits writes its rows again earlier
+        "joined_start": 1,  # a client sends a start again within half a minute
+        "untraced": 1,  # rows of installations without an executor that traces
+    }
+
+
+AWAITED_EVENT = """exists (select from unmatched u where u.event_id = {id})
+        or exists (select from burst_event b where b.event_id = {id} and b.burst is null)"""
+OPEN_STEP = f"exists (select from execution e where e.id = s.id) or {AWAITED_EVENT.format(id='s.id')}"
+NEEDED = {
+    "event_key": "exists (select from unmatched u where u.event_id = d.event_id)",
+    "event_trace": AWAITED_EVENT.format(id="d.event_id"),
+    "idempotency": "exists (select from execution e where e.id = d.execution_id)",
+    "burst_event": "d.burst is null",
+    "chain": f"d.id in (select unnest(s.chains) from chain_step s where {OPEN_STEP})",
+    "chain_step": OPEN_STEP.replace("s.id", "d.id"),
+    "effect": "exists (select from execution e where e.id = d.parent)",
+    "workflow_command": "exists (select from execution e where e.id = d.execution_id)",
+}
+"""The conditions under which stored work still needs an old row `d` of a table in `KEYS`. The work is an execution that is not
+archived yet, an event that no rule was matched with, or an event whose burst is open. A chain is needed for any of its steps."""
 BATCH = 5000
 DELETE_KEYS = """
 delete from {table} where ({columns}) in (
-    select {columns} from {table} where {at} < now() - make_interval(days => $1) order by {at} limit $2)
+    select {columns} from {table} d where {at} < now() - make_interval(days => $1) and not ({needed})
+    order by {at} limit $2)
 """
 
 
 async def delete_old_keys(tx: Transaction, table: str, days: int) -> bool:
-    """Delete a batch of rows of a table in `KEYS` that are older than `days`. Return True if more may exist."""
+    """Delete a batch of rows of a table in `KEYS` that are older than `days` and that no stored work needs. Return True if
+    more may exist."""
     at, key = KEYS[table]
-    statement = DELETE_KEYS.format(table=table, at=at, columns=", ".join(key))
+    statement = DELETE_KEYS.format(
+        table=table, at=at, columns=", ".join(key), needed=NEEDED.get(table, "false")
+    )
     return (await tx.execute(statement, days, BATCH)).endswith(f" {BATCH}")
 
 
@@ -104,16 +158,31 @@ class OldRows:
 
 
 OLD_ROWS = """
-select *, ctid::text from {table} where {at} < now() - make_interval(days => $1) limit $2 for update skip locked
+select *, ctid::text from {table} where {at} < now() - make_interval(days => $1) {unneeded} limit $2 for update skip locked
 """
+UNNEEDED = """and ({id} is null or {id} not in (
+    select n.id from needed_rows('{parent}', '-infinity', now() - make_interval(days => $1)) n where n.id is not null))"""
+IDS = {
+    "event_default": "id",
+    "archive_default": "id",
+    "archived_label_default": "id",
+    "fire_default": "execution_id",
+}
+"""The default partitions with rows that stored work may need, and the column by which it refers to them."""
 HISTORY = "history_default"
 OLD_HISTORY = "select * from old_history($1, $2)"
 """No service may change the history, and so functions of the owner lock and delete its old rows."""
 
 
 async def hold_old_rows(tx: Transaction, table: str, days: int, limit: int) -> OldRows:
-    """Lock at most `limit` rows of a table in `INSTANTS` that are older than `days`. Locked rows are skipped."""
-    sql = OLD_HISTORY if table == HISTORY else OLD_ROWS.format(table=table, at=INSTANTS[table])
+    """Lock at most `limit` rows of a table in `INSTANTS` that are older than `days` and that no stored work needs. Locked rows
+    are skipped."""
+    unneeded = UNNEEDED.format(id=IDS[table], parent=table.removesuffix("_default")) if table in IDS else ""
+    sql = (
+        OLD_HISTORY
+        if table == HISTORY
+        else OLD_ROWS.format(table=table, at=INSTANTS[table], unneeded=unneeded)
+    )
     rows = await tx.fetch(sql, days, limit)
     return OldRows([tuple(row)[:-1] for row in rows], [row[-1] for row in rows])
 
