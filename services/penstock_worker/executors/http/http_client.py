@@ -23,6 +23,7 @@ from penstock.run.task_executors import Outcome, Run
 from penstock_worker.executors.http import http_answers
 from penstock_worker.executors.http.http_answers import shown
 from penstock_worker.executors.http.http_request import Request, built, namespace_of, with_query
+from penstock_worker.executors.http.link_header import links_of
 
 KEEPS_METHOD = frozenset({307, 308})
 TURNS_TO_GET = frozenset({301, 302, 303})
@@ -48,13 +49,12 @@ class Response:
 
     def namespace(self) -> dict[str, Any]:
         """Return the response as templates read it. Names of headers are lower-case, with `_` for `-`. `links` has the
-        URLs of the header `Link`, by relation."""
-        links = httpx.Response(self.status, headers=self.headers).links
+        URLs of the header `Link`, by relation in lower case."""
         return {
             "status": self.status,
             "url": str(self.url),
             "headers": {name.lower().replace("-", "_"): value for name, value in self.headers.items()},
-            "links": {name: link.get("url") for name, link in links.items()},
+            "links": links_of(self.headers, self.url),
             "body": self.body,
         }
 
