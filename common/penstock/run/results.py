@@ -11,11 +11,12 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
+from penstock.bounds import PAYLOAD_CAP
 from penstock.errors import ResultNotStorable
 from penstock.run import json_integers
 
-RESULT_LIMIT = 1024 * 1024
-"""The default maximum size of a result, in bytes of JSON."""
+RESULT_LIMIT = PAYLOAD_CAP
+"""The maximum size of a result where no setting says another one, in bytes of JSON."""
 
 RESULT = "the result"
 NULL = b"null"

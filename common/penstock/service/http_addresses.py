@@ -22,6 +22,7 @@ import httpx
 from httpcore import AsyncNetworkStream
 
 from penstock.errors import AddressRefused, ConfigurationError
+from penstock.run.cut_texts import cut_end
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -89,7 +90,13 @@ class Addresses:
     async def resolve(self, host: str, port: int) -> list[str]:
         """Return the addresses to connect to, best first. Raises AddressRefused, or OSError for an unknown name."""
         loop = asyncio.get_running_loop()
-        entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        try:
+            entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except UnicodeError:
+            raise AddressRefused(
+                f"{cut_end(host, 100)} is not the name of a host: a part of it is empty, or has more than 63 characters",
+                hint="Name a host that DNS can have.",
+            ) from None
         addresses = [str(entry[4][0]) for entry in entries]
         if not self._named(host):
             for address in addresses:

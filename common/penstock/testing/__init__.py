@@ -14,13 +14,14 @@ from penstock.testing.durable_run import DurableRun
 from penstock.testing.simulated_run import SimulatedRun
 from penstock.testing.simulation import Simulation
 from penstock.testing.steps import Step
-from penstock.testing.world import PublishedEvent
+from penstock.testing.world import PublishedEvent, RuleFailure
 
 __all__ = [
     "DurableRun",
     "Played",
     "PlayedMatch",
     "PublishedEvent",
+    "RuleFailure",
     "SimulatedRun",
     "Simulation",
     "StartedExecution",

@@ -38,7 +38,9 @@ from penstock.engine.durable.records import (
 )
 from penstock.errors import ClaimLost, InvalidInput
 from penstock.language.definitions.action import Action
+from penstock.language.definitions.trigger import Trigger
 from penstock.language.rules.event_filter import check_filter
+from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schemas import Schema
 from penstock.language.schemas.question_schema import check_default, question_schema
 from penstock.language.schemas.storable_json import check_value
@@ -129,10 +131,33 @@ class Memory:
     async def start(self, start: ChildStart) -> Child:
         key = start.record.key
         if key not in self.children:
-            checked = _checked(start)
+            checked = self.checked(start)
             self._commit([start.record], lambda: self._store(checked))
         await self.run_children()
         return copy.copy(self.children[key])
+
+    def checked(self, start: ChildStart) -> ChildStart:
+        """Return a start with checked parameters. The refusals are those of a worker."""
+        params = start.parameters
+        if start.record.kind == ASK:
+            asked = question_schema(params["schema"])
+            check_default(params["default"], asked, cap=PAYLOAD_CAP)
+            return replace(start, parameters={**params, "schema": asked})
+        if start.record.kind == WAIT_FOR:
+            check_filter(params["filter"], params["names"], self.payload_schema(params["trigger"]))
+        elif start.record.kind == RUN and (schema := self.parameter_schema(start.target)) is not None:
+            return replace(start, parameters=run_parameters(schema, params))
+        return start
+
+    def payload_schema(self, trigger: str) -> Mapping[str, Any] | None:
+        """Return the schema of a trigger's payloads, or None if the test does not have it."""
+        definition = self.definition(Trigger, trigger)
+        return None if definition is None else definition.payload_schema
+
+    def parameter_schema(self, target: str) -> Schema | None:
+        """Return the schema of the parameters of an action that is called itself, or None."""
+        action = None if target in self.functions else self.definition(Action, target)
+        return None if action is None else Schema(action.parameters_schema)
 
     def _store(self, start: ChildStart) -> None:
         key = start.record.key
@@ -324,16 +349,12 @@ class AttemptMemory:
         return self._memory.ends_as
 
 
-def _checked(start: ChildStart) -> ChildStart:
-    """Return a start with checked parameters. The refusals of a question and of a condition are those of a worker."""
-    params = start.parameters
-    if start.record.kind == ASK:
-        schema = question_schema(params["schema"])
-        check_default(params["default"], schema, cap=PAYLOAD_CAP)
-        return replace(start, parameters={**params, "schema": schema})
-    if start.record.kind == WAIT_FOR:
-        check_filter(params["filter"], params["names"], None)
-    return start
+def run_parameters(schema: Schema, params: Any) -> Mapping[str, Any]:
+    """Return the parameters of a child as they are stored. Raises InvalidInput for those that its schema refuses."""
+    if not isinstance(params, Mapping):
+        raise InvalidInput(f"parameters are a mapping, not {type(params).__name__}")
+    checked: Mapping[str, Any] = stored_value(checked_parameters(schema, params, PAYLOAD_CAP))
+    return checked
 
 
 def _stored_text(value: Any) -> str:

@@ -76,6 +76,8 @@ class MemoryWorkflow:
         self.tasks: dict[int, TaskState] = {}
         self.started: dict[Key, Start] = {}
         self.ended: dict[Key, tuple[str, Any, Any]] = {}
+        self.attempts: dict[Key, int] = {}
+        """The number of the last attempt of executions that have ended."""
         self.variables: list[tuple[int, str, Any]] = []
         self.items: dict[int, list[Any]] = {}
         self.final: Final | None = None
@@ -228,7 +230,8 @@ class MemoryWorkflow:
             ]
             failed.sort(key=lambda entry: entry[0])
             facts.item_errors[task] = {
-                item: TaskResult(error=error) for _, item, error in failed[:SHOWN_ITEMS]
+                item: TaskResult(error=error, attempt=self.attempts.get((name, item)))
+                for _, item, error in failed[:SHOWN_ITEMS]
             }
         for reader, request in needed.variables.items():
             latest: dict[str, tuple[int, Any]] = {}
@@ -267,4 +270,5 @@ class MemoryWorkflow:
     def _one(self, name: str, item: int | None) -> TaskResult:
         if (name, item) not in self.ended and self.previous_run is not None:
             return self.previous_run._one(name, item)
-        return TaskResult(*copy.deepcopy(self.ended.get((name, item), ("", None, None))[1:]))
+        _, result, error = copy.deepcopy(self.ended.get((name, item), ("", None, None)))
+        return TaskResult(result, error, self.attempts.get((name, item)))

@@ -62,14 +62,14 @@ class ActionExecution(Execution):
             **policies.timeouts.written(),
             **options.get("timeouts", {}),
         }
-        self.attempt = self.failures = self.losses = 0
+        self.failures = self.losses = 0
         self.carry: dict[str, Any] = {}
         self._requests: Requests | None = None
         """The requests of the current attempt, or None before the first."""
         self._outside = OutsideWait()
 
     def begin(self) -> None:
-        self.limit("total", self.timeouts.get("total"))
+        self.limit(self.timeouts.get("total"))
         self._attempt()
 
     def _attempt(self) -> None:
@@ -238,7 +238,11 @@ class ActionExecution(Execution):
 
     def _wait_outside(self, options: Mapping[str, Any]) -> None:
         self._outside.waits, self._outside.heartbeat = True, options.get("heartbeat")
-        self._ask({"prompt": f"outside: {options['id'] or 'callback'}", "timeout": options["timeout"]})
+        self.status = self.steps[-1].status = WAITING
+        timeout = self.timeouts.get("waiting") if options["timeout"] is None else options["timeout"]
+        wait = self._outside
+        if timeout is not None:
+            self.later(timeout, lambda: self._end_late(wait, "nothing outside completed it in time"))
         self._expect_report()
         if self._outside.outcome is not None:
             self._end_outside(self._outside.outcome, is_early=True)
@@ -249,11 +253,12 @@ class ActionExecution(Execution):
         if wait.timer is not None:
             wait.timer.cancel()
         if wait.heartbeat is not None:
-            wait.timer = self.later(wait.heartbeat, lambda: self._report_missed(wait))
+            reason = f"no heartbeat came for {wait.heartbeat:.15g} s"
+            wait.timer = self.later(wait.heartbeat, lambda: self._end_late(wait, reason))
 
-    def _report_missed(self, wait: OutsideWait) -> None:
+    def _end_late(self, wait: OutsideWait, reason: str) -> None:
         if wait is self._outside and not self.ended and self.status == WAITING:
-            self.stop(TIMEOUT, f"no heartbeat came for {wait.heartbeat:g} s")
+            self.stop(TIMEOUT, reason)
 
     def take_report(self, attempt: int, report: Report) -> None:
         """Take a report of the system outside about an attempt. Raises Conflict if the attempt is over, and InvalidInput."""
@@ -282,7 +287,6 @@ class ActionExecution(Execution):
         """End the wait with an outcome. An error that came before the wait is not retried."""
         if self.ended:
             return
-        self.world.withdraw_questions(self)
         self._outside.waits = False
         if report.kind == "result":
             self._end_step(COMPLETED, report.value)

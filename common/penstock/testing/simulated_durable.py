@@ -4,9 +4,10 @@ executions there."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,9 +16,10 @@ import orjson
 
 from penstock.client.sent_signals import sent_signal
 from penstock.engine.durable.drive import Attempt
-from penstock.engine.durable.records import MAP, RUN, SIGNAL, STARTED, Child, ChildStart, Key
+from penstock.engine.durable.item_workflow import item_workflow
+from penstock.engine.durable.records import MAP, RUN, SIGNAL, STARTED, WAIT_FOR, Child, ChildStart, Key
 from penstock.errors import Conflict, NotFound
-from penstock.language.moves import CANCELLED, COMPLETED, FAILED, REQUESTED, WAITING
+from penstock.language.moves import CANCELLED, COMPLETED, REQUESTED, WAITING
 from penstock.language.policies.after_attempt import ending_of
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
@@ -30,10 +32,9 @@ from penstock.run.outgoing import LoopOutgoing, Request
 from penstock.run.run import Run
 from penstock.run.sent_signal import SentSignal
 from penstock.run.stored_json import stored_value
-from penstock.testing.durable_memory import Memory
+from penstock.testing.durable_memory import Memory, run_parameters
 from penstock.testing.fakes import Fake
 from penstock.testing.simulated_action import ActionExecution
-from penstock.testing.simulated_wait import WaitExecution
 from penstock.testing.steps import Step
 from penstock.testing.world import Call, Execution, World
 
@@ -57,6 +58,23 @@ class SimulatedMemory(Memory):
         """Tell the function that it has to end, with this status."""
         self.ends_as = status
 
+    def checked(self, start: ChildStart) -> ChildStart:
+        """Return a start with checked parameters. Raises NotFound for what the simulation does not know."""
+        kind = start.record.kind
+        if kind in (RUN, MAP):
+            target = self.execution.target_of(start)
+            params = run_parameters(self.execution.world.known.schema(target), start.parameters)
+            return replace(start, target=target, parameters=params)
+        return super().checked(start)
+
+    def payload_schema(self, trigger: str) -> Mapping[str, Any] | None:
+        schemas = dict(system_schemas())
+        return (
+            schemas[trigger]
+            if trigger in schemas
+            else self.execution.world.known.trigger(trigger).payload_schema
+        )
+
     def _store(self, start: ChildStart) -> None:
         self._put(start.record)
         self.children[start.record.key] = Child(new_id(), STARTED, False)
@@ -66,7 +84,7 @@ class SimulatedMemory(Memory):
         keys = [key for key, child in self.children.items() if child.id in ids and not child.ended]
         super().cancel(ids)
         for key in keys:
-            self.execution.cancel_children(key)
+            self.execution.cancel_child(key)
 
 
 class DurableExecution(ActionExecution):
@@ -76,9 +94,8 @@ class DurableExecution(ActionExecution):
     def __init__(self, world: World, call: Call) -> None:
         super().__init__(world, call)
         self.memory = SimulatedMemory(self)
-        self._open: dict[Key, list[Execution]] = {}
-        """The executions of each child: one, or those of the items of a map."""
-        self._queued: dict[Key, list[Execution]] = {}
+        self._open: dict[Key, Execution] = {}
+        """The execution of each child."""
         self._stopped: tuple[str, str] | None = None
         self._awaited: dict[str, Any] = {}
 
@@ -187,74 +204,51 @@ class DurableExecution(ActionExecution):
 
     # -- children ----------------------------------------------------------------------------------------------------
 
-    def start_child(self, start: ChildStart) -> None:
-        """Create the executions that a call of the function starts. The simulation begins them when the function
-        waits."""
-        key = start.record.key
-        name = key.name.rpartition("/")[2]
-        if start.record.kind == MAP:
-            items = [
-                self._execution(start.target, name, item, at)
-                for at, item in enumerate(start.parameters["items"])
-            ]
-        elif start.record.kind == RUN:
-            items = [self._execution(start.target, name, start.parameters, None)]
-        else:
-            trigger = start.parameters.get("trigger")
-            if trigger is not None and trigger not in dict(system_schemas()):
-                self.world.known.trigger(trigger)
-            params = {**start.parameters, "bound": start.parameters.get("names")}
-            items = [WaitExecution(self.world, self._call_of(start.target, name, params, None))]
-        together = start.parameters.get("concurrency") if start.record.kind == MAP else None
-        self._open[key], self._queued[key] = items, items[together:] if together else []
-        for item in items[: together or None]:
-            self.world.soon(item.begin)
-        if not items:
-            self._settle(key)
-
-    def _execution(self, ref: str, name: str, parameters: Any, item: int | None) -> Execution:
-        definitions, path = self.world.known, f"{self.call.path}.{name}"
-        if definitions.target(ref, is_faked=not self.world.fakes.targets.isdisjoint((ref, path))) is None:
+    def target_of(self, start: ChildStart) -> str:
+        """Return the ref that a child runs. The items of a map are run by a workflow, as on a worker. Raises NotFound."""
+        ref, known = start.target, self.world.known
+        path = f"{self.call.path}.{start.record.key.name.rpartition('/')[2]}"
+        target = known.target(ref, is_faked=not self.world.fakes.targets.isdisjoint((ref, path)))
+        if target is None:
             raise NotFound(
                 f"{self.call.ref} runs {ref}, which the simulation does not know",
-                hint=did_you_mean(ref, [*definitions.actions, *definitions.workflows]),
+                hint=did_you_mean(ref, [*known.actions, *known.workflows]),
             )
-        return self.world.execution_of(self.world, self._call_of(ref, name, parameters, item))
+        if start.record.kind != MAP:
+            return ref
+        workflow = item_workflow(ref, target.kind, secret=False)
+        known.workflows[workflow.ref] = workflow
+        return workflow.ref
 
-    def _call_of(self, ref: str, name: str, parameters: Any, item: int | None) -> Call:
-        return Call(
-            ref, stored_value(results.encode(parameters)), f"{self.call.path}.{name}", self, name, item
+    def start_child(self, start: ChildStart) -> None:
+        """Create the execution that a call of the function starts. The simulation begins it when the function waits."""
+        key = start.record.key
+        name = key.name.rpartition("/")[2]
+        parameters = dict(start.parameters)
+        if start.record.kind == WAIT_FOR:
+            parameters["bound"] = parameters.get("names")
+        call = Call(
+            start.target, stored_value(results.encode(parameters)), f"{self.call.path}.{name}", self, name
         )
+        child = self._open[key] = self.world.execution_of(self.world, call)
+        self.world.soon(child.begin)
 
     def child_ended(self, child: Execution) -> None:
-        key = next((key for key, items in self._open.items() if child in items), None)
+        key = next((key for key, other in self._open.items() if child is other), None)
         if key is None or self.memory.children[key].ended:
             return
-        if self._queued[key]:
-            self.world.soon(self._queued[key].pop(0).begin)
-        if all(item.ended for item in self._open[key]):
-            self._settle(key)
-            self._wake()
-
-    def _settle(self, key: Key) -> None:
-        """End a child after all of its executions have ended."""
-        items, child = self._open[key], self.memory.children[key]
-        failed = next((item for item in items if item.status != COMPLETED), None)
-        if failed is None:
-            kind = self.memory.records[key].kind
-            value = [item.result for item in items] if kind == MAP else items[0].result
-            child.status, child.result = COMPLETED, orjson.dumps(value).decode()
+        stored = self.memory.children[key]
+        stored.status, stored.ended, stored.at = child.status, True, self.memory.now
+        if child.status == COMPLETED:
+            stored.result = orjson.dumps(child.result).decode()
         else:
-            child.status = failed.status if self.memory.records[key].kind != MAP else FAILED
-            child.error = orjson.dumps(failed.error).decode()
-        child.ended, child.at = True, self.memory.now
+            stored.error = orjson.dumps(child.error).decode()
+        self._wake()
 
-    def cancel_children(self, key: Key) -> None:
-        """End the executions of a child that the function no longer needs."""
-        self._queued[key] = []
-        for item in self._open[key]:
-            if not item.ended:
-                item.cancel("the function does not wait for it any more")
+    def cancel_child(self, key: Key) -> None:
+        """End the execution of a child that the function no longer needs."""
+        if not self._open[key].ended:
+            self._open[key].cancel("the function does not wait for it any more")
 
 
 def _wait_for(main: Coroutine[Any, Any, Outcome]) -> Outcome:

@@ -12,7 +12,7 @@ import orjson
 
 from penstock.bounds import PAYLOAD_CAP
 from penstock.client.starts import debounce_options
-from penstock.errors import Conflict, DefinitionError, NotFound
+from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.rules.event_rules import compile_rule, event_namespace
 from penstock.language.rules.event_rules import evaluate as evaluate_rule
 from penstock.language.rules.trial import SimulatedEvent
@@ -24,7 +24,7 @@ from penstock.run.sent_signal import SentSignal
 from penstock.run.stored_json import stored_value
 from penstock.testing.clock import Timer
 from penstock.testing.request_checks import start_request
-from penstock.testing.world import Call, Execution, PublishedEvent, World
+from penstock.testing.world import Call, Execution, PublishedEvent, RuleFailure, World
 
 CALLBACKS = "https://simulation.invalid/callbacks/"
 """The beginning of the address of every callback."""
@@ -90,7 +90,7 @@ class Effects:
     def publish(self, trigger: Any, payload: Any) -> tuple[SimulatedEvent, list[Execution]]:
         """Publish an event, and return it with the executions that rules start. Tasks that wait for it go on.
 
-        Raises NotFound, InvalidInput for a payload that its schema refuses, and DefinitionError if a rule fails.
+        Raises NotFound, InvalidInput for a payload that its schema refuses.
         """
         world = self._world
         definition = world.known.trigger(trigger)
@@ -104,23 +104,25 @@ class Effects:
         return event, started
 
     def _start_by_rules(self, event: SimulatedEvent, payload: Any) -> list[Execution]:
+        """Start the actions of the matching rules. Keep the failure of a rule, which affects no other rule."""
         started = []
         for rule in self._world.known.rules_of(event.trigger):
+            if not rule.enabled:
+                continue
             match = evaluate_rule(compile_rule(rule.body()), event, payload)
-            if match.error is not None:
-                raise DefinitionError(f"rule {rule.ref} fails on this event: {match.error}")
-            if match.matched and rule.enabled:
-                started.append(self.start(rule.action, match.params))
+            error = match.error
+            if match.matched and error is None:
+                try:
+                    started.append(self.start(rule.action, match.params))
+                except (InvalidInput, NotFound) as refusal:
+                    error = f"{type(refusal).__name__}: {refusal.message}"
+            if error is not None:
+                self._world.rule_failures.append(RuleFailure(event.id, rule.ref, error))
         return started
 
     def _publish(self, request: Publish) -> PublishedEvent:
         payload = self._payload(request)
-        try:
-            event, _ = self.publish(request.trigger, payload)
-        except DefinitionError as error:
-            # An event is stored before its rules are evaluated: their faults reach the test, and not its publisher.
-            event = SimulatedEvent(request.trigger, id=self._world.new_id(), created_at=self._world.clock.now)
-            self._world.soon(_raising(error))
+        event, _ = self.publish(request.trigger, payload)
         if request.key is not None:
             self._events[request.trigger, request.key] = (event.id, _canonical(payload))
         published = PublishedEvent(event.id, request.trigger, payload, request.key, event.created_at)
@@ -167,7 +169,7 @@ class Effects:
 
     def _parameters(self, target: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         schema = self._world.known.schema(self._world.ref_of(target))
-        checked: dict[str, Any] = stored_value(schema.check(parameters, cap=PAYLOAD_CAP))
+        checked: dict[str, Any] = _checked(schema, parameters, "parameters")
         return checked
 
     def _open_burst(self, request: Start, execution: Execution, options: Mapping[str, Any]) -> None:
@@ -266,17 +268,17 @@ class Effects:
 
 def checked_payload(schema: Any, payload: Any) -> Any:
     """Return the payload of an event as it is stored. Raises InvalidInput for one that the schema refuses."""
-    return stored_value(
-        Schema(schema).check({} if payload is None else payload, what="payload", cap=PAYLOAD_CAP)
-    )
+    return _checked(Schema(schema), {} if payload is None else payload, "payload")
+
+
+def _checked(schema: Schema, value: Any, label: str) -> Any:
+    """Return a value as it is stored. Raises InvalidInput, with the hint of a client, for one that the schema refuses."""
+    try:
+        return stored_value(schema.check(value, what=label, cap=PAYLOAD_CAP))
+    except InvalidInput as error:
+        error.hint = error.hint or schema.takes()
+        raise
 
 
 def _canonical(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-
-
-def _raising(error: Exception) -> Any:
-    def fail() -> None:
-        raise error
-
-    return fail

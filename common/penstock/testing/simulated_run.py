@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from penstock.client.command_kinds import check_command
 from penstock.errors import Conflict, ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
+from penstock.language.schemas import check_value
 from penstock.language.terms.options import did_you_mean
 from penstock.run.failure_causes import headline
-from penstock.run.stored_json import as_stored
+from penstock.run.stored_json import stored_value
 from penstock.testing.simulated_workflow import WorkflowExecution
 from penstock.testing.steps import Step
 from penstock.testing.world import Execution, PublishedEvent
@@ -142,13 +144,14 @@ class SimulatedRun:
 
     def command(self, kind: str, task: str | None = None, value: Any = None) -> None:
         """Send a workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). Raises Conflict,
-        NotFound."""
+        NotFound, InvalidInput."""
         if not isinstance(self._execution, WorkflowExecution):
             raise Conflict(
                 f"{self.ref} is no workflow",
                 hint="Name a workflow or a durable function: only those take commands.",
             )
-        self._execution.command(kind, task, as_stored(value))
+        check_command(kind)
+        self._execution.command(kind, task, stored_value(check_value(value, what="result")))
         self._world.settle()
 
     def finish(self) -> SimulatedRun:

@@ -23,7 +23,7 @@ class WaitExecution(Execution):
             self.world.ask(Question(self, params, self._complete), params.get("timeout"))
         else:
             self.world.event_waits.append(EventWait(self, self._fits, self._complete))
-            self.limit("waiting", params.get("timeout"))
+            self.limit(params.get("timeout"))
 
     def _fits(self, event: Mapping[str, Any]) -> bool:
         """Return whether an event ends the wait. It does not if the filter raises an error for it."""

@@ -7,6 +7,7 @@ from typing import Any
 from penstock.engine import ChildEnded, Decision, Start
 from penstock.engine.children import child_parameters
 from penstock.errors import NotFound
+from penstock.language.definitions.qualified_name import GENERATED
 from penstock.language.moves import CANCELLED, FAILED, RUNNING
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.waits import WAITS
@@ -34,7 +35,7 @@ class WorkflowExecution(Execution):
 
     def begin(self) -> None:
         self.status = RUNNING
-        self.limit("total", self.call.options.get("timeouts", {}).get("total", self.workflow.timeout))
+        self.limit(self.call.options.get("timeouts", {}).get("total", self.workflow.timeout))
         self.run.begin()
         self._act()
 
@@ -44,6 +45,7 @@ class WorkflowExecution(Execution):
         call = child.call
         assert call.task is not None
         self.run.ended[call.task, call.item] = (child.status, child.result, child.error)
+        self.run.attempts[call.task, call.item] = child.attempt
         self.run.advance([ChildEnded(self.run.plan.index(call.task), child.status, call.item)])
         self._act()
 
@@ -64,8 +66,16 @@ class WorkflowExecution(Execution):
         if kind == "pause":
             self.run.pause()
         else:
+            if kind == "set_result" and task is not None:
+                self._check_answer(task, value)
             self.run.command(kind, task, value)
         self._act()
+
+    def _check_answer(self, task: str, value: Any) -> None:
+        """Check a result that is to answer the question of a task. Raises InvalidInput."""
+        for question in self.world.questions:
+            if question.execution is self.children.get((task, None)):
+                question.check(value)
 
     def _act(self) -> None:
         """Carry out the decisions. An execution that a decision both starts and cancels has to exist before it can be
@@ -96,7 +106,10 @@ class WorkflowExecution(Execution):
 
     def _start(self, start: Start) -> None:
         definitions, ref = self.world.known, target_ref(start.step)
-        path = f"{self.call.path}.{start.name}" if self.call.parent else start.name
+        if self.workflow.ref.endswith(GENERATED):  # the items of ctx.map have its path
+            path = self.call.path
+        else:
+            path = f"{self.call.path}.{start.name}" if self.call.parent else start.name
         is_faked = not self.world.fakes.targets.isdisjoint((ref, path))
         target = definitions.target(ref, is_faked=is_faked)
         if target is None:

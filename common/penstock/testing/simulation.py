@@ -18,7 +18,7 @@ from penstock.testing.simulated_action import ActionExecution
 from penstock.testing.simulated_effects import Effects
 from penstock.testing.simulated_run import SimulatedRun
 from penstock.testing.simulated_workflow import execution_of
-from penstock.testing.world import Execution, World
+from penstock.testing.world import Execution, RuleFailure, World
 
 
 class Simulation:
@@ -46,6 +46,11 @@ class Simulation:
     def now(self) -> datetime:
         """Return the time of the clock."""
         return self._world.clock.now
+
+    @property
+    def rule_failures(self) -> list[RuleFailure]:
+        """Return the rules that failed on events (`event`, `rule`, `error`), in order."""
+        return list(self._world.rule_failures)
 
     def load(self, *sources: Loadable) -> Simulation:
         """Add the definitions of modules, files, folders or packs, or single definitions with the others of their
@@ -110,7 +115,8 @@ class Simulation:
         """Publish an event. Tasks that wait for it go on, and matching rules start their actions. Return the runs of these
         actions.
 
-        Raises NotFound, InvalidInput for a payload that its schema refuses, and DefinitionError if a rule fails.
+        A rule that fails on the event is among `rule_failures`, and affects no other rule. Raises NotFound, and InvalidInput
+        for a payload that its schema refuses.
         """
         _, started = self._effects.publish(trigger, payload)
         self.settle()

@@ -28,6 +28,7 @@ from penstock.testing.steps import Step
 
 MOST_STEPS = 100_000
 """The maximum number of steps without a move of the clock. More mean that a workflow goes round in a circle."""
+OUT_OF_TIME = "its time to complete ran out"
 MOST_TIMERS = 100_000
 """The maximum number of timers that one call fires."""
 
@@ -57,6 +58,15 @@ class PublishedEvent:
     """The time of the simulation's clock."""
 
 
+@dataclass(frozen=True, slots=True)
+class RuleFailure:
+    """A rule that failed on an event, as `penstock rules errors` shows it."""
+
+    event: UUID
+    rule: str
+    error: str
+
+
 class Execution(ABC):
     """An execution, which ends at most once and then notifies its world and its parent."""
 
@@ -65,6 +75,7 @@ class Execution(ABC):
         self.call = call
         self.id: UUID = world.new_id()
         self.status = REQUESTED
+        self.attempt = 0
         self.result: Any = None
         self.error: dict[str, Any] | None = None
         self.steps: list[Step] = []
@@ -129,11 +140,10 @@ class Execution(ABC):
         self.check_signal()
         raise AssertionError(f"{self.call.ref} takes signals, and has no way to receive them")
 
-    def limit(self, name: str, seconds: float | None) -> None:
+    def limit(self, seconds: float | None) -> None:
         """End the execution as timeout after so many seconds. None means no timeout."""
         if seconds is not None:
-            reason = f"its {name} time of {seconds:g} s is over"
-            self.later(seconds, lambda: None if self.ended else self.stop(TIMEOUT, reason))
+            self.later(seconds, lambda: None if self.ended else self.stop(TIMEOUT, OUT_OF_TIME))
 
     def later(self, seconds: float, action: Any) -> Timer:
         """Set a timer that is cancelled when the execution ends."""
@@ -170,8 +180,11 @@ class Question:
         assignee = self.options.get("assignee")
         if by is not None and not may_answer(assignee, by):
             raise NotAllowed(f"only {assignee} may answer this", hint=f"Answer as {assignee}.")
-        answer = Schema(self.options.get("schema")).check(value, what="response", cap=PAYLOAD_CAP)
-        self.answered(stored_value(answer))
+        self.answered(self.check(value))
+
+    def check(self, value: Any) -> Any:
+        """Return an answer as it is stored. Raises InvalidInput for one that the schema refuses."""
+        return stored_value(Schema(self.options.get("schema")).check(value, what="response", cap=PAYLOAD_CAP))
 
 
 @dataclass(slots=True)
@@ -216,6 +229,7 @@ class World:
         self.questions: list[Question] = []
         self.event_waits: list[EventWait] = []
         self.batches = SimulatedBatches()
+        self.rule_failures: list[RuleFailure] = []
         self.answers: dict[str, Any] = {}
         """The prepared answers to future inquiries, by the path or the ref of the asking execution."""
         self._ready: deque[Callable[[], None]] = deque()

@@ -6,6 +6,9 @@ language plpgsql
 as $$
 declare
     v_told uuid[];
+    v_messages message[];
+    v_ids uuid[];
+    r record;
 begin
     messages := '{}';
     select coalesce(array_agg(x.id), '{}') into expired from (
@@ -19,11 +22,19 @@ begin
         return;
     end if;
     perform lock_keys(array(select distinct k from execution e cross join unnest(e.keys) k where e.id = any (expired)));
-    update outside_wait set due_at = null where execution_id = any (expired);
-    select t.messages, t.told into messages, v_told
-    from tell_functions(expired, 'timeout', 'nothing outside completed it in time') t;
-    messages := messages || count_timeouts(array(select unnest(expired) except select unnest(v_told)),
-        'nothing outside completed it in time');
-    messages := messages || (end_executions(array(select unnest(expired) except select unnest(v_told)), array['waiting'],
-        'timeout', 'nothing outside completed it in time', null)).messages;
+    for r in
+        with late as (
+            update outside_wait w set due_at = null from outside_wait was
+            where w.execution_id = any (expired) and was.execution_id = w.execution_id
+            returning w.execution_id,
+                case when was.due_at < was.deadline_at or was.deadline_at is null
+                    then format('no heartbeat came for %s s', was.heartbeat) else 'nothing outside completed it in time' end as reason
+        )
+        select reason, array_agg(execution_id) as ids from late group by reason order by reason
+    loop
+        select t.messages, t.told into v_messages, v_told from tell_functions(r.ids, 'timeout', r.reason) t;
+        v_ids := array(select unnest(r.ids) except select unnest(v_told));
+        messages := messages || v_messages || count_timeouts(v_ids, r.reason)
+            || (end_executions(v_ids, array['waiting'], 'timeout', r.reason, null)).messages;
+    end loop;
 end $$;

@@ -3,6 +3,7 @@ durably stored."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
 from typing import Annotated, Any
@@ -16,7 +17,9 @@ from penstock.language.expressions import compile_template, condition
 from penstock.language.terms.event_sources import of_webhook
 from penstock.operate import outside, signing_secrets, webhooks
 from penstock.operate.outside import Report
+from penstock.run.cut_texts import cut_end
 from penstock.run.json_integers import parsed
+from penstock.service.charsets import charset_of, known_charset
 from penstock.store.access.webhooks import Webhook
 from penstock.store.session.database import Transaction
 from penstock_api.backend import Here
@@ -30,6 +33,7 @@ router = APIRouter(tags=["webhooks"], responses=ANSWERS, generate_unique_id_func
 
 FORM_FIELDS = 1000
 FORM = "application/x-www-form-urlencoded"
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
 GITHUB_FIELD = "payload"
 """The one field of a form that GitHub sends if it is configured to send forms. It contains the JSON."""
 
@@ -59,6 +63,11 @@ async def call(
     publishing = backend.client.publishing
     report = _report(webhook, names, payload)
     if report is None:
+        if payload is None:
+            raise InvalidInput(
+                "the payload of the event would be null",
+                hint="Send another JSON value, or give the webhook a template of the payload.",
+            )
         id = await publishing.publish(webhook.trigger, payload, key=key, tenant=webhook.tenant, source=source)
         return Published(id=id)
     if key is None:
@@ -91,14 +100,31 @@ def _report(webhook: Webhook, names: dict[str, Any], payload: Any) -> tuple[str,
 
 def _read(raw: bytes, kind: str) -> Any:
     """Return the parsed body: JSON, or the fields of a form."""
-    if kind.partition(";")[0].strip().lower() == FORM:
-        try:
-            return _fields(
-                parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=FORM_FIELDS)
-            )
-        except ValueError:
-            raise InvalidInput(f"a form has at most {FORM_FIELDS:,} fields", hint="Send JSON.") from None
+    media, _, options = kind.partition(";")
+    if media.strip().lower() == FORM:
+        return _form(raw, charset_of(options) or "utf-8")
     return _json(raw)
+
+
+def _form(raw: bytes, charset: str) -> dict[str, Any]:
+    """Return the fields of a form. Raises InvalidInput for bytes that are not of its charset."""
+    known = known_charset(charset)
+    escaped = _NOT_ASCII.sub(lambda match: b"%%%02X" % match[0][0], raw).decode("ascii")
+    try:
+        if known is None:
+            raise UnicodeError
+        return _fields(
+            parse_qsl(
+                escaped, keep_blank_values=True, max_num_fields=FORM_FIELDS, encoding=known, errors="strict"
+            )
+        )
+    except UnicodeError:
+        raise InvalidInput(
+            f"the form is not {cut_end(charset, 60)}, as its type says or by default",
+            hint="Send it in UTF-8, or name its charset: application/x-www-form-urlencoded; charset=iso-8859-1.",
+        ) from None
+    except ValueError:
+        raise InvalidInput(f"a form has at most {FORM_FIELDS:,} fields", hint="Send JSON.") from None
 
 
 def _fields(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from uuid import UUID
 import orjson
 
 from penstock.advance.child_targets import current_targets, known_targets, remembered
+from penstock.engine.durable.item_workflow import item_workflow_ref
 from penstock.engine.durable.records import MAP, WAIT_FOR, Child, ChildStart
 from penstock.errors import InvalidInput, NotFound, PenstockError
 from penstock.language.rules.event_filter import bind_filter, check_filter
@@ -29,7 +30,6 @@ from penstock.store.session.database import Session, Transaction
 from penstock.store.session.staged_messages import StagedMessage
 from penstock.store.workflows import children
 from penstock.store.workflows.children import NewChild
-from penstock_worker.durable.item_workflow import item_workflow_ref
 
 
 @dataclass(frozen=True, slots=True)

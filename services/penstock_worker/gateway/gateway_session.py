@@ -90,13 +90,18 @@ def offered_actions(refs: Sequence[str], actions: Mapping[str, RunnableAction]) 
     offered = []
     for ref in refs:
         schemas = {
-            name: schema
+            name: _explicit(schema) if name == "parameters" else schema
             for name in ("parameters", "result")
             if (schema := getattr(actions[ref], f"{name}_schema", None)) is not None
         }
         remaining -= len(orjson.dumps(schemas))
         offered.append({"ref": ref, **(schemas if remaining >= 0 else {})})
     return offered
+
+
+def _explicit(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a schema of parameters that says so if it accepts undeclared ones: a gateway closes a schema that does not."""
+    return schema if "unevaluatedProperties" in schema else {"additionalProperties": True, **schema}
 
 
 def is_lost(refused: Refused) -> bool:

@@ -129,6 +129,12 @@ async def test_a_name_that_does_not_exist_is_no_connection(monkeypatch: pytest.M
         await GuardedNetwork(Addresses()).connect_tcp("nowhere.example.org", 80, timeout=5)
 
 
+@pytest.mark.parametrize("host", ["a" * 64 + ".example", "a..example"])
+async def test_impossible_name_is_refused(host: str) -> None:
+    with pytest.raises(AddressRefused, match="is not the name of a host"):
+        await GuardedNetwork(Addresses()).connect_tcp(host, 80, timeout=5)
+
+
 def _resolve_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     """Answer names with these in turn; what was asked for."""
     asked: list[str] = []

@@ -108,6 +108,7 @@ async def test_a_call_that_cannot_be_an_event_is_refused_and_recorded(
             return (await sender.post("/hooks/odd", content=content, headers={**headers, **more})).status_code
 
         assert await send(b"{not json") == 422
+        assert await send(b"null") == 422
         assert await send(b'{"id": "no number"}') == 422
         assert await send(b'{"id": 123456789012345678901234567890}') == 422
         assert await send(b'{"id": 1, "pad": "' + b"x" * 400_000 + b'"}') == 413
@@ -115,6 +116,23 @@ async def test_a_call_that_cannot_be_an_event_is_refused_and_recorded(
         form = {**given, "payload": {"id": "{{ body.id | int }}"}}
         assert (await call.put(f"{V1}/webhooks/odd", json={**form, "secret": None})).status_code == 200
         assert await send(b"id=7&name=x", **{"content-type": "application/x-www-form-urlencoded"}) == 202
+        kind = "application/x-www-form-urlencoded; charset="
+        assert await send(b"id=7&name=caf%E9", **{"content-type": kind + "utf-8"}) == 422
+        assert await send(b"id=7&name=caf%E9", **{"content-type": kind + "idna"}) == 422
+        named = {
+            **given,
+            "payload": {"id": "{{ 7 if body['n\u00e4me'] == 'caf\u00e9' else 0 }}"},
+            "secret": None,
+        }
+        assert (await call.put(f"{V1}/webhooks/odd", json=named)).status_code == 200
+        for fields in (b"n%E4me=caf%E9", b"n\xe4me=caf\xe9"):
+            sent = await sender.post(
+                "/hooks/odd", content=fields, headers={**headers, "content-type": kind + '"ISO-8859-1"'}
+            )
+            [row] = await api.house.rows(
+                "select payload ->> 'id' as id from event where id = $1", UUID(sent.json()["id"])
+            )
+            assert row["id"] == "7"
         repeated = {"id": "{{ (body.id | length) * 10 + (query.a | length) }}"}
         assert (
             await call.put(f"{V1}/webhooks/odd", json={**given, "payload": repeated, "secret": None})

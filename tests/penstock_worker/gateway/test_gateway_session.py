@@ -8,6 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from penstock import action
+from penstock.language.schemas import parameters_schema, schema_differences
 from penstock.language.terms.ids import new_id
 from penstock.service.heartbeat import Identity
 from penstock_worker.gateway import gateway_session
@@ -61,3 +62,24 @@ async def test_hello_names_schemas_and_logs_differences(answer: Json, logged: li
 def test_schemas_of_a_hello_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway_session, "SCHEMAS_BYTES", 10)
     assert offered_actions(["gate.counted"], ACTIONS) == [{"ref": "gate.counted"}]
+
+
+@action(pack="gate")
+async def open_ended(a: int, **more):  # type: ignore[no-untyped-def]
+    return more
+
+
+@action(pack="gate")
+async def closed(a: int = 1) -> int:
+    return a
+
+
+@action(pack="gate")
+async def without_parameters() -> None: ...
+
+
+@pytest.mark.parametrize("own", [open_ended, closed, without_parameters], ids=lambda own: own.ref)
+def test_gateway_sees_no_difference_from_its_own_module(own: Any) -> None:
+    [offered] = offered_actions([own.ref], {own.ref: own})
+    defined = own.document().body["parameters"]
+    assert list(schema_differences(defined, parameters_schema(offered["parameters"]))) == []

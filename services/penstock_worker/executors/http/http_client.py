@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ from penstock.language.expressions import render
 from penstock.run.cut_texts import cut_end
 from penstock.run.results import refuse_large_integers
 from penstock.run.task_executors import Outcome, Run
+from penstock.service.charsets import charset_of, decoded
 from penstock_worker.executors.http import http_answers
 from penstock_worker.executors.http.http_answers import shown
 from penstock_worker.executors.http.http_request import Request, built, namespace_of, with_query
+from penstock_worker.executors.http.link_header import links_of
 
 KEEPS_METHOD = frozenset({307, 308})
 TURNS_TO_GET = frozenset({301, 302, 303})
@@ -48,13 +51,12 @@ class Response:
 
     def namespace(self) -> dict[str, Any]:
         """Return the response as templates read it. Names of headers are lower-case, with `_` for `-`. `links` has the
-        URLs of the header `Link`, by relation."""
-        links = httpx.Response(self.status, headers=self.headers).links
+        URLs of the header `Link`, by relation in lower case."""
         return {
             "status": self.status,
             "url": str(self.url),
             "headers": {name.lower().replace("-", "_"): value for name, value in self.headers.items()},
-            "links": {name: link.get("url") for name, link in links.items()},
+            "links": links_of(self.headers, self.url),
             "body": self.body,
         }
 
@@ -314,16 +316,17 @@ def _decoded(response: Response, request: HttpRequest) -> Any:
                 hint="Set answer: text, if that is what the server sends.",
             ) from None
     if kind == "text" or (kind == "auto" and _is_text(media)):
-        return content.decode(_charset(options), "replace").replace("\0", "�")
+        return decoded(content, charset_of(options)).replace("\0", "�")
     if kind == "auto" and not media:
         try:
             return _parsed(content)
         except orjson.JSONDecodeError:
-            return content.decode("utf-8", "replace").replace("\0", "�")
+            return decoded(content, None).replace("\0", "�")
     return base64.b64encode(content).decode()
 
 
 def _parsed(content: bytes) -> Any:
+    content = content.removeprefix(BOM_UTF8)  # RFC 8259, 8.1: a parser may ignore it
     document = orjson.loads(content)
     refuse_large_integers(content, "the response")
     return document
@@ -342,15 +345,3 @@ def _is_text(media: str) -> bool:
             "application/x-ndjson",
         )
     )
-
-
-def _charset(options: str) -> str:
-    for option in options.split(";"):
-        name, _, value = option.partition("=")
-        if name.strip().lower() == "charset":
-            try:
-                "".encode(value.strip().strip('"'))
-                return value.strip().strip('"')
-            except LookupError:
-                break
-    return "utf-8"

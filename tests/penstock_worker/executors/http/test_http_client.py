@@ -296,6 +296,17 @@ ODD = [
     Odd(
         "unknown-charset", http("200 OK", "Content-Type: text/plain; charset=klingon\r\n", "é".encode()), "é"
     ),
+    Odd("idna", http("200 OK", "Content-Type: text/plain; charset=idna\r\n", "é".encode()), "é"),
+    Odd("undefined", http("200 OK", "Content-Type: text/plain; charset=undefined\r\n", b"a"), "a"),
+    Odd("utf-7", http("200 OK", "Content-Type: text/plain; charset=utf-7\r\n", b"+2AA-"), "+2AA-"),
+    Odd("mark", http("200 OK", "Content-Type: text/plain; charset=utf-8\r\n", b"\xef\xbb\xbfa"), "a"),
+    Odd("mark-in-json", http("200 OK", J, b"\xef\xbb\xbf[1]"), [1]),
+    Odd("mark-alone", http("200 OK", J, b"\xef\xbb\xbf"), ("ResultNotStorable", False)),
+    Odd(
+        "long-host",
+        http("302 Found", f"Location: http://{'a' * 64}.example/\r\n", b""),
+        ("AddressRefused", False),
+    ),
     Odd("nul-in-text", http("200 OK", "Content-Type: text/plain\r\n", b"a\0b"), "a�b"),
     Odd("nul-in-json", http("200 OK", J, b'"a\\u0000b"'), ("ResultNotStorable", False)),
     Odd("nan", http("200 OK", J, b"NaN"), ("ResultNotStorable", False)),
