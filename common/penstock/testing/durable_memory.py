@@ -140,9 +140,9 @@ class Memory:
         """Return a start with checked parameters. The refusals are those of a worker."""
         params = start.parameters
         if start.record.kind == ASK:
-            asked = question_schema(params["schema"])
-            check_default(params["default"], asked, cap=PAYLOAD_CAP)
-            return replace(start, parameters={**params, "schema": asked})
+            answer_schema = question_schema(params["schema"])
+            check_default(params["default"], answer_schema, cap=PAYLOAD_CAP)
+            return replace(start, parameters={**params, "schema": answer_schema})
         if start.record.kind == WAIT_FOR:
             check_filter(params["filter"], params["names"], self.payload_schema(params["trigger"]))
         elif start.record.kind == RUN and (schema := self.parameter_schema(start.target)) is not None:

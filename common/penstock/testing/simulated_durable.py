@@ -206,18 +206,18 @@ class DurableExecution(ActionExecution):
 
     def target_of(self, start: ChildStart) -> str:
         """Return the ref that a child runs. The items of a map are run by a workflow, as on a worker. Raises NotFound."""
-        ref, known = start.target, self.world.known
+        ref, definitions = start.target, self.world.known
         path = f"{self.call.path}.{start.record.key.name.rpartition('/')[2]}"
-        target = known.target(ref, is_faked=not self.world.fakes.targets.isdisjoint((ref, path)))
+        target = definitions.target(ref, is_faked=not self.world.fakes.targets.isdisjoint((ref, path)))
         if target is None:
             raise NotFound(
                 f"{self.call.ref} runs {ref}, which the simulation does not know",
-                hint=did_you_mean(ref, [*known.actions, *known.workflows]),
+                hint=did_you_mean(ref, [*definitions.actions, *definitions.workflows]),
             )
         if start.record.kind != MAP:
             return ref
         workflow = item_workflow(ref, target.kind, secret=False)
-        known.workflows[workflow.ref] = workflow
+        definitions.workflows[workflow.ref] = workflow
         return workflow.ref
 
     def start_child(self, start: ChildStart) -> None:

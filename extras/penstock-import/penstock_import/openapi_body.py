@@ -32,7 +32,7 @@ def add_body(builder: RequestBuilder, operation: Mapping[str, Any]) -> None:
         if not all(_is_empty(builder, media) for media in content.values()):
             builder.gap(f"its optional body is not sent with {builder.method}", "Write its action by hand.")
         return
-    written, kind = _chosen([str(key) for key in content])
+    written, kind = _media_type([str(key) for key in content])
     media = mapping_of(builder.document.resolved(content[written]), f"the body of {written}")
     name_unread(
         builder.report,
@@ -61,7 +61,7 @@ def _is_empty(builder: RequestBuilder, media: Any) -> bool:
     return not fields.schemas and not fields.is_open
 
 
-def _chosen(kinds: list[str]) -> tuple[str, str]:
+def _media_type(kinds: list[str]) -> tuple[str, str]:
     """Return the media type that is sent, as it is written and as it is sent."""
     plain = {written: written.partition(";")[0].strip().lower() for written in kinds}
     for written, kind in plain.items():

@@ -108,14 +108,14 @@ def _read(raw: bytes, kind: str) -> Any:
 
 def _form(raw: bytes, charset: str) -> dict[str, Any]:
     """Return the fields of a form. Raises InvalidInput for bytes that are not of its charset."""
-    known = known_charset(charset)
+    codec = known_charset(charset)
     escaped = _NOT_ASCII.sub(lambda match: b"%%%02X" % match[0][0], raw).decode("ascii")
     try:
-        if known is None:
+        if codec is None:
             raise UnicodeError
         return _fields(
             parse_qsl(
-                escaped, keep_blank_values=True, max_num_fields=FORM_FIELDS, encoding=known, errors="strict"
+                escaped, keep_blank_values=True, max_num_fields=FORM_FIELDS, encoding=codec, errors="strict"
             )
         )
     except UnicodeError:

@@ -145,7 +145,9 @@ async def test_command_and_pages_show_the_waits(house: Installation, monkeypatch
     asking = await house.client.start("waits.nested", {"order": 7})
     await house.client.start("waits.never", {"order": 8})
     await house.until("select 1 from inquiry where status = 'created' having count(*) = 2")
-    monkeypatch.setenv("PENSTOCK_DATABASE_URL", house.settings().database_url.get_secret_value())
+    database_url = house.settings().database_url
+    assert database_url is not None
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", database_url.get_secret_value())
     monkeypatch.setenv("COLUMNS", "300")
     text = "waits for an answer from ada: Ship order 7? (and 1 more)"
     printed = await penstock("executions", "--waits-for-answer")

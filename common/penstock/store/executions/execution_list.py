@@ -79,12 +79,14 @@ class ListedWait:
     ]
     due_at: Annotated[
         datetime | None,
-        Field(description="The instant at which the wait is over, or times out, if it has one."),
+        Field(
+            description="The instant at which the wait is over, or times out, if it has one; null: it has none."
+        ),
     ]
 
 
 WAITS_FOR = (
-    "What the open execution waits for while nothing in it runs. Null if something runs or is about to start."
+    "What the open execution waits for while nothing in it runs. null: something runs or is about to start."
 )
 """The description of the field `waits_for`."""
 
