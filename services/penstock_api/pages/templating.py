@@ -18,6 +18,7 @@ from penstock.language.terms.waits import WAIT_CAUSES
 from penstock.operate.why.answer import count, ordinal, span
 from penstock.run.failure_causes import headline
 from penstock_api.pages import schema_form, static_files
+from penstock_api.requests.code_elements import with_code
 from penstock_api.requests.public_path import base
 
 TEMPLATES = jinja2.Environment(
@@ -112,14 +113,6 @@ def linked(text: str) -> Markup:
         parts += Markup('<a href="{}/executions/{}">{}</a>').format(base(), id, label)
         at = match.end()
     return parts + escape(text[at:])
-
-
-CODE = re.compile(r"`([^`]+)`")
-
-
-def with_code(text: str) -> Markup:
-    """Return a text of Penstock with a code element for each part in backticks."""
-    return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def action_of(namespace: str) -> str:

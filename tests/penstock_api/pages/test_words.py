@@ -12,7 +12,7 @@ import pytest
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.waits import SLEEP_CAUSES, WAIT_CAUSES
 from penstock.operate.activity import ActivityWatch
-from penstock_api.pages.templating import with_code
+from penstock_api.requests.code_elements import with_code
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.test_page import PAGES
 
