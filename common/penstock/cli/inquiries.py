@@ -12,21 +12,25 @@ from penstock.cli import name_completion
 from penstock.cli.arguments import parse_id
 from penstock.cli.command_runner import ME
 from penstock.cli.executions import format_run_labels
-from penstock.cli.output import Json, json_line, listing, out
+from penstock.cli.output import Json, err, json_line, listing, out
 from penstock.cli.server import by_either, read
 from penstock.cli.text_values import send_one_as_typed
 
 if TYPE_CHECKING:
     from penstock.cli.server import AnyClient
 
+MOST = 1000
+"""The maximum number of inquiries that the command lists."""
+
 
 def inquiries(
     every: Annotated[bool, typer.Option("--all", help="Include answered inquiries.")] = False,
     assignee: Annotated[str | None, typer.Option(help="Only inquiries for this assignee.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MOST, help="The maximum number to list.")] = 100,
     json: Json = False,
 ) -> None:
-    """List the inquiries that executions wait for."""
-    rows = read(lambda client: client.inquiries(answered=every, assignee=assignee))
+    """List the inquiries that executions wait for, newest first."""
+    rows = read(lambda client: client.inquiries(answered=every, assignee=assignee, limit=limit))
     listing(
         ["execution", "status", "run", "labels", "assignee", "question", "due", "default", "answer"],
         rows,
@@ -44,6 +48,8 @@ def inquiries(
         json=json,
         empty="No question is open.",
     )
+    if len(rows) == limit < MOST:
+        err.print(f"[dim]There may be more: penstock inquiries --limit {min(MOST, 10 * limit)}[/dim]")
 
 
 def answer(
@@ -65,7 +71,7 @@ def answer(
 
     async def work(client: AnyClient) -> Any:
         async def read_schema() -> Any:
-            schemas = [row.schema for row in await client.inquiries() if row.execution_id == id]
+            schemas = [row.schema for row in await client.inquiries(execution=id)]
             return orjson.loads(schemas[0]) if schemas and schemas[0] else None
 
         _, value = await send_one_as_typed(

@@ -526,11 +526,21 @@ class Client(StartAndWatch):
         check_limit(limit)
         return await titles.listed(self.session, filters, cursor=before, limit=limit)
 
-    async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
-        """Return the open inquiries, newest first, and with `answered` also the ended ones."""
+    async def inquiries(
+        self,
+        *,
+        answered: bool = False,
+        assignee: str | None = None,
+        execution: UUID | None = None,
+        limit: int = 100,
+    ) -> list[Inquiry]:
+        """Return at most `limit` open inquiries, newest first, and with `answered` also the ended ones. With `execution`, only
+        the inquiry of this execution."""
         from penstock.client import inquiries
 
-        return await inquiries.listed(self.session, answered=answered, assignee=assignee)
+        return await inquiries.listed(
+            self.session, answered=answered, assignee=assignee, execution=execution, limit=limit
+        )
 
     async def enforcements(
         self,

@@ -384,9 +384,17 @@ class HttpClient(StartAndWait):
             answer["details"],
         )
 
-    async def inquiries(self, *, answered: bool = False, assignee: str | None = None) -> list[Inquiry]:
-        """Return the open inquiries, and with `answered` also the ended ones."""
-        rows = await self._get("/inquiries", answered=answered, assignee=assignee)
+    async def inquiries(
+        self,
+        *,
+        answered: bool = False,
+        assignee: str | None = None,
+        execution: UUID | None = None,
+        limit: int = 100,
+    ) -> list[Inquiry]:
+        """Return at most `limit` inquiries, as `Client.inquiries`."""
+        query = {"answered": answered, "assignee": assignee, "execution": execution, "limit": limit}
+        rows = await self._get("/inquiries", **query)
         return _INQUIRIES.validate_python(rows)
 
     async def enforcements(

@@ -25,14 +25,17 @@ async def listed(
     *,
     answered: bool = False,
     assignee: str | None = None,
+    execution: UUID | None = None,
     limit: int = 100,
     tenants: Collection[str] | None = None,
 ) -> list[Inquiry]:
-    """Return the open inquiries, newest first. With `answered` also return the ended ones. Secrets in answers and defaults are
-    masked. Each has the run that asks, with its title and labels."""
+    """Return at most `limit` open inquiries, newest first, or that of one execution. With `answered` also return the ended ones.
+    Secrets in answers and defaults are masked. Each has the run that asks, with its title and labels."""
     from penstock.operate import titles  # slow to import
 
-    rows = await inquiries.newest(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
+    rows = await inquiries.newest(
+        session, answered=answered, assignee=assignee, limit=limit, tenants=tenants, execution=execution
+    )
     runs = await inquiries.runs(session, [row.execution_id for row in rows]) if rows else {}
     title_texts = await titles.of_executions(session, list(runs.values()))
     for run in runs.values():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Annotated
 from uuid import UUID
 
 import orjson
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from penstock.client import inquiries
 from penstock.client.inquiries import may_answer
@@ -18,7 +19,9 @@ from penstock_api.pages.schema_form import fields
 
 router: APIRouter = PageRouter("inquiries")
 
-MOST = 100
+USUAL = 100
+MOST = 1000
+"""The number of inquiries on the page, and the maximum that it shows on request. The newest are shown."""
 
 
 @router.get("/inquiries", dependencies=[READ])
@@ -30,10 +33,11 @@ async def show(
     answered: bool = False,
     assignee: str = "",
     done: UUID | None = None,
+    limit: Annotated[int, Query(ge=1, le=MOST)] = USUAL,
 ) -> Response:
     """Show the open inquiries, and on request the answered ones. `done` is the execution that the caller has
     just answered."""
-    find = partial(inquiries.listed, session, answered=answered, assignee=assignee or None, limit=MOST)
+    find = partial(inquiries.listed, session, answered=answered, assignee=assignee or None, limit=limit)
     visible = theirs = await find(tenants=tenants)
     if (own := caller.within(ANSWER).tenants) != caller.tenants:
         theirs = await find(tenants=own)  # the caller may answer for only some of the tenants that it sees
@@ -57,5 +61,7 @@ async def show(
         answered=answered,
         assignee=assignee,
         done=done,
+        limit=limit if len(visible) == limit else None,
+        most=MOST,
         every=5,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import Query
 
@@ -22,10 +23,13 @@ async def list_inquiries(
     tenants: Tenants,
     answered: Annotated[bool, Query(description="Include answered inquiries.")] = False,
     assignee: Annotated[str | None, Query(description="Only inquiries for this assignee.")] = None,
+    execution: Annotated[UUID | None, Query(description="Only the inquiry of this execution.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[Inquiry]:
     """List the inquiries of executions, newest first."""
-    return await inquiries.listed(session, answered=answered, assignee=assignee, limit=limit, tenants=tenants)
+    return await inquiries.listed(
+        session, answered=answered, assignee=assignee, execution=execution, limit=limit, tenants=tenants
+    )
 
 
 @router.post("/inquiries/{id}/answer", status_code=204, dependencies=[ANSWER])

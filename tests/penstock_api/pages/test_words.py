@@ -30,6 +30,16 @@ async def test_no_page_says_since_an_age(site: Site) -> None:
     assert [name for name, text in texts.items() if SINCE_AN_AGE.search(text)] == []
 
 
+async def test_page_of_inquiries_says_that_there_are_more(site: Site) -> None:
+    async with visitor(site) as client:
+        limited = (await client.get("/inquiries?limit=1")).text
+        whole = (await client.get("/inquiries?limit=1000")).text
+    assert limited.count('class="ask"') == 1
+    assert "Only the newest 1 inquiries are shown." in limited
+    assert 'href="/inquiries?limit=1000"' in limited
+    assert "Only the newest" not in whole
+
+
 async def test_waits_are_shown_as_durations(site: Site) -> None:
     async with visitor(site) as client:
         inquiries = (await client.get("/inquiries")).text

@@ -78,17 +78,24 @@ select execution_id, status, prompt, assignee, schema::text as schema, due_at, c
 from inquiry i where ($1 or status = 'created') and ($2::text is null or assignee = $2)
     and ($4::text[] is null or exists (select from execution e join namespace n on n.id = e.namespace_id
         where e.id = i.execution_id and split_part(n.name, '::', 1) = any ($4)))
+    and ($5::uuid is null or i.execution_id = $5)
 order by created_at desc limit $3
 """
 
 
 async def newest(
-    session: Session, *, answered: bool, assignee: str | None, limit: int, tenants: Collection[str] | None
+    session: Session,
+    *,
+    answered: bool,
+    assignee: str | None,
+    limit: int,
+    tenants: Collection[str] | None,
+    execution: UUID | None = None,
 ) -> list[Inquiry]:
     """Return at most `limit` open inquiries (with `answered` all) of an assignee (None: of all), newest first. With
-    `tenants`, only inquiries of executions of these tenants that are not archived."""
+    `tenants`, only inquiries of executions of these tenants that are not archived. With `execution`, only its own."""
     tenant_list = None if tenants is None else list(tenants)
-    return rows_as(Inquiry, await session.fetch(LIST, answered, assignee, limit, tenant_list))
+    return rows_as(Inquiry, await session.fetch(LIST, answered, assignee, limit, tenant_list, execution))
 
 
 FIND = """
