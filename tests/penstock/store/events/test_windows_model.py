@@ -43,7 +43,7 @@ with stored as (
 )
 insert into unmatched (event_id) select unnest($1::uuid[])
 """
-START = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=2)
+START = datetime.now(UTC).replace(microsecond=0) - timedelta(hours=1)
 
 
 def random_window(dice: random.Random) -> dict[str, Any]:
