@@ -10,6 +10,8 @@ import jsonschema
 import pytest
 import yaml
 
+from penstock.language.schemas.secrets import masked
+from penstock.language.terms.redaction import MASK
 from penstock_import.nested_fields import defaults_within, json_schema
 from penstock_import.stackstorm import StackStormPack
 
@@ -140,3 +142,50 @@ def test_data_within_a_schema_is_kept(tmp_path: Path) -> None:
     action = {"name": "weigh", "runner_type": "local-shell-cmd", "parameters": {"load": about}}
     project, _ = imported(tmp_path, {"actions/weigh.yaml": action})
     assert project.actions["weigh"]["parameters"]["load"]["default"] == {"required": True, "position": 3}
+
+
+LOGIN = {
+    "type": "object",
+    "properties": {
+        "user": {"type": "string"},
+        "password": {"type": "string", "secret": True},
+        "secret": {"type": "string", "secret": False},
+        "keys": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"key": {"type": "string", "secret": True}}},
+        },
+    },
+}
+LOGINS = {"type": "array", "items": LOGIN}
+VALUE = {"user": "ann", "password": "p1", "secret": "no", "keys": [{"key": "k1"}]}
+SHOWN = {"user": "ann", "password": MASK, "secret": "no", "keys": [{"key": MASK}]}
+
+
+@pytest.mark.parametrize(("about", "value", "shown"), [(LOGIN, VALUE, SHOWN), (LOGINS, [VALUE], [SHOWN])])
+@pytest.mark.parametrize("runner", ["python-script", "local-shell-cmd", "orquesta"])
+def test_secret_field_is_masked(tmp_path: Path, runner: str, about: Any, value: Any, shown: Any) -> None:
+    action = {"name": "weigh", "runner_type": runner, "parameters": {"load": about}}
+    workflow = {"version": 1.0, "tasks": {"a": {"action": "core.noop"}}}
+    if runner == "orquesta":
+        action["entry_point"] = "workflows/weigh.yaml"
+    project, _ = imported(tmp_path, {"actions/weigh.yaml": action, "actions/workflows/weigh.yaml": workflow})
+    definitions = project.actions | project.workflows
+    assert masked(value, definitions["weigh"]["parameters"]["load"]) == shown
+
+
+def test_default_with_a_secret_field_is_in_no_variable(tmp_path: Path) -> None:
+    about = LOGIN | {"default": VALUE}
+    action = {"name": "weigh", "runner_type": "orquesta", "entry_point": "workflows/weigh.yaml"}
+    workflow = {"version": 1.0, "input": ["load"], "tasks": {"a": {"action": "core.noop"}}}
+    files = {"actions/weigh.yaml": action | {"parameters": {"load": about}}}
+    project, _ = imported(tmp_path, files | {"actions/workflows/weigh.yaml": workflow})
+    assert "p1" not in str(project.workflows["weigh"].get("vars"))
+
+
+def test_secret_field_of_a_question_is_masked(tmp_path: Path) -> None:
+    ask = {"action": "core.ask", "input": {"schema": LOGIN}}
+    action = {"name": "weigh", "runner_type": "orquesta", "entry_point": "workflows/weigh.yaml"}
+    workflow = {"version": 1.0, "tasks": {"a": ask}}
+    project, _ = imported(tmp_path, {"actions/weigh.yaml": action, "actions/workflows/weigh.yaml": workflow})
+    inquiry = project.workflows["weigh"]["tasks"]["a"]["inquiry"]
+    assert masked(VALUE, inquiry["schema"]) == SHOWN

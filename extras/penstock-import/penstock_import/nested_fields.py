@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 _FLAGS = ("required", "immutable", "secret", "position")
+"""Words with a boolean or a number that concern one field. Only a `secret` that is true is one of the schemas here."""
 _DATA = ("default", "enum", "const", "examples")
 """Words with data as their values, and not parts of a schema."""
 
@@ -22,7 +23,7 @@ def json_schema(schema: Any) -> Any:
     whole = {
         key: _mapped(key, part)
         for key, part in schema.items()
-        if not (key in _FLAGS and isinstance(part, bool | int))
+        if not (key in _FLAGS and isinstance(part, bool | int)) or (key == "secret" and part is True)
     }
     fields, needed = schema.get("properties"), required_fields(schema)
     if not isinstance(fields, dict) or isinstance(schema.get("required"), list):

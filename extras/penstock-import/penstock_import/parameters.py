@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from penstock.language.schemas.secrets import has_secrets
 from penstock_import.consumed import Node
 from penstock_import.nested_fields import allow_null, defaults_within, json_schema, required_fields
 from penstock_import.wanted_text import literal, member
@@ -114,9 +115,9 @@ def is_immutable(source: Node) -> bool:
 
 
 def is_filled_secret(schema: dict[str, Any]) -> bool:
-    """Return whether a parameter is a secret with a default. A workflow refuses null for it, since a variable would
-    show the value."""
-    return bool(schema.get("secret")) and schema.get("default") is not None
+    """Return whether a parameter with a default is a secret, or has secret fields. A workflow refuses null for it, since
+    a variable would show the value."""
+    return has_secrets(schema) and schema.get("default") is not None
 
 
 def list_required(schema: dict[str, Any], names: list[str]) -> None:
@@ -163,7 +164,7 @@ def or_default(name: str, about: Mapping[str, Any]) -> str | None:
     """Return the template of the variable for a parameter with a default that stands for null, too; None for a parameter
     without a default, or one that cannot be null."""
     default = about.get("default")
-    if default is None or "const" in about or about.get("secret"):
+    if default is None or "const" in about or has_secrets(about):
         return None
     supplied = member("parameters", name)
     return f"{{{{ {supplied} if {supplied} is not none else {literal(default).text} }}}}"
