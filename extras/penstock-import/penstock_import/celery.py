@@ -57,6 +57,7 @@ from penstock_import.celery_options import (
     says_nothing,
     start_options,
 )
+from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, queue_names
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import bindings_at, change_of, condition_of, other_time
 from penstock_import.celery_setting_names import (
@@ -156,6 +157,7 @@ class CeleryProject:
         """Names of settings that the application does not read."""
         self._by_other_names: dict[str, list[Use]] = {}
         """By file: what may be set by another name of a configuration, an application or a task."""
+        self._queues = Queues()
         self._rejecting: set[str] = set()
         """Actions whose tasks are delivered again when their process is lost."""
 
@@ -577,6 +579,8 @@ class CeleryProject:
             "task_reject_on_worker_lost",
         ):
             places = hits.get(setting, [])
+            if setting == "task_default_queue":
+                self._settle_queues([value for _, _, value in places])
             if len(places) != 1:
                 continue  # there are several, and only running the code would tell which one counts
             file, use, value = places[0]
@@ -616,10 +620,8 @@ class CeleryProject:
         for name, action in self.project.actions.items():
             if setting == "task_time_limit" and f"{name}.time_limit" not in self._named:
                 _bound(action, _limit(value, self._constants))
-            elif setting == "task_default_queue" and f"{name}.queue" not in self._named:
-                if not isinstance(told_reasons, str) or not told_reasons:
-                    raise NotLiteral(ast.unparse(value))
-                action["route"] = told_reasons
+            elif setting == "task_default_queue" and (not isinstance(told_reasons, str) or not told_reasons):
+                raise NotLiteral(ast.unparse(value))
             elif setting == "task_acks_late" and f"{name}.acks_late" not in self._named:
                 action["on_worker_loss"] = "rerun" if told_reasons else "fail"
             elif (
@@ -628,6 +630,28 @@ class CeleryProject:
                 self._rejecting |= {name} if told_reasons else set()
             elif setting == "task_default_rate_limit" and f"{name}.rate_limit" not in self._named:
                 self._rate(file, name, action, value)
+
+    def _settle_queues(self, settings: list[ast.expr]) -> None:
+        """Give the route of the default queue to each action whose task names that queue, or none. `settings` are the
+        values of `task_default_queue`."""
+        default: str | None = CELERYS_DEFAULT
+        if settings:
+            value = self._queue_or_none(settings[0]) if len(settings) == 1 else None
+            default = value if isinstance(value, str) and value else None
+        names = queue_names(self._relevant.values())
+        names |= {action["route"] for action in self.project.actions.values() if "route" in action}
+        self._queues.settle(default, names)
+        for action in self.project.actions.values():
+            if "route" in action:
+                action["route"] = self._queues.route(action["route"])
+            else:
+                action |= self._queues.of_unrouted()
+
+    def _queue_or_none(self, node: ast.expr) -> Any:
+        try:
+            return literal(node, self._constants)
+        except NotLiteral:
+            return None
 
     def _annotate(self, file: str, key: str, options: ast.expr) -> None:
         names = (
@@ -890,6 +914,7 @@ class CeleryProject:
     def _routed(self, name: str, queue: str) -> str:
         """Add a workflow with one task, which runs the action on the queue that a schedule names. Return the name of
         the workflow."""
+        queue = self._queues.route(queue)
         routed = bounded(f"{name}_on_{re.sub(r'[^A-Za-z0-9]+', '_', queue).strip('_').lower()}")
         schema = self._signatures[name].schema
         task: dict[str, Any] = {"action": f"{self.project.name}.{name}", "route": queue}
@@ -974,10 +999,11 @@ class CeleryProject:
             name += "_2"
         message = f"to do: what the task {task} did"
         source = f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
-        self.project.actions[name] = self.project.function(name, source) | {
-            "timeout": None,
-            "on_worker_loss": "fail",
-        }
+        self.project.actions[name] = (
+            self.project.function(name, source)
+            | {"timeout": None, "on_worker_loss": "fail"}
+            | self._queues.of_unrouted()
+        )
         self._refs[task], self._signatures[name] = name, Signature([], None)
         self.report.found["tasks in other files"] += 1
         self._apart.add(len(self.report.gaps))
@@ -1081,7 +1107,7 @@ class CeleryProject:
                 inside.add(id(use.node))
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand
-                self._gap(file, use.node, use.subject, advice)
+                self._gap(file, use.node, use.subject, advice + self._queues.note(use.node))
 
     def _take(self, node: ast.AST) -> None:
         self._taken.add(id(node))
