@@ -42,7 +42,11 @@ def test_default_queue_of_celery_is_the_default_route(tmp_path: Path, setting: s
 
 def test_default_queue_with_another_name_is_a_route_of_it(tmp_path: Path) -> None:
     project, _ = imported(tmp_path, ROUTES, BEAT, "app.conf.task_default_queue = 'slow'\n")
-    assert {name for name, route in routes(project).items() if route == "slow"} == {"weigh", "load", "far_away"}
+    assert {name for name, route in routes(project).items() if route == "slow"} == {
+        "weigh",
+        "load",
+        "far_away",
+    }
     assert {name for name, route in routes(project).items() if route == "celery"} == {
         "bill",
         "ship",

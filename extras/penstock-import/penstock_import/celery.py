@@ -35,7 +35,7 @@ from penstock_import.celery_calls import (
     with_plain_names,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
-from penstock_import.celery_commands import other_files
+from penstock_import.celery_commands import advice, commands_of_code, other_files
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
@@ -250,10 +250,15 @@ class CeleryProject:
         for name, tree in self._relevant.items():
             self._canvases(name, tree)
         for name, tree in trees.items():
+            for place, words in commands_of_code(tree):
+                self._take(place)
+                self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
             self._left(name, tree)
         for test in self._unread_tests:
             self._tell_test(test)
-        for path, line, subject, by_hand in other_files(self._folder) if self._is_folder else ():
+        for path, line, subject, by_hand in (
+            other_files(self._folder, self._queues) if self._is_folder else ()
+        ):
             self.report.gap(path, line, _shortened(subject), by_hand)
         return self.project
 
@@ -580,6 +585,7 @@ class CeleryProject:
         ):
             places = hits.get(setting, [])
             if setting == "task_default_queue":
+                self._queues.has_list = "task_queues" in hits
                 self._settle_queues([value for _, _, value in places])
             if len(places) != 1:
                 continue  # there are several, and only running the code would tell which one counts
@@ -632,7 +638,7 @@ class CeleryProject:
                 self._rate(file, name, action, value)
 
     def _settle_queues(self, settings: list[ast.expr]) -> None:
-        """Give the route of the default queue to each action whose task names that queue, or none. `settings` are the
+        """Give the route of the default queue to each action with a task for that queue, or for none. `settings` are the
         values of `task_default_queue`."""
         default: str | None = CELERYS_DEFAULT
         if settings:

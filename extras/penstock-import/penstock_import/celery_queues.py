@@ -21,6 +21,8 @@ class Queues:
 
     default_queue: str = DEFAULT_ROUTE
     default_route: str = DEFAULT_ROUTE
+    has_list: bool = False
+    """True if a setting lists queues, which a worker serves if its command names none."""
 
     def settle(self, default_queue: str | None, names: set[str]) -> None:
         """Choose the route of the default queue; None if only running the code would tell its name.
@@ -38,16 +40,32 @@ class Queues:
         return self.default_route if queue == self.default_queue else queue
 
     def of_unrouted(self) -> dict[str, str]:
-        """Return the option of an action whose task names no queue."""
+        """Return the option of an action that runs a task without a queue."""
         return {} if self.default_route == DEFAULT_ROUTE else {"route": self.default_route}
 
     def note(self, node: ast.AST) -> str:
         """Return a sentence about the default queue for a call that names it; an empty text for any other one."""
         words = node.keywords if isinstance(node, ast.Call) else []
         names = {getattr(word.value, "value", None) for word in words if word.arg == "queue"}
-        if self.default_queue not in names or self.default_queue == self.default_route:
+        return (
+            f" The queue{text.removeprefix(', where')}."
+            if self.default_queue in names and (text := self.renamed())
+            else ""
+        )
+
+    def renamed(self) -> str:
+        """Return words about the default queue where its route has another name; an empty text otherwise."""
+        if self.default_queue == self.default_route:
             return ""
-        return f" The queue {self.default_queue} is the route `{self.default_route}` here."
+        return f", where {self.default_queue} is the route `{self.default_route}` here"
+
+    def of_whole_worker(self) -> str:
+        """Return a sentence about the routes of a worker that is started without the names of queues."""
+        if self.has_list:
+            return " It serves all queues of `task_queues`: name them with `--routes`."
+        if self.default_route == DEFAULT_ROUTE:
+            return ""
+        return f" It serves the default queue: `penstock worker --routes {self.default_route}`."
 
 
 def queue_names(trees: Iterable[ast.Module]) -> set[str]:
@@ -60,4 +78,6 @@ def queue_names(trees: Iterable[ast.Module]) -> set[str]:
             elif isinstance(node, ast.Dict):
                 pairs = zip(node.keys, node.values, strict=True)
                 values += [value for key, value in pairs if getattr(key, "value", None) == "queue"]
-    return {value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)}
+    return {
+        value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)
+    }
