@@ -70,8 +70,8 @@ def other_files(folder: Path, queues: Queues) -> Iterator[tuple[str, int, str, s
 
 
 def _commands_of(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line that is no comment, and of each list whose items fill lines of their own.
-    A line that goes on is one text with the next line."""
+    """Yield the number and the text of each line that is no comment, and of each list with an item on each line. A line
+    that goes on is one text with the next line."""
     start, text = 1, ""
     items: list[str] = []
     for number, line in enumerate(lines, 1):

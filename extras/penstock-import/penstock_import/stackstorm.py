@@ -24,6 +24,7 @@ from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFL
 from penstock_import.parameters import Tell, parameter
 from penstock_import.project import Project, bounded, stub
 from penstock_import.report import Gap, Report
+from penstock_import.runner_timeouts import OF_OTHERS
 from penstock_import.shell_actions import (
     FUNCTIONS,
     RUNNER_PARAMETERS,
@@ -34,6 +35,7 @@ from penstock_import.shell_actions import (
 from penstock_import.stackstorm_policies import limit_of, retry_of
 from penstock_import.stackstorm_runners import (
     BUILT_IN,
+    CORE_RUNNERS,
     NOOP_RESULT,
     OF_CORE,
     RUNNER_TIMEOUTS,
@@ -753,6 +755,7 @@ class StackStormPack:
                     enabled = _peek(self._sources[name][1], "enabled") is not False
                     return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner)
         name = _name(ref)
+        runner = CORE_RUNNERS.get(theirs, "") if pack == "core" else OF_OTHERS
         if name not in self.project.actions:
             if ref in BUILT_IN:
                 source, needed, options = BUILT_IN[ref]
@@ -761,6 +764,8 @@ class StackStormPack:
                 self.project.actions[name] = self.project.function(name, source) | options
             else:
                 self.project.actions[name] = self.project.function(name, stub(name, ref)) | UNBOUNDED
+                if pack == "core" and runner:  # a process, since the runner ends it
+                    self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
                 write = f"rite the function {name}_ of {self.project.module}.py; it returns what `result()` was there."
                 subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
                 if pack == self._theirs:
@@ -774,8 +779,9 @@ class StackStormPack:
                         OF_CORE.get(theirs, f"W{write}"),
                     )
                 self._tell_apart("actions of other packs", file, line, subject, advice)
-        runner = "local-shell-cmd" if ref in BUILT_IN else ""
-        return KnownAction(f"{self.project.name}.{name}", runner=runner)
+        return KnownAction(
+            f"{self.project.name}.{name}", runner="local-shell-cmd" if ref in BUILT_IN else runner
+        )
 
     # -- rules ----------------------------------------------------------------------------------------------------
 
@@ -910,14 +916,17 @@ class StackStormPack:
         for name, child in (action.get("parameters") or Node(1)).items():
             value = child.value()
             try:
-                if name == "timeout" and target_action.runner in RUNNER_TIMEOUTS:
+                if name == "timeout" and target_action.runner in (*RUNNER_TIMEOUTS, OF_OTHERS):
                     self.report.gap(
                         file,
                         child.line,
                         f"the timeout {value} of the action of a rule",
                         "Write `timeout` of the action.",
                     )
-                    continue
+                    if (
+                        target_action.runner != OF_OTHERS
+                    ):  # a runner that is not known may give it to the action
+                        continue
                 if not root and any(mark in str(value) for mark in ("{{", "{%")):
                     raise NotMapped("a timer has no payload")
                 surroundings = Surroundings(note_key=partial(self._key, file))
