@@ -7,7 +7,13 @@ from typing import Any
 
 from penstock.language.schemas.secrets import has_secrets
 from penstock_import.consumed import Node
-from penstock_import.nested_fields import allow_null, defaults_within, json_schema, required_fields
+from penstock_import.nested_fields import (
+    allow_null,
+    defaults_within,
+    json_schema,
+    let_be_null,
+    required_fields,
+)
 from penstock_import.wanted_text import literal, member
 
 Tell = Callable[[int, str, str], None]
@@ -64,7 +70,7 @@ def parameter(
         if key in _SCHEMA_WORDS:
             child.drop()
             if value is not None:
-                schema[key] = json_schema({key: value})[key]
+                schema |= json_schema({key: value})
         elif key in ("required", "secret", "immutable") and isinstance(value, bool):
             child.drop()
         elif key == "position":
@@ -84,7 +90,9 @@ def parameter(
     if is_required and "default" not in schema:
         schema["required"] = True
     elif not (is_required and is_payload) and not (is_of_workflow and is_filled_secret(schema)):
-        allow_null(schema)
+        if is_of_workflow:
+            allow_null(schema)  # the default of a workflow's parameter is null
+        let_be_null(schema)
     if needed := required_fields(source.peek()):
         list_required(schema, needed)
     for field in () if is_payload else defaults_within(source.peek()):

@@ -368,12 +368,27 @@ class StackStormPack:
                 )
                 if about is not None:
                     schema[name] = about
+                    if runner in _WORKFLOWS and None in (about.get("enum") or ()):
+                        self._tell_null_choice(file, name, child)
             else:
                 tell(child.line, f"the parameter {name} is no mapping", "Write its type.")
                 child.drop()
         self._schemas[ref] = schema
         if self._count() > previous:
             self._with_gaps.add(file)
+
+    def _tell_null_choice(self, file: str, name: str, source: Node) -> None:
+        """Record a gap for an optional choice of a workflow without a default, for which a caller may give null here."""
+        about = source.peek() or {}
+        if about.get("default") is None and None not in about.get("enum", ()):
+            self._tell_apart(
+                "choices that may be null",
+                file,
+                source.line_of("enum"),
+                f"the parameter {name}, a choice that is not required",
+                "StackStorm refuses a caller that gives null. Here null is like no value: leave it out of the call, or write "
+                "`when` of the tasks that read it.",
+            )
 
     def _action(self, file: str, node: Node) -> None:
         runner = runner_of(_peek(node, "runner_type"))
