@@ -21,7 +21,7 @@ from penstock_import.known_keys import IDENTITY, by_hand
 from penstock_import.loose_expressions import LOOSE, loose_parts
 from penstock_import.orquesta import KnownAction, Orquesta
 from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFLOW, PLAIN, Surroundings
-from penstock_import.parameters import Tell, parameter
+from penstock_import.parameters import Tell, is_immutable, parameter
 from penstock_import.project import Project, bounded, stub
 from penstock_import.report import Gap, Report
 from penstock_import.runner_timeouts import OF_OTHERS
@@ -100,6 +100,8 @@ class StackStormPack:
         """By the name of an action that returns its failure: the name of the action that it runs."""
         self._fixed: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its immutable parameters, with the key of the store that is their default."""
+        self._immutable: dict[str, set[str]] = {}
+        """By the ref of an action here: its immutable parameters, which its function fills in."""
         self._stored: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its other parameters with a key of the store as their default."""
         self._computed: dict[str, dict[str, str]] = {}
@@ -370,12 +372,27 @@ class StackStormPack:
                     schema[name] = about
                     if runner in _WORKFLOWS and None in (about.get("enum") or ()):
                         self._tell_null_choice(file, name, child)
+                    if is_immutable(child) and "const" in about:
+                        self._settle_immutable(file, ref, name, child, runner in _WORKFLOWS)
             else:
                 tell(child.line, f"the parameter {name} is no mapping", "Write its type.")
                 child.drop()
         self._schemas[ref] = schema
         if self._count() > previous:
             self._with_gaps.add(file)
+
+    def _settle_immutable(self, file: str, ref: str, name: str, source: Node, is_of_workflow: bool) -> None:
+        """Leave an immutable parameter out of an action, whose function fills it in. Record a gap for one of a workflow."""
+        if not is_of_workflow:
+            self._immutable.setdefault(ref, set()).add(name)
+            return
+        self._tell_apart(
+            "immutable parameters of workflows",
+            file,
+            source.line_of("immutable"),
+            f"the parameter {name}, which is immutable",
+            "StackStorm refuses each caller that names it. Here a caller may name it with its value: leave it out of the call.",
+        )
 
     def _tell_null_choice(self, file: str, name: str, source: Node) -> None:
         """Record a gap for an optional choice of a workflow without a default, for which a caller may give null here."""
@@ -424,7 +441,10 @@ class StackStormPack:
                 self._workflow(file, node, name, runner)
             else:
                 body = self._run(file, node, name, runner)
-                parameters = body.pop("parameters")
+                immutable = self._immutable.get(f"{self.project.name}.{name}", ())
+                parameters = {
+                    key: about for key, about in body.pop("parameters").items() if key not in immutable
+                }
                 self.project.actions[name] = body | {
                     "description": str(_peek(node, "description") or ""),
                     "parameters": parameters,
