@@ -83,7 +83,7 @@ def parameter(
     _settle_type(name, source, schema, tell)
     # The function renders a command line, which is a template, by itself.
     if name != "cmd" or name not in of_runner:
-        is_mapped = _settle_default(name, source, schema, tell)
+        is_mapped = _settle_default(name, source, schema, tell, is_of_workflow)
         is_required = (is_required and is_mapped) or (is_of_workflow and not is_mapped)
         if not is_mapped and not is_of_workflow and is_immutable(source):
             return None
@@ -145,7 +145,9 @@ def _settle_type(name: str, source: Node, schema: dict[str, Any], tell: Tell) ->
         tell(source.line_of("type"), f"the type {kind} of parameter {name}", "Write a type of JSON Schema.")
 
 
-def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell) -> bool:
+def _settle_default(
+    name: str, source: Node, schema: dict[str, Any], tell: Tell, is_of_workflow: bool
+) -> bool:
     """Remove a default that cannot be mapped, record a gap for it, and return False. Return True if there is none."""
     default = schema.get("default")
     if default is None:
@@ -154,13 +156,15 @@ def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell)
         tell(
             source.line_of("default"),
             f"the default {default} of parameter {name}",
-            "Read it in the action: a setting, or a secret. A workflow requires it until then.",
+            "Give it where the workflow is started, which requires it until then: a value, or `{{ secrets.name }}`."
+            if is_of_workflow
+            else f"StackStorm computes it where a call lacks {name}: compute it in the function of the action.",
         )
     elif not fits(default, schema):
         tell(
             source.line_of("default"),
             f"the default {default!r} of parameter {name} does not fit its own schema",
-            "Correct one of them. A workflow requires it until then.",
+            "Correct one of them." + (" The workflow requires it until then." if is_of_workflow else ""),
         )
     else:
         return True

@@ -69,6 +69,10 @@ _NOTHING_TO_RUN = re.compile(
 _REFUSED_OF_RUNNER = (
     "StackStorm takes it and gives it to the runner. Here a call with it is refused: leave it out."
 )
+_OF_ENVIRONMENT = (
+    "StackStorm runs the action with these variables of the environment. Here a call with it is refused: have the function set "
+    "the variables, from a parameter with another name or from secrets."
+)
 _OF_RUNNER = "StackStorm gives it to the runner, and not to `run`. Here the function gets it: have it do what the runner did."
 
 
@@ -363,7 +367,7 @@ class StackStormPack:
                 self._stored.setdefault(ref, {})[name] = key
                 schema[name] = parameter(name, child, tell, is_of_workflow=True) or {}
             elif child.is_mapping or child.peek() is None:
-                if not child.is_mapping:
+                if not child.is_mapping or not child.items():
                     child.drop()
                 about = parameter(
                     name, child, tell, runner_parameters(runner), is_of_workflow=runner in _WORKFLOWS
@@ -468,7 +472,8 @@ class StackStormPack:
                 self._tell_environment(place)
             try:
                 if file in self._with_gaps:
-                    raise NotMapped("this file has a gap, which another line names")
+                    line_of_gap = min(gap.line for gap in self.report.gaps if gap.file == file)
+                    raise NotMapped(f"this file has a gap, which is named for line {line_of_gap}")
                 body = self._shell(node, name, entry, schema)
                 return body | {"parameters": schema, "timeout": timeout, "on_worker_loss": "fail"}
             except NotMapped as reason:
@@ -487,7 +492,9 @@ class StackStormPack:
         for key in sorted(runner_parameters(runner) & schema.keys()):
             if schema[key].get("required") is None and "default" not in schema[key]:
                 schema.pop(key)
-                self._tell_runner_parameter(file, node, name, key)
+                self._tell_runner_parameter(
+                    file, node, name, key, _OF_ENVIRONMENT if key == "env" else _REFUSED_OF_RUNNER
+                )
             elif runner == "python-script":
                 self._tell_runner_parameter(file, node, name, key, _OF_RUNNER)
         source = stub(name, f"{runner} {entry}".strip())
