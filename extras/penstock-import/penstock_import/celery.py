@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
+from sys import stdlib_module_names, version_info
 from typing import Any
 
 from penstock.errors import NotFound
@@ -35,7 +36,7 @@ from penstock_import.celery_calls import (
     with_plain_names,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
-from penstock_import.celery_commands import advice, commands_of_code, other_files
+from penstock_import.celery_commands import advice, commands_of_code, names_within, other_files
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
@@ -85,6 +86,14 @@ _UNREAD = (
     "reads old names beside a namespace. Write it of the actions or as a schedule if it is in force."
 )
 _MAPPED_OPTIONS = frozenset({"acks_late", "queue", "rate_limit", "reject_on_worker_lost", "time_limit"})
+_WITHOUT_SETTINGS = stdlib_module_names | {
+    "django_cte",
+    "mptt",
+    "pydantic",
+    "pydantic_settings",
+    "sqlalchemy",
+}
+"""Packages with base classes that give no setting of Celery."""
 _OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
 _RELEVANT = re.compile(
     r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule|\bconf\.|rate_limit|time_limit"
@@ -158,6 +167,8 @@ class CeleryProject:
         self._by_other_names: dict[str, list[Use]] = {}
         """By file: what may be set by another name of a configuration, an application or a task."""
         self._queues = Queues()
+        self._words: dict[tuple[str, str], str] = {}
+        """The place of the command with a word that is a name, by the file and the name."""
         self._rejecting: set[str] = set()
         """Actions whose tasks are delivered again when their process is lost."""
 
@@ -174,7 +185,10 @@ class CeleryProject:
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
                 self.report.gap(
-                    name, 1, f"no Python here: {error}", "Import with the Python that it is written for."
+                    name,
+                    getattr(error, "lineno", None) or 1,
+                    f"{name} is no Python that version {version_info.major}.{version_info.minor} reads: {error}",
+                    "It is of a newer or a much older Python, or has a mistake: import with the Python that it is written for.",
                 )
             except OSError as error:
                 self.report.gap(
@@ -252,6 +266,8 @@ class CeleryProject:
         for name, tree in trees.items():
             for place, words in commands_of_code(tree):
                 self._take(place)
+                line = f"{name}:{getattr(place, 'lineno', 1)}"
+                self._words |= {(name, word): line for word in names_within(words)}
                 self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
             self._left(name, tree)
         for test in self._unread_tests:
@@ -1106,13 +1122,16 @@ class CeleryProject:
         inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
         indirect = self._by_other_names.get(file, [])
         apps, is_config = self._applications.names(tree), file in self._config
-        direct = uses(tree, self._functions, apps, is_config) if file in self._relevant else ()
+        foreign = self._foreign_names(file)
+        direct = uses(tree, self._functions, apps, is_config, foreign) if file in self._relevant else ()
         inside |= self._taken
         for use in [*direct, *indirect]:
             if id(use.node) not in inside:
                 inside.add(id(use.node))
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand
+                if (line := self._words.get((file, name))) is not None and not is_config:
+                    advice = f"It is a word of the command at {line}, and no setting of an application: see that line."
                 self._gap(file, use.node, use.subject, advice + self._queues.note(use.node))
 
     def _take(self, node: ast.AST) -> None:
@@ -1279,6 +1298,8 @@ def _foreign_settings(
             if not isinstance(node, ast.ImportFrom):
                 continue
             path = absolute_path(file, node)
+            if path.partition(".")[0] in _WITHOUT_SETTINGS:
+                continue
             is_base = file in config and bool(bases & {alias.asname or alias.name for alias in node.names})
             takes_all = any(alias.name == "*" for alias in node.names) and (
                 has_settings or "celery" in path.lower()

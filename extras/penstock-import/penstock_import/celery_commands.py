@@ -171,6 +171,11 @@ def _is_program(word: str) -> bool:
     return word == "celery" or word.endswith("/celery")
 
 
+def names_within(words: Sequence[str]) -> set[str]:
+    """Return the names in the computed words of a command."""
+    return {name for word in words if word.startswith("{") for name in re.findall(r"\w+", word)}
+
+
 def is_command(words: Sequence[str]) -> bool:
     """Return whether words that begin with `celery` start something, with at least one option."""
     return bool(_PARTS & set(words)) and any(word.startswith("-") for word in words)
