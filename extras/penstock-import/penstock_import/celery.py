@@ -266,8 +266,8 @@ class CeleryProject:
         for name, tree in trees.items():
             for place, words in commands_of_code(tree):
                 self._take(place)
-                line = f"{name}:{getattr(place, 'lineno', 1)}"
-                self._words |= {(name, word): line for word in names_within(words)}
+                command_place = f"{name}:{getattr(place, 'lineno', 1)}"
+                self._words |= {(name, word): command_place for word in names_within(words)}
                 self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
             self._left(name, tree)
         for test in self._unread_tests:
@@ -1130,8 +1130,9 @@ class CeleryProject:
                 inside.add(id(use.node))
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand
-                if (line := self._words.get((file, name))) is not None and not is_config:
-                    advice = f"It is a word of the command at {line}, and no setting of an application: see that line."
+                command_place = self._words.get((file, name))
+                if command_place is not None and not is_config:
+                    advice = f"It is a word of the command at {command_place}, and no setting of an application: see that line."
                 self._gap(file, use.node, use.subject, advice + self._queues.note(use.node))
 
     def _take(self, node: ast.AST) -> None:

@@ -1,5 +1,5 @@
 """The routes for the queues of a Celery application. Celery sends a task without a queue to its default queue, and the
-default queue has one route, by whichever way a task comes to it."""
+default queue has one route, however a task comes to it."""
 
 from __future__ import annotations
 

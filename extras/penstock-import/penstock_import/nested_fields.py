@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _FLAGS = ("required", "immutable", "secret", "position")
@@ -73,6 +73,17 @@ def defaults_within(schema: Any) -> Iterator[str]:
             if isinstance(about, dict) and about.get("default") is not None:
                 yield str(name)
             yield from defaults_within(about)
+
+
+def has_secrets(schema: Any) -> bool:
+    """Return whether a schema, or any part of it, is marked as secret, so that StackStorm masks it."""
+    if isinstance(schema, list):
+        return any(map(has_secrets, schema))
+    if not isinstance(schema, Mapping):
+        return False
+    return schema.get("secret") is True or any(
+        has_secrets(part) for key, part in schema.items() if key not in _DATA
+    )
 
 
 def let_be_null(schema: dict[str, Any]) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.language.schemas.secrets import has_secrets
 from penstock_import.consumed import Node
 from penstock_import.nested_fields import (
     allow_null,
     defaults_within,
+    has_secrets,
     json_schema,
     let_be_null,
     required_fields,

@@ -19,6 +19,7 @@ from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
 from penstock_import.loose_expressions import LOOSE, loose_parts
+from penstock_import.nested_fields import has_secrets
 from penstock_import.orquesta import KnownAction, Orquesta
 from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFLOW, PLAIN, Surroundings
 from penstock_import.parameters import Tell, is_immutable, parameter
@@ -420,7 +421,7 @@ class StackStormPack:
                 if (child := node.get(key)) is not None:
                     child.drop()
             output = node.get("output_schema")
-            if output is not None and output.peek() and not _says_secret(output.peek()):
+            if output is not None and output.peek() and not has_secrets(output.peek()):
                 output.drop()
                 self._tell_apart(
                     "output schemas",
@@ -1066,15 +1067,6 @@ def _key_of_text(about: Mapping[str, Any]) -> str | None:
         return None
     allowed_keys = {"type", "description", "default", "immutable", "required", "secret", "position"}
     return match[1].removeprefix("st2kv.") if about.keys() <= allowed_keys else None
-
-
-def _says_secret(schema: Any) -> bool:
-    """Return whether a part of an output schema is marked as secret, so that StackStorm masks it."""
-    if isinstance(schema, list):
-        return any(map(_says_secret, schema))
-    return isinstance(schema, dict) and (
-        bool(schema.get("secret")) or any(map(_says_secret, schema.values()))
-    )
 
 
 def _python_stub(name: str, entry: str) -> str:
