@@ -279,9 +279,9 @@ def test_commands_and_fixtures_of_a_folder_are_named(tmp_path: Path) -> None:
     source.mapped()
     advice_of_gaps = {f"{gap.file}:{gap.line} {gap.what}": gap.by_hand for gap in source.report.gaps}
     command = advice_of_gaps["Procfile:2 the command celery -A depot worker -Q scales --time-limit 300"]
-    assert "`penstock worker --routes`" in command
+    assert "`penstock worker --routes scales`" in command
     assert "`timeout`" in command
-    assert 'conf/up.yml:2 the command celery", "-A", "depot", "beat"]' in advice_of_gaps
+    assert "conf/up.yml:2 the command celery -A depot beat" in advice_of_gaps
     assert "rows.json:2 rows of the table periodictask of django-celery-beat" in advice_of_gaps
 
 

@@ -10,6 +10,8 @@ import jsonschema
 import pytest
 import yaml
 
+from penstock.language.schemas.secrets import masked
+from penstock.language.terms.redaction import MASK
 from penstock_import.nested_fields import defaults_within, json_schema
 from penstock_import.stackstorm import StackStormPack
 
@@ -140,3 +142,104 @@ def test_data_within_a_schema_is_kept(tmp_path: Path) -> None:
     action = {"name": "weigh", "runner_type": "local-shell-cmd", "parameters": {"load": about}}
     project, _ = imported(tmp_path, {"actions/weigh.yaml": action})
     assert project.actions["weigh"]["parameters"]["load"]["default"] == {"required": True, "position": 3}
+
+
+LOGIN = {
+    "type": "object",
+    "properties": {
+        "user": {"type": "string"},
+        "password": {"type": "string", "secret": True},
+        "secret": {"type": "string", "secret": False},
+        "keys": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"key": {"type": "string", "secret": True}}},
+        },
+    },
+}
+LOGINS = {"type": "array", "items": LOGIN}
+VALUE = {"user": "ann", "password": "p1", "secret": "no", "keys": [{"key": "k1"}]}
+SHOWN = {"user": "ann", "password": MASK, "secret": "no", "keys": [{"key": MASK}]}
+
+
+@pytest.mark.parametrize(("about", "value", "shown"), [(LOGIN, VALUE, SHOWN), (LOGINS, [VALUE], [SHOWN])])
+@pytest.mark.parametrize("runner", ["python-script", "local-shell-cmd", "orquesta"])
+def test_secret_field_is_masked(tmp_path: Path, runner: str, about: Any, value: Any, shown: Any) -> None:
+    action = {"name": "weigh", "runner_type": runner, "parameters": {"load": about}}
+    workflow = {"version": 1.0, "tasks": {"a": {"action": "core.noop"}}}
+    if runner == "orquesta":
+        action["entry_point"] = "workflows/weigh.yaml"
+    project, _ = imported(tmp_path, {"actions/weigh.yaml": action, "actions/workflows/weigh.yaml": workflow})
+    definitions = project.actions | project.workflows
+    assert masked(value, definitions["weigh"]["parameters"]["load"]) == shown
+
+
+def test_default_with_a_secret_field_is_in_no_variable(tmp_path: Path) -> None:
+    about = LOGIN | {"default": VALUE}
+    action = {"name": "weigh", "runner_type": "orquesta", "entry_point": "workflows/weigh.yaml"}
+    workflow = {"version": 1.0, "input": ["load"], "tasks": {"a": {"action": "core.noop"}}}
+    files = {"actions/weigh.yaml": action | {"parameters": {"load": about}}}
+    project, _ = imported(tmp_path, files | {"actions/workflows/weigh.yaml": workflow})
+    assert "p1" not in str(project.workflows["weigh"].get("vars"))
+
+
+def test_secret_field_of_a_question_is_masked(tmp_path: Path) -> None:
+    ask = {"action": "core.ask", "input": {"schema": LOGIN}}
+    action = {"name": "weigh", "runner_type": "orquesta", "entry_point": "workflows/weigh.yaml"}
+    workflow = {"version": 1.0, "tasks": {"a": ask}}
+    project, _ = imported(tmp_path, {"actions/weigh.yaml": action, "actions/workflows/weigh.yaml": workflow})
+    inquiry = project.workflows["weigh"]["tasks"]["a"]["inquiry"]
+    assert masked(VALUE, inquiry["schema"]) == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("about", "accepted", "refused"),
+    [
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, [None, "x", 5], [True]),
+        ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, [None, "x", 5], [True]),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, [None, "x"], [5]),
+        ({"type": "string", "anyOf": [{"minLength": 2}, {"enum": ["x"]}]}, ["xx", "x"], [None, "y"]),
+        ({"type": "string", "format": "ipv4"}, [None, "no address"], [5]),
+        ({"type": "array", "items": {"type": "string", "format": "email"}}, [None, ["no"]], [[5]]),
+        ({"type": "string", "enum": ["a", "b"]}, ["a"], [None, "c"]),
+        ({"type": "string", "enum": ["a", "b"], "default": "a"}, ["b", None], ["c"]),
+        ({"anyOf": [{"type": "string"}, {"type": "integer"}], "default": 5}, ["b", None, 5], [True]),
+        ({}, [None, "x"], [5, True, []]),
+        ({"description": "a"}, [None, "x"], [5]),
+        ({"enum": ["a", 5]}, ["a"], [None, 5]),
+        ({"default": "x"}, [None, "y", 5], []),
+        ({"required": True}, [None, "y", 5], []),
+        ({"type": "object", "properties": {"e": {"enum": ["a"]}}}, [{}, {"e": "a"}, None], [{"e": None}]),
+        ({"type": "object", "properties": {"format": {"type": "string"}}}, [{"format": "x"}], [{"format": 5}]),
+        ({"type": "object", "properties": {"e": {}}}, [{"e": "a"}, {"e": None}], [{"e": 5}]),
+    ],
+)  # fmt: skip
+def test_values_of_a_parameter_are_those_of_stackstorm(
+    tmp_path: Path, about: dict[str, Any], accepted: list[Any], refused: list[Any]
+) -> None:
+    """StackStorm's own module of schemas gave the expectations."""
+    action = {"name": "weigh", "runner_type": "local-shell-cmd", "parameters": {"load": about}}
+    project, _ = imported(tmp_path, {"actions/weigh.yaml": action})
+    mapped = {
+        key: value
+        for key, value in project.actions["weigh"]["parameters"]["load"].items()
+        if key != "required"
+    }
+    validator = jsonschema.Draft202012Validator(mapped, format_checker=jsonschema.FormatChecker())
+    assert [value for value in accepted if not validator.is_valid(value)] == []
+    assert [value for value in refused if validator.is_valid(value)] == []
+
+
+@pytest.mark.parametrize("runner", ["orquesta", "action-chain"])
+def test_choice_of_a_workflow_that_may_be_null_is_named(tmp_path: Path, runner: str) -> None:
+    action = {"name": "weigh", "runner_type": runner, "entry_point": "workflows/weigh.yaml"}
+    parameters = {"phase": {"type": "string", "enum": ["a", "b"]}, "other": {"enum": ["a"], "default": "a"}}
+    workflow = {"version": 1.0, "input": ["phase"], "tasks": {"a": {"action": "core.noop"}}}
+    if runner == "action-chain":
+        workflow = {"chain": [{"name": "a", "ref": "core.noop"}]}
+    files = {
+        "actions/weigh.yaml": action | {"parameters": parameters},
+        "actions/workflows/weigh.yaml": workflow,
+    }
+    _, gaps = imported(tmp_path, files)
+    named = {gap for gap in gaps if "a choice that is not required" in gap}
+    assert named == {"actions/weigh.yaml:7 the parameter phase, a choice that is not required"}

@@ -217,3 +217,27 @@ def test_workflow_requires_values_of_computed_defaults(tmp_path: Path) -> None:
     assert (report.mapped["workflows"], report.applied["workflows"]) == (0, 1)
     with pytest.raises(InvalidInput, match="word"):
         simulation.run("depot.flow", {})
+
+
+def test_immutable_parameter_of_an_action_is_refused(tmp_path: Path) -> None:
+    """StackStorm refuses a caller that names it, even with its own value."""
+    about = {"word": {"type": "string"}, "end": {"type": "string", "default": "!", "immutable": True}}
+    action = {
+        "name": "call",
+        **SHELL,
+        "parameters": about | {"cmd": {"default": "echo {{word}}{{end}}", "immutable": True}},
+    }
+    supplied = {"word": "hi"}
+    workflow = {"version": 1.0, "tasks": {"a": {"action": "depot.call", "input": supplied}}}
+    simulation, _ = imported(tmp_path / "out", {"actions/call.yaml": action, **flow(workflow)})
+    assert simulation.run("depot.call", supplied).result["stdout"] == "hi!"
+    workflow["tasks"]["a"]["input"] = {"end": "!", **supplied}  # type: ignore[index]
+    _, report = imported(tmp_path / "named", {"actions/call.yaml": action, **flow(workflow)})
+    assert any("end" in gap.what + gap.by_hand and gap.file == "actions/flow.yaml" for gap in report.gaps)
+
+
+def test_immutable_parameter_of_a_workflow_is_named(tmp_path: Path) -> None:
+    end = {"type": "string", "default": "!", "immutable": True}
+    workflow = {"version": 1.0, "input": ["end"], "tasks": {"a": {"action": "core.noop"}}}
+    _, report = imported(tmp_path, flow(workflow, end=end))
+    assert any(gap.what == "the parameter end, which is immutable" for gap in report.gaps)

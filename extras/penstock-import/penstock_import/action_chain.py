@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
 from penstock_import.orquesta import KnownAction
 from penstock_import.orquesta_expressions import as_expression, is_whole, jinja_text, template
@@ -19,6 +21,7 @@ from penstock_import.orquesta_names import (
     key_of_store,
 )
 from penstock_import.parameters import Tell, or_default
+from penstock_import.runner_timeouts import OF_OTHERS, is_limit
 from penstock_import.stackstorm_runners import RUNNER_TIMEOUTS, SHELLS
 from penstock_import.wanted_text import NotMapped, Ours, member
 
@@ -189,7 +192,9 @@ class ActionChain:
     ) -> None:
         """Take a timeout out of the parameters of a task: it is one of the runner, and no action gets it."""
         timeout = inputs["timeout"]
-        if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
+        if target_action.runner == OF_OTHERS and timeout != _TO_DO:
+            runner_timeouts.settle(name, task, timeout, partial(self._tell, line))
+        elif is_limit(timeout):
             task["timeout"] = inputs.pop("timeout")
         elif target_action.runner in SHELLS and isinstance(timeout, str) and timeout != _TO_DO:
             task["timeout"] = None  # the generated function ends its command by this parameter

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
+from sys import stdlib_module_names, version_info
 from typing import Any
 
 from penstock.errors import NotFound
@@ -35,7 +36,7 @@ from penstock_import.celery_calls import (
     with_plain_names,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
-from penstock_import.celery_commands import other_files
+from penstock_import.celery_commands import advice, commands_of_code, names_within, other_files
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
@@ -57,6 +58,7 @@ from penstock_import.celery_options import (
     says_nothing,
     start_options,
 )
+from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, queue_names
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import bindings_at, change_of, condition_of, other_time
 from penstock_import.celery_setting_names import (
@@ -84,6 +86,14 @@ _UNREAD = (
     "reads old names beside a namespace. Write it of the actions or as a schedule if it is in force."
 )
 _MAPPED_OPTIONS = frozenset({"acks_late", "queue", "rate_limit", "reject_on_worker_lost", "time_limit"})
+_WITHOUT_SETTINGS = stdlib_module_names | {
+    "django_cte",
+    "mptt",
+    "pydantic",
+    "pydantic_settings",
+    "sqlalchemy",
+}
+"""Packages with base classes that give no setting of Celery."""
 _OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
 _RELEVANT = re.compile(
     r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule|\bconf\.|rate_limit|time_limit"
@@ -156,6 +166,9 @@ class CeleryProject:
         """Names of settings that the application does not read."""
         self._by_other_names: dict[str, list[Use]] = {}
         """By file: what may be set by another name of a configuration, an application or a task."""
+        self._queues = Queues()
+        self._words: dict[tuple[str, str], str] = {}
+        """The place of the command with a word that is a name, by the file and the name."""
         self._rejecting: set[str] = set()
         """Actions whose tasks are delivered again when their process is lost."""
 
@@ -172,7 +185,10 @@ class CeleryProject:
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
                 self.report.gap(
-                    name, 1, f"no Python here: {error}", "Import with the Python that it is written for."
+                    name,
+                    getattr(error, "lineno", None) or 1,
+                    f"{name} is no Python that version {version_info.major}.{version_info.minor} reads: {error}",
+                    "It is of a newer or a much older Python, or has a mistake: import with the Python that it is written for.",
                 )
             except OSError as error:
                 self.report.gap(
@@ -248,10 +264,17 @@ class CeleryProject:
         for name, tree in self._relevant.items():
             self._canvases(name, tree)
         for name, tree in trees.items():
+            for place, words in commands_of_code(tree):
+                self._take(place)
+                command_place = f"{name}:{getattr(place, 'lineno', 1)}"
+                self._words |= {(name, word): command_place for word in names_within(words)}
+                self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
             self._left(name, tree)
         for test in self._unread_tests:
             self._tell_test(test)
-        for path, line, subject, by_hand in other_files(self._folder) if self._is_folder else ():
+        for path, line, subject, by_hand in (
+            other_files(self._folder, self._queues) if self._is_folder else ()
+        ):
             self.report.gap(path, line, _shortened(subject), by_hand)
         return self.project
 
@@ -577,6 +600,9 @@ class CeleryProject:
             "task_reject_on_worker_lost",
         ):
             places = hits.get(setting, [])
+            if setting == "task_default_queue":
+                self._queues.has_list = "task_queues" in hits
+                self._settle_queues([value for _, _, value in places])
             if len(places) != 1:
                 continue  # there are several, and only running the code would tell which one counts
             file, use, value = places[0]
@@ -616,10 +642,8 @@ class CeleryProject:
         for name, action in self.project.actions.items():
             if setting == "task_time_limit" and f"{name}.time_limit" not in self._named:
                 _bound(action, _limit(value, self._constants))
-            elif setting == "task_default_queue" and f"{name}.queue" not in self._named:
-                if not isinstance(told_reasons, str) or not told_reasons:
-                    raise NotLiteral(ast.unparse(value))
-                action["route"] = told_reasons
+            elif setting == "task_default_queue" and (not isinstance(told_reasons, str) or not told_reasons):
+                raise NotLiteral(ast.unparse(value))
             elif setting == "task_acks_late" and f"{name}.acks_late" not in self._named:
                 action["on_worker_loss"] = "rerun" if told_reasons else "fail"
             elif (
@@ -628,6 +652,28 @@ class CeleryProject:
                 self._rejecting |= {name} if told_reasons else set()
             elif setting == "task_default_rate_limit" and f"{name}.rate_limit" not in self._named:
                 self._rate(file, name, action, value)
+
+    def _settle_queues(self, settings: list[ast.expr]) -> None:
+        """Give the route of the default queue to each action with a task for that queue, or for none. `settings` are the
+        values of `task_default_queue`."""
+        default: str | None = CELERYS_DEFAULT
+        if settings:
+            value = self._queue_or_none(settings[0]) if len(settings) == 1 else None
+            default = value if isinstance(value, str) and value else None
+        names = queue_names(self._relevant.values())
+        names |= {action["route"] for action in self.project.actions.values() if "route" in action}
+        self._queues.settle(default, names)
+        for action in self.project.actions.values():
+            if "route" in action:
+                action["route"] = self._queues.route(action["route"])
+            else:
+                action |= self._queues.of_unrouted()
+
+    def _queue_or_none(self, node: ast.expr) -> Any:
+        try:
+            return literal(node, self._constants)
+        except NotLiteral:
+            return None
 
     def _annotate(self, file: str, key: str, options: ast.expr) -> None:
         names = (
@@ -890,6 +936,7 @@ class CeleryProject:
     def _routed(self, name: str, queue: str) -> str:
         """Add a workflow with one task, which runs the action on the queue that a schedule names. Return the name of
         the workflow."""
+        queue = self._queues.route(queue)
         routed = bounded(f"{name}_on_{re.sub(r'[^A-Za-z0-9]+', '_', queue).strip('_').lower()}")
         schema = self._signatures[name].schema
         task: dict[str, Any] = {"action": f"{self.project.name}.{name}", "route": queue}
@@ -974,10 +1021,11 @@ class CeleryProject:
             name += "_2"
         message = f"to do: what the task {task} did"
         source = f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
-        self.project.actions[name] = self.project.function(name, source) | {
-            "timeout": None,
-            "on_worker_loss": "fail",
-        }
+        self.project.actions[name] = (
+            self.project.function(name, source)
+            | {"timeout": None, "on_worker_loss": "fail"}
+            | self._queues.of_unrouted()
+        )
         self._refs[task], self._signatures[name] = name, Signature([], None)
         self.report.found["tasks in other files"] += 1
         self._apart.add(len(self.report.gaps))
@@ -1074,14 +1122,18 @@ class CeleryProject:
         inside = {id(part) for node in walk(tree) if id(node) in self._taken for part in walk(node)}
         indirect = self._by_other_names.get(file, [])
         apps, is_config = self._applications.names(tree), file in self._config
-        direct = uses(tree, self._functions, apps, is_config) if file in self._relevant else ()
+        foreign = self._foreign_names(file)
+        direct = uses(tree, self._functions, apps, is_config, foreign) if file in self._relevant else ()
         inside |= self._taken
         for use in [*direct, *indirect]:
             if id(use.node) not in inside:
                 inside.add(id(use.node))
                 name = use.subject.removeprefix("the setting ")
                 advice = _UNREAD if name in self._unread else use.by_hand
-                self._gap(file, use.node, use.subject, advice)
+                command_place = self._words.get((file, name))
+                if command_place is not None and not is_config:
+                    advice = f"It is a word of the command at {command_place}, and no setting of an application: see that line."
+                self._gap(file, use.node, use.subject, advice + self._queues.note(use.node))
 
     def _take(self, node: ast.AST) -> None:
         self._taken.add(id(node))
@@ -1247,6 +1299,8 @@ def _foreign_settings(
             if not isinstance(node, ast.ImportFrom):
                 continue
             path = absolute_path(file, node)
+            if path.partition(".")[0] in _WITHOUT_SETTINGS:
+                continue
             is_base = file in config and bool(bases & {alias.asname or alias.name for alias in node.names})
             takes_all = any(alias.name == "*" for alias in node.names) and (
                 has_settings or "celery" in path.lower()

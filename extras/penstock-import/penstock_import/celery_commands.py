@@ -1,11 +1,15 @@
-"""The files besides the Python code of an application that concern its tasks: commands that start Celery, and fixtures
-with rows of django-celery-beat."""
+"""The commands that start Celery, in Python code and in other files, and fixtures with rows of django-celery-beat."""
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
+
+from penstock_import.celery_calls import called, walk
+from penstock_import.celery_queues import Queues
 
 _SUFFIXES = frozenset(
     {"", ".cfg", ".conf", ".env", ".ini", ".j2", ".json", ".service", ".sh", ".toml", ".tpl", ".yaml", ".yml"}
@@ -13,27 +17,39 @@ _SUFFIXES = frozenset(
 _LEFT_OUT = frozenset({".git", ".tox", ".venv", "node_modules", "site-packages", "test", "tests", "docs"})
 _MAX_BYTES = 1_000_000
 _COMMAND = re.compile(r"""\bcelery\b["',\s].*?\b(?:worker|beat|multi)\b.*""")
+_PARTS = frozenset({"worker", "beat", "multi"})
 _PROSE = re.compile(r"\s*(?:#|;|(?:Description|Documentation)\s*=)")
 """A pattern for the lines of a settings file or a systemd unit that run nothing."""
 _ROWS = re.compile(r"""["']?model["']?\s*:\s*["']?django_celery_beat\.(\w+)""")
-_OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]+|-[A-Za-z])\b")
+_ITEM = re.compile(r"""(\s*)(?:-\s+)?("[^"]*"|'[^']*'|[^\s:"'#][^\s:"']*(?::[^\s:"']+)*)\s*(,?)\s*""")
+"""A pattern for a line with one item of a list, in YAML or in brackets."""
+_FOLDED = re.compile(r"""\s*(?:-\s+)?[\w-]+:\s*[>|][-+]?\s*""")
+_RUNNING = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "Popen", "split"})
 _OPTIONS: Mapping[str, str] = {
-    "-Q": "`penstock worker --routes`",
-    "--queues": "`penstock worker --routes`",
-    "-c": "`penstock worker --concurrency`",
-    "--concurrency": "`penstock worker --concurrency`",
-    "-B": "schedules need nothing beside the executor",
-    "--beat": "schedules need nothing beside the executor",
-    "--time-limit": "`timeout` and `executor: process` of each action that says none itself",
-    "--soft-time-limit": "`timeout` of each action that says none itself",
-    "-P": "`executor` of the actions",
-    "--pool": "`executor` of the actions",
-    "-S": "the schedules of a database are not read",
-    "--scheduler": "the schedules of a database are not read",
+    "-Q": "is `penstock worker --routes`",
+    "-X": "is answered by `penstock worker --routes` with the other routes",
+    "-c": "is `penstock worker --concurrency`",
+    "--autoscale": "is `penstock worker --concurrency` with the larger number",
+    "-B": "needs nothing, as executors start what is due",
+    "--time-limit": "is `timeout` and `executor: process` of each action that says none itself",
+    "--soft-time-limit": "is `timeout` of each action that says none itself",
+    "--max-memory-per-child": "is `memory_limit` of the executor `process` (docs/task-executors.md)",
+    "-P": "is `executor` of the actions",
+    "-S": "names a store of schedules, and those of a database are not read: write them as schedules",
+    "--purge": "removes what waits, which no option here does",
+}
+"""The work by hand for each option of a command, as the end of a sentence."""
+_LONG = {
+    "--queues": "-Q",
+    "--exclude-queues": "-X",
+    "--concurrency": "-c",
+    "--beat": "-B",
+    "--pool": "-P",
+    "--scheduler": "-S",
 }
 
 
-def other_files(folder: Path) -> Iterator[tuple[str, int, str, str]]:
+def other_files(folder: Path, queues: Queues) -> Iterator[tuple[str, int, str, str]]:
     """Yield a gap for each command and for each file of rows: file, line, subject, work by hand."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
@@ -46,11 +62,153 @@ def other_files(folder: Path) -> Iterator[tuple[str, int, str, str]]:
         if rows is not None:
             yield (str(name), text.count("\n", 0, rows.start()) + 1, f"rows of the table {rows[1]} of django-celery-beat",
                    "Write them as schedules: files of rows are not read.")  # fmt: skip
-        for number, line in enumerate(text.splitlines(), 1):
-            if _PROSE.match(line) or (command := _COMMAND.search(line)) is None:
+        for number, line in _commands_of(text.splitlines()):
+            command = _COMMAND.search(line)
+            if command is not None:
+                words = _plain(command[0]).split()
+                yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
+
+
+def _commands_of(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line that is no comment, and of each list with an item on each line. A line
+    that goes on is one text with the next line."""
+    start, text = 1, ""
+    items: list[str] = []
+    for number, line in enumerate(lines, 1):
+        is_prose = _PROSE.match(line) is not None
+        start, text = (start, text) if text else (number, "")
+        if not is_prose and line.rstrip().endswith("\\"):
+            text += line.rstrip().rstrip("\\") + " "
+            continue
+        if not is_prose:
+            yield start, text + line
+        text = ""
+    for number, line in enumerate(lines, 1):
+        item = _ITEM.fullmatch(line)
+        if item is not None and (items or _is_program(item[2].strip("\"'"))):
+            start = start if items else number
+            items.append(item[2].strip("\"'"))
+        if items and (item is None or number == len(lines)):
+            if is_command(items):
+                yield start, " ".join(items)
+            items = []
+    for number, (line, following) in enumerate(pairwise([*lines, ""]), 1):
+        if _FOLDED.fullmatch(line):
+            indent = len(following) - len(following.lstrip())
+            block = []
+            for part in lines[number:]:
+                if part.strip() and len(part) - len(part.lstrip()) < indent:
+                    break
+                block.append(part.strip())
+            folded = " ".join(block)
+            if len(block) > 1 and not any(_COMMAND.search(part) for part in block):
+                yield number, folded
+
+
+def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
+    """Yield the place and the words of each command in a module: a list, the arguments of a call, or a text."""
+    comments = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
+    inside: set[int] = set()
+    for node in walk(tree):
+        if isinstance(node, ast.List | ast.Tuple):
+            words = [_word(part) for part in node.elts]
+        elif isinstance(node, ast.Call):
+            words = [_word(part) for part in node.args]
+            if called(node) == "worker_main":
+                parts = node.args[0] if node.args else None
+                words = (
+                    [_word(part) for part in parts.elts] if isinstance(parts, ast.List | ast.Tuple) else []
+                )
+                inside.add(id(parts))
+                yield node, ["celery", *words]
                 continue
-            named = [option for option in dict.fromkeys(_OPTION.findall(command[0])) if option in _OPTIONS]
-            hints = "; ".join(f"{option} is {_OPTIONS[option]}" for option in named)
-            start = "Start `penstock worker` and `penstock executor`."
-            by_hand = f"{start} There, {hints}." if hints else start
-            yield str(name), number, f"the command {command[0]}", by_hand
+            if called(node) in _RUNNING:
+                texts = [part for part in node.args if _COMMAND.match(_word(part))]
+                inside |= {id(part) for part in texts}
+                yield from ((part, _word(part).split()) for part in texts)
+        elif isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in comments | inside:
+            words = _word(node).split() if isinstance(getattr(node, "value", ""), str) else []
+        else:
+            continue
+        starts = [number for number, word in enumerate(words) if _is_program(word)]
+        if id(node) not in inside and starts and is_command(words[starts[0] :]):
+            inside |= {id(part) for part in ast.walk(node)}
+            yield node, [*words[starts[0] :], *_added_later(tree, node)]
+
+
+def _added_later(tree: ast.Module, node: ast.AST) -> list[str]:
+    """Return the words that statements add to the name that a list has."""
+    names = {
+        ast.unparse(part.targets[0])
+        for part in walk(tree)
+        if isinstance(part, ast.Assign) and part.value is node
+    }
+    functions = [part for part in walk(tree) if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+    around = [part for function in functions if node in walk(function) for part in walk(function)]
+    lists: list[ast.expr] = []
+    for part in around:
+        if isinstance(part, ast.AugAssign) and ast.unparse(part.target) in names:
+            lists.append(part.value)
+        elif isinstance(part, ast.Call) and called(part) in ("append", "extend") and part.args:
+            lists += part.args if ast.unparse(getattr(part.func, "value", part.func)) in names else []
+    return [
+        _word(word)
+        for value in lists
+        for word in (value.elts if isinstance(value, ast.List | ast.Tuple) else [value])
+    ]
+
+
+def _word(node: ast.expr) -> str:
+    """Return a text, in which each part that is computed stands in braces."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(map(_word, node.values))
+    return f"{{{ast.unparse(node.value if isinstance(node, ast.FormattedValue) else node)}}}"
+
+
+def _is_program(word: str) -> bool:
+    return word == "celery" or word.endswith("/celery")
+
+
+def names_within(words: Sequence[str]) -> set[str]:
+    """Return the names in the computed words of a command."""
+    return {name for word in words if word.startswith("{") for name in re.findall(r"\w+", word)}
+
+
+def is_command(words: Sequence[str]) -> bool:
+    """Return whether words that begin with `celery` start something, with at least one option."""
+    return bool(_PARTS & set(words)) and any(word.startswith("-") for word in words)
+
+
+def _plain(command: str) -> str:
+    """Return a command without the signs of a list, or of a text in quotation marks."""
+    return re.sub(r"""["'\]]|(?<=["']),""", " ", command)
+
+
+def advice(words: Sequence[str], queues: Queues) -> str:
+    """Return the work by hand for a command."""
+    hints: dict[str, str] = {}
+    for word, following in pairwise([*words, ""]):
+        named, is_assigned, value = word.partition("=")
+        if not word.startswith("--") and word[:2] in _OPTIONS and word[2:]:
+            named, is_assigned, value = word[:2], "=", word[2:].removeprefix("=")
+        option = _LONG.get(named, named)
+        if option not in _OPTIONS or option in hints:
+            continue
+        hints[option] = f"{named} {_OPTIONS[option]}"
+        if option == "-Q":
+            hints[option] = f"{named} {_routes(value if is_assigned else following, queues)}"
+    is_worker = "worker" in words or "multi" in words
+    start = "Start `penstock worker` and `penstock executor`."
+    if not is_worker:
+        start = "Start `penstock executor`, which starts what is due."
+    elif "-Q" not in hints:
+        start += queues.of_whole_worker()
+    return f"{start} There, {'; '.join(hints.values())}." if hints else start
+
+
+def _routes(names: str, queues: Queues) -> str:
+    if re.fullmatch(r"[\w.,-]+", names):
+        return f"{names} is `penstock worker --routes {','.join(map(queues.route, names.split(',')))}`"
+    return f"{_OPTIONS['-Q']}{queues.renamed()}"

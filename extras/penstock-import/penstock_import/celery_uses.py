@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock_import.celery_calls import called, imported_names, namespace_node, namespace_of, root_name, walk
 from penstock_import.celery_entries import beat_models
-from penstock_import.celery_setting_names import OF_ANY, TASK_SETTINGS, advice_of, is_setting
+from penstock_import.celery_setting_names import OF_ANY, TASK_SETTINGS, advice_of, is_known, is_setting
 from penstock_import.celery_settings import CHANGING
 
 _PACKAGES = (
@@ -131,10 +131,21 @@ class Use:
     by_hand: str
 
 
-def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_config: bool) -> Iterator[Use]:
+def uses(
+    tree: ast.Module,
+    tasks: Collection[str],
+    apps: Collection[str],
+    is_config: bool,
+    foreign: Collection[str] = (),
+) -> Iterator[Use]:
     """Yield all uses of Celery in a module. `tasks` are names of tasks, and `apps` names of applications. With
-    `is_config`, plain names in the module are settings."""
-    names = {name: path for name, path in imported_names(tree) if path.partition(".")[0] in _PACKAGES}
+    `is_config`, plain names in the module are settings. `foreign` are the names from outside of the sources, among
+    them those of packages that extend Celery."""
+    names = {
+        name: path
+        for name, path in imported_names(tree)
+        if path.partition(".")[0] in _PACKAGES or (name in foreign and _extends_celery(path))
+    }
     names |= beat_models(tree)
     tasks_here = set(tasks) | {"self"}
     retries = {id(call) for call in _retries_of_parameters(tree)}
@@ -185,6 +196,12 @@ def uses(tree: ast.Module, tasks: Collection[str], apps: Collection[str], is_con
             continue
     yield from _settings(tree, apps, is_config)
     yield from _of_tasks(tree, tasks)
+
+
+def _extends_celery(path: str) -> bool:
+    """Return whether a path is that of a package around Celery: `django_structlog.celery.signals`, `celery_progress`."""
+    parts = path.split(".")
+    return "celery" in parts[0] or "celery" in parts
 
 
 def of_application(node: ast.AST, member: str) -> Use:
@@ -244,6 +261,8 @@ def _advice(path: str) -> str:
         key=len,
         default="",
     )
+    if not best and "signals" in path.split("."):
+        return _ADVICE["celery.signals"]
     return _ADVICE.get(best, "See what it should do.")
 
 
@@ -267,10 +286,14 @@ def _outermost(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
 def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Iterator[Use]:
     """Yield each setting that a module assigns: by Celery's name, on an application's `conf`, or in a settings
     module."""
+    functions = [part for part in walk(tree) if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+    local = {id(part) for function in functions if is_config for part in walk(function)}
     for node in walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
+                if isinstance(target, ast.Name) and id(node) in local and not is_known(target.id):
+                    continue  # a variable of a function that only begins like a setting
                 name = setting_of(target)
                 base = target.value if isinstance(target, ast.Subscript) else target
                 if name is not None:

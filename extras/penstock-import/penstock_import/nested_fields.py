@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _FLAGS = ("required", "immutable", "secret", "position")
+"""Words with a boolean or a number that concern one field. Only a `secret` that is true is one of the schemas here."""
+_UNCHECKED = frozenset({"format"})
+"""Words by which StackStorm checks no value, and by which a schema here would."""
+_BRANCHES = ("anyOf", "oneOf")
 _DATA = ("default", "enum", "const", "examples")
 """Words with data as their values, and not parts of a schema."""
 
@@ -22,14 +26,15 @@ def json_schema(schema: Any) -> Any:
     whole = {
         key: _mapped(key, part)
         for key, part in schema.items()
-        if not (key in _FLAGS and isinstance(part, bool | int))
+        if not (key in _FLAGS and isinstance(part, bool | int)) or (key == "secret" and part is True)
+        if not (key in _UNCHECKED and isinstance(part, str))
     }
     fields, needed = schema.get("properties"), required_fields(schema)
     if not isinstance(fields, dict) or isinstance(schema.get("required"), list):
         return whole
     for name, about in whole["properties"].items():
         if isinstance(about, dict) and name not in needed:
-            allow_null(about)
+            let_be_null(about)
     return whole | ({"required": needed} if needed else {})
 
 
@@ -70,12 +75,52 @@ def defaults_within(schema: Any) -> Iterator[str]:
             yield from defaults_within(about)
 
 
+def has_secrets(schema: Any) -> bool:
+    """Return whether a schema, or any part of it, is marked as secret, so that StackStorm masks it."""
+    if isinstance(schema, list):
+        return any(map(has_secrets, schema))
+    if not isinstance(schema, Mapping):
+        return False
+    return schema.get("secret") is True or any(
+        has_secrets(part) for key, part in schema.items() if key not in _DATA
+    )
+
+
+def let_be_null(schema: dict[str, Any]) -> None:
+    """Let a parameter or a field that is not required be null, as far as StackStorm does.
+
+    With a default, StackStorm replaces null by the default before it validates. Without one, it adds null to the types or
+    the branches of the schema, and takes a missing type as `string`. The choices of `enum` stay as they are."""
+    if schema.get("default") is not None:
+        allow_null(schema)
+        return
+    branches = next((schema[word] for word in _BRANCHES if isinstance(schema.get(word), list)), None)
+    if branches is not None and not _is_nullable(branches):
+        branches.append({"type": "null"})
+    elif branches is None or isinstance(schema.get("type"), list):
+        schema.setdefault("type", "string")
+        _allow_null_type(schema)
+
+
 def allow_null(schema: dict[str, Any]) -> None:
-    """Let a parameter or a field be null."""
+    """Let a parameter or a field be null, whatever it is."""
+    _allow_null_type(schema)
+    for word in _BRANCHES:
+        if isinstance(schema.get(word), list) and not _is_nullable(schema[word]):
+            schema[word] = [*schema[word], {"type": "null"}]
+    if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+
+
+def _allow_null_type(schema: dict[str, Any]) -> None:
     kind = schema.get("type")
     if isinstance(kind, str) and kind != "null":
         schema["type"] = [kind, "null"]
     elif isinstance(kind, list) and "null" not in kind:
         schema["type"] = [*kind, "null"]
-    if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
-        schema["enum"] = [*schema["enum"], None]
+
+
+def _is_nullable(branches: list[Any]) -> bool:
+    """Return whether a branch is null by its type."""
+    types = [branch.get("type") if isinstance(branch, dict) else branch for branch in branches]
+    return any(kind == "null" or (isinstance(kind, list) and "null" in kind) for kind in types)

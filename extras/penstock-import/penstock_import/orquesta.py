@@ -10,6 +10,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
+from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
 from penstock_import.inline_parameters import ignored_text, inline_parameters
 from penstock_import.nested_fields import allow_null
@@ -26,6 +27,7 @@ from penstock_import.orquesta_names import (
     variable_name,
 )
 from penstock_import.parameters import Tell, or_default
+from penstock_import.runner_timeouts import OF_OTHERS
 from penstock_import.stackstorm_runners import RUNNER_TIMEOUTS, SHELLS
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
@@ -317,7 +319,7 @@ class Orquesta:
                 mapped.pop(key, None)
         elif isinstance(inputs, dict) and "timeout" in inputs and target_action.runner in RUNNER_TIMEOUTS:
             timeout = inputs.pop("timeout")
-            if isinstance(timeout, int | float) and not isinstance(timeout, bool) and timeout > 0:
+            if runner_timeouts.is_limit(timeout):
                 mapped["timeout"] = timeout
             elif target_action.runner in SHELLS and timeout != _TO_DO:
                 inputs["timeout"] = timeout  # the generated function itself enforces the timeout
@@ -328,6 +330,11 @@ class Orquesta:
                     f"the timeout of {name} is computed",
                     "Write `timeout` of the task.",
                 )
+        elif isinstance(inputs, dict) and "timeout" in inputs and target_action.runner == OF_OTHERS:
+            place = source.get("input")
+            line = place.line_of("timeout") if place is not None else source.line_of("action")
+            if inputs["timeout"] != _TO_DO:  # another line names a value that is not mapped
+                runner_timeouts.settle(name, mapped, inputs["timeout"], partial(self._gap, line))
         if inputs:
             mapped["input"] = inputs
         if (join := source.get("join")) is not None:

@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock_import.consumed import Node
-from penstock_import.nested_fields import allow_null, defaults_within, json_schema, required_fields
+from penstock_import.nested_fields import (
+    allow_null,
+    defaults_within,
+    has_secrets,
+    json_schema,
+    let_be_null,
+    required_fields,
+)
 from penstock_import.wanted_text import literal, member
 
 Tell = Callable[[int, str, str], None]
@@ -63,7 +70,7 @@ def parameter(
         if key in _SCHEMA_WORDS:
             child.drop()
             if value is not None:
-                schema[key] = json_schema({key: value})[key]
+                schema |= json_schema({key: value})
         elif key in ("required", "secret", "immutable") and isinstance(value, bool):
             child.drop()
         elif key == "position":
@@ -76,14 +83,16 @@ def parameter(
     _settle_type(name, source, schema, tell)
     # The function renders a command line, which is a template, by itself.
     if name != "cmd" or name not in of_runner:
-        is_mapped = _settle_default(name, source, schema, tell)
+        is_mapped = _settle_default(name, source, schema, tell, is_of_workflow)
         is_required = (is_required and is_mapped) or (is_of_workflow and not is_mapped)
         if not is_mapped and not is_of_workflow and is_immutable(source):
             return None
     if is_required and "default" not in schema:
         schema["required"] = True
     elif not (is_required and is_payload) and not (is_of_workflow and is_filled_secret(schema)):
-        allow_null(schema)
+        if is_of_workflow:
+            allow_null(schema)  # the default of a workflow's parameter is null
+        let_be_null(schema)
     if needed := required_fields(source.peek()):
         list_required(schema, needed)
     for field in () if is_payload else defaults_within(source.peek()):
@@ -114,9 +123,9 @@ def is_immutable(source: Node) -> bool:
 
 
 def is_filled_secret(schema: dict[str, Any]) -> bool:
-    """Return whether a parameter is a secret with a default. A workflow refuses null for it, since a variable would
-    show the value."""
-    return bool(schema.get("secret")) and schema.get("default") is not None
+    """Return whether a parameter with a default is a secret, or has secret fields. A workflow refuses null for it, since
+    a variable would show the value."""
+    return has_secrets(schema) and schema.get("default") is not None
 
 
 def list_required(schema: dict[str, Any], names: list[str]) -> None:
@@ -136,7 +145,9 @@ def _settle_type(name: str, source: Node, schema: dict[str, Any], tell: Tell) ->
         tell(source.line_of("type"), f"the type {kind} of parameter {name}", "Write a type of JSON Schema.")
 
 
-def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell) -> bool:
+def _settle_default(
+    name: str, source: Node, schema: dict[str, Any], tell: Tell, is_of_workflow: bool
+) -> bool:
     """Remove a default that cannot be mapped, record a gap for it, and return False. Return True if there is none."""
     default = schema.get("default")
     if default is None:
@@ -145,13 +156,15 @@ def _settle_default(name: str, source: Node, schema: dict[str, Any], tell: Tell)
         tell(
             source.line_of("default"),
             f"the default {default} of parameter {name}",
-            "Read it in the action: a setting, or a secret. A workflow requires it until then.",
+            "Give it where the workflow is started, which requires it until then: a value, or `{{ secrets.name }}`."
+            if is_of_workflow
+            else f"StackStorm computes it where a call lacks {name}: compute it in the function of the action.",
         )
     elif not fits(default, schema):
         tell(
             source.line_of("default"),
             f"the default {default!r} of parameter {name} does not fit its own schema",
-            "Correct one of them. A workflow requires it until then.",
+            "Correct one of them." + (" The workflow requires it until then." if is_of_workflow else ""),
         )
     else:
         return True
@@ -163,7 +176,7 @@ def or_default(name: str, about: Mapping[str, Any]) -> str | None:
     """Return the template of the variable for a parameter with a default that stands for null, too; None for a parameter
     without a default, or one that cannot be null."""
     default = about.get("default")
-    if default is None or "const" in about or about.get("secret"):
+    if default is None or "const" in about or has_secrets(about):
         return None
     supplied = member("parameters", name)
     return f"{{{{ {supplied} if {supplied} is not none else {literal(default).text} }}}}"

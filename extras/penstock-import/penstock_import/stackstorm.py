@@ -19,11 +19,13 @@ from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
 from penstock_import.loose_expressions import LOOSE, loose_parts
+from penstock_import.nested_fields import has_secrets
 from penstock_import.orquesta import KnownAction, Orquesta
 from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFLOW, PLAIN, Surroundings
-from penstock_import.parameters import Tell, parameter
+from penstock_import.parameters import Tell, is_immutable, parameter
 from penstock_import.project import Project, bounded, stub
 from penstock_import.report import Gap, Report
+from penstock_import.runner_timeouts import OF_OTHERS
 from penstock_import.shell_actions import (
     FUNCTIONS,
     RUNNER_PARAMETERS,
@@ -34,6 +36,7 @@ from penstock_import.shell_actions import (
 from penstock_import.stackstorm_policies import limit_of, retry_of
 from penstock_import.stackstorm_runners import (
     BUILT_IN,
+    CORE_RUNNERS,
     NOOP_RESULT,
     OF_CORE,
     RUNNER_TIMEOUTS,
@@ -67,6 +70,10 @@ _NOTHING_TO_RUN = re.compile(
 _REFUSED_OF_RUNNER = (
     "StackStorm takes it and gives it to the runner. Here a call with it is refused: leave it out."
 )
+_OF_ENVIRONMENT = (
+    "StackStorm runs the action with these variables of the environment. Here a call with it is refused: have the function set "
+    "the variables, from a parameter with another name or from secrets."
+)
 _OF_RUNNER = "StackStorm gives it to the runner, and not to `run`. Here the function gets it: have it do what the runner did."
 
 
@@ -98,6 +105,8 @@ class StackStormPack:
         """By the name of an action that returns its failure: the name of the action that it runs."""
         self._fixed: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its immutable parameters, with the key of the store that is their default."""
+        self._immutable: dict[str, set[str]] = {}
+        """By the ref of an action here: its immutable parameters, which its function fills in."""
         self._stored: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its other parameters with a key of the store as their default."""
         self._computed: dict[str, dict[str, str]] = {}
@@ -359,19 +368,49 @@ class StackStormPack:
                 self._stored.setdefault(ref, {})[name] = key
                 schema[name] = parameter(name, child, tell, is_of_workflow=True) or {}
             elif child.is_mapping or child.peek() is None:
-                if not child.is_mapping:
+                if not child.is_mapping or not child.items():
                     child.drop()
                 about = parameter(
                     name, child, tell, runner_parameters(runner), is_of_workflow=runner in _WORKFLOWS
                 )
                 if about is not None:
                     schema[name] = about
+                    if runner in _WORKFLOWS and None in (about.get("enum") or ()):
+                        self._tell_null_choice(file, name, child)
+                    if is_immutable(child) and "const" in about:
+                        self._settle_immutable(file, ref, name, child, runner in _WORKFLOWS)
             else:
                 tell(child.line, f"the parameter {name} is no mapping", "Write its type.")
                 child.drop()
         self._schemas[ref] = schema
         if self._count() > previous:
             self._with_gaps.add(file)
+
+    def _settle_immutable(self, file: str, ref: str, name: str, source: Node, is_of_workflow: bool) -> None:
+        """Leave an immutable parameter out of an action, whose function fills it in. Record a gap for one of a workflow."""
+        if not is_of_workflow:
+            self._immutable.setdefault(ref, set()).add(name)
+            return
+        self._tell_apart(
+            "immutable parameters of workflows",
+            file,
+            source.line_of("immutable"),
+            f"the parameter {name}, which is immutable",
+            "StackStorm refuses each caller that names it. Here a caller may name it with its value: leave it out of the call.",
+        )
+
+    def _tell_null_choice(self, file: str, name: str, source: Node) -> None:
+        """Record a gap for an optional choice of a workflow without a default, for which a caller may give null here."""
+        about = source.peek() or {}
+        if about.get("default") is None and None not in about.get("enum", ()):
+            self._tell_apart(
+                "choices that may be null",
+                file,
+                source.line_of("enum"),
+                f"the parameter {name}, a choice that is not required",
+                "StackStorm refuses a caller that gives null. Here null is like no value: leave it out of the call, or write "
+                "`when` of the tasks that read it.",
+            )
 
     def _action(self, file: str, node: Node) -> None:
         runner = runner_of(_peek(node, "runner_type"))
@@ -382,7 +421,7 @@ class StackStormPack:
                 if (child := node.get(key)) is not None:
                     child.drop()
             output = node.get("output_schema")
-            if output is not None and output.peek() and not _says_secret(output.peek()):
+            if output is not None and output.peek() and not has_secrets(output.peek()):
                 output.drop()
                 self._tell_apart(
                     "output schemas",
@@ -407,7 +446,10 @@ class StackStormPack:
                 self._workflow(file, node, name, runner)
             else:
                 body = self._run(file, node, name, runner)
-                parameters = body.pop("parameters")
+                immutable = self._immutable.get(f"{self.project.name}.{name}", ())
+                parameters = {
+                    key: about for key, about in body.pop("parameters").items() if key not in immutable
+                }
                 self.project.actions[name] = body | {
                     "description": str(_peek(node, "description") or ""),
                     "parameters": parameters,
@@ -431,7 +473,8 @@ class StackStormPack:
                 self._tell_environment(place)
             try:
                 if file in self._with_gaps:
-                    raise NotMapped("this file has a gap, which another line names")
+                    line_of_gap = min(gap.line for gap in self.report.gaps if gap.file == file)
+                    raise NotMapped(f"this file has a gap, which is named for line {line_of_gap}")
                 body = self._shell(node, name, entry, schema)
                 return body | {"parameters": schema, "timeout": timeout, "on_worker_loss": "fail"}
             except NotMapped as reason:
@@ -450,7 +493,9 @@ class StackStormPack:
         for key in sorted(runner_parameters(runner) & schema.keys()):
             if schema[key].get("required") is None and "default" not in schema[key]:
                 schema.pop(key)
-                self._tell_runner_parameter(file, node, name, key)
+                self._tell_runner_parameter(
+                    file, node, name, key, _OF_ENVIRONMENT if key == "env" else _REFUSED_OF_RUNNER
+                )
             elif runner == "python-script":
                 self._tell_runner_parameter(file, node, name, key, _OF_RUNNER)
         source = stub(name, f"{runner} {entry}".strip())
@@ -753,6 +798,7 @@ class StackStormPack:
                     enabled = _peek(self._sources[name][1], "enabled") is not False
                     return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner)
         name = _name(ref)
+        runner = CORE_RUNNERS.get(theirs, "") if pack == "core" else OF_OTHERS
         if name not in self.project.actions:
             if ref in BUILT_IN:
                 source, needed, options = BUILT_IN[ref]
@@ -761,6 +807,8 @@ class StackStormPack:
                 self.project.actions[name] = self.project.function(name, source) | options
             else:
                 self.project.actions[name] = self.project.function(name, stub(name, ref)) | UNBOUNDED
+                if pack == "core" and runner:  # a process, since the runner ends it
+                    self.project.actions[name] |= {"timeout": RUNNER_TIMEOUTS[runner], "executor": "process"}
                 write = f"rite the function {name}_ of {self.project.module}.py; it returns what `result()` was there."
                 subject, advice = f"the action {ref} of another pack", f"Import that pack too, or w{write}"
                 if pack == self._theirs:
@@ -774,8 +822,9 @@ class StackStormPack:
                         OF_CORE.get(theirs, f"W{write}"),
                     )
                 self._tell_apart("actions of other packs", file, line, subject, advice)
-        runner = "local-shell-cmd" if ref in BUILT_IN else ""
-        return KnownAction(f"{self.project.name}.{name}", runner=runner)
+        return KnownAction(
+            f"{self.project.name}.{name}", runner="local-shell-cmd" if ref in BUILT_IN else runner
+        )
 
     # -- rules ----------------------------------------------------------------------------------------------------
 
@@ -910,14 +959,17 @@ class StackStormPack:
         for name, child in (action.get("parameters") or Node(1)).items():
             value = child.value()
             try:
-                if name == "timeout" and target_action.runner in RUNNER_TIMEOUTS:
+                if name == "timeout" and target_action.runner in (*RUNNER_TIMEOUTS, OF_OTHERS):
                     self.report.gap(
                         file,
                         child.line,
                         f"the timeout {value} of the action of a rule",
                         "Write `timeout` of the action.",
                     )
-                    continue
+                    if (
+                        target_action.runner != OF_OTHERS
+                    ):  # a runner that is not known may give it to the action
+                        continue
                 if not root and any(mark in str(value) for mark in ("{{", "{%")):
                     raise NotMapped("a timer has no payload")
                 surroundings = Surroundings(note_key=partial(self._key, file))
@@ -1015,15 +1067,6 @@ def _key_of_text(about: Mapping[str, Any]) -> str | None:
         return None
     allowed_keys = {"type", "description", "default", "immutable", "required", "secret", "position"}
     return match[1].removeprefix("st2kv.") if about.keys() <= allowed_keys else None
-
-
-def _says_secret(schema: Any) -> bool:
-    """Return whether a part of an output schema is marked as secret, so that StackStorm masks it."""
-    if isinstance(schema, list):
-        return any(map(_says_secret, schema))
-    return isinstance(schema, dict) and (
-        bool(schema.get("secret")) or any(map(_says_secret, schema.values()))
-    )
 
 
 def _python_stub(name: str, entry: str) -> str:

@@ -51,6 +51,15 @@ OF_CORE = {
     "http": "Write an action of the executor `http` with `request` (docs/how-to/call-an-api.md).",
 }
 """The work by hand for the actions of StackStorm's core that are not mapped, by name."""
+CORE_RUNNERS = {
+    **dict.fromkeys(("remote", "remote_sudo", "sendmail", "error"), "remote-shell-cmd"),
+    **dict.fromkeys(("inject_trigger", "pause", "uuid"), "python-script"),
+    "http": "http-request",
+    "winrm_cmd": "winrm-cmd",
+    "winrm_ps_cmd": "winrm-ps-cmd",
+}
+"""The runners of actions of StackStorm's core with a function to be written, by name. A local command counts as a
+remote one, since no generated function ends it."""
 RUNNER_TIMEOUTS = {
     "local-shell-cmd": 60,
     "local-shell-script": 60,

@@ -1,0 +1,29 @@
+"""The time limits that tasks and rules of StackStorm give to actions of other packs. Almost all runners take the
+parameter `timeout`, and no file of the pack names the runner of such an action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+OF_OTHERS = "of another pack"
+"""The runner of an action that no file of the pack has."""
+
+
+def is_limit(value: Any) -> bool:
+    """Return whether a value is a time limit that a task can have."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def settle(name: str, task: dict[str, Any], timeout: Any, tell: Callable[[str, str], None]) -> None:
+    """Give a task the time limit in its input, and record a gap for it."""
+    subject = f"the timeout {timeout} of {name}, for an action of another pack"
+    if is_limit(timeout):
+        task["timeout"] = timeout
+        tell(
+            subject,
+            "The action's runner there ends it after that time. Here it is `timeout` of the task, and a parameter, too: take "
+            "out what is not meant, and write `executor: process` of the action, so that it ends.",
+        )
+    else:
+        tell(subject, "The action's runner there ends it after that time: write `timeout` of the task.")
