@@ -11,6 +11,7 @@ from penstock.cli.arguments import parse_duration, parse_params
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, listing, out
 from penstock.cli.server import by_either, read
+from penstock.operate.why.line import group_text
 
 commands = typer.Typer(help="List, open and close breakers.", no_args_is_help=True)
 
@@ -29,7 +30,7 @@ def list_(json: Json = False) -> None:
         rows,
         lambda row: (
             row.ref.removesuffix(".breaker"),
-            row.group_value or None,
+            group_text(row.group_value, row.by) or None,
             row.state,
             row.since,
             f"{row.failed} of {row.attempts}",
