@@ -11,7 +11,6 @@ from penstock.cli.arguments import parse_duration, parse_params
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, listing, out
 from penstock.cli.server import by_either, read
-from penstock.operate.why.line import group_text
 
 commands = typer.Typer(help="List, open and close breakers.", no_args_is_help=True)
 
@@ -24,6 +23,8 @@ Parameters = Annotated[
 @commands.command("list")
 def list_(json: Json = False) -> None:
     """List the breakers, open ones first, each with the number of executions that wait."""
+    from penstock.operate.why.line import group_text  # slow to import
+
     rows = read(lambda client: client.breakers.all())
     listing(
         ["breaker", "key", "state", "since", "failed", "opens at", "next probe", "by", "reason", "waiting"],
