@@ -23,13 +23,15 @@ Parameters = Annotated[
 @commands.command("list")
 def list_(json: Json = False) -> None:
     """List the breakers, open ones first, each with the number of executions that wait."""
+    from penstock.operate.why.line import group_text  # slow to import
+
     rows = read(lambda client: client.breakers.all())
     listing(
         ["breaker", "key", "state", "since", "failed", "opens at", "next probe", "by", "reason", "waiting"],
         rows,
         lambda row: (
             row.ref.removesuffix(".breaker"),
-            row.group_value or None,
+            group_text(row.group_value, row.by) or None,
             row.state,
             row.since,
             f"{row.failed} of {row.attempts}",

@@ -172,7 +172,9 @@ def rerun(
     from_task: Annotated[
         str | None,
         typer.Option(
-            "--from", metavar="TASK", help="For a workflow: keep the tasks that do not come after this task."
+            "--from",
+            metavar="TASK",
+            help="For a workflow: rerun this task and all tasks after it, and keep the others.",
         ),
     ] = None,
     changed: Annotated[

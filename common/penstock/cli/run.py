@@ -82,14 +82,16 @@ def run(
     debounce: Annotated[
         str | None,
         typer.Option(
-            help="Starts with one key become one execution, which begins when no further start came for this time, such as 5s."
+            help="Starts with the same key become one execution. It begins when no further start comes for this time, such as 5s."
         ),
     ] = None,
     debounce_key: Annotated[
-        str | None, typer.Option(help="Starts with the same key, action and tenant are of one burst.")
+        str | None, typer.Option(help="Starts with the same key, action and tenant form one burst.")
     ] = None,
     at_most: Annotated[str | None, typer.Option(help="The longest time of a burst, such as 1m.")] = None,
-    keep: Annotated[StartKeep, typer.Option(help="The start of a burst that gives the parameters.")] = "last",
+    keep: Annotated[
+        StartKeep, typer.Option(help="The start of a burst that gives the parameters: the last or the first.")
+    ] = "last",
     json: Json = False,
 ) -> None:
     """Start an action or workflow. With --wait: exit code 0 if it completed, 1 if it ended in any other way."""

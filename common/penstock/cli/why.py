@@ -19,7 +19,7 @@ from penstock.client.installation import find_installation
 from penstock.errors import NotFound
 from penstock.operate.why import Why
 from penstock.operate.why.answer import span
-from penstock.operate.why.line import group_of
+from penstock.operate.why.line import group_text
 from penstock.store.admission import waiting_work as store
 from penstock.store.admission.waiting_work import RouteWork, WaitingLine
 from penstock.store.session.database import Session
@@ -149,7 +149,7 @@ def _pace(line: WaitingLine) -> str:
 def _whose(line: WaitingLine) -> Any:
     if line.limit is None:
         return f"no live worker runs {line.namespace}" if line.namespace else "limits have changed"
-    return ", ".join(f"{name}={value}" for name, value in (group_of(line.group_value, line.by) or {}).items())
+    return group_text(line.group_value, line.by)
 
 
 def add_to(app: typer.Typer) -> None:

@@ -33,8 +33,8 @@ class RerunRule:
     what: Annotated[
         Literal["started", "failed", "no match", "left"],
         Field(
-            description="started; failed: again; no match: the event no longer matches; left: not evaluated, for the "
-            "reason in `error`."
+            description="`started`. `failed`: it failed again. `no match`: the event no longer matches. `left`: it was not "
+            "evaluated, for the reason in `error`."
         ),
         WithJsonSchema({"type": "string"}),
     ]

@@ -43,8 +43,9 @@ class ReplayedEvent:
     outcome: Annotated[
         ReplayOutcome,
         Field(
-            description="started; would start (with `dry_run`); existing: it had started one before; failed; no "
-            "match: the condition does not hold; left: no executor has matched the event yet."
+            description="`started`. `would start`: with `dry_run`. `existing`: the rule had started an execution for the "
+            "event before. `failed`. `no match`: the condition does not hold. `left`: skipped, since no executor has "
+            "matched the event for the first time yet."
         ),
         WithJsonSchema({"type": "string"}),
     ]

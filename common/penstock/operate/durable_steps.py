@@ -22,7 +22,11 @@ class Step:
     """A recorded step of a durable function."""
 
     label: Annotated[
-        str, Field(description="The label for `skip`, `set-result` and `rerun`: `charge`, `1/charge:2`.")
+        str,
+        Field(
+            description="The label for `skip`, `set-result` and `rerun`: `charge`, or `1/charge:2` for the second "
+            "`charge` in the parallel branch 1."
+        ),
     ]
     name: Annotated[str, Field(description="The name of the step, as in the code.")]
     ordinal: Annotated[int, Field(description="The ordinal among the steps of this name; 1 for the first.")]
@@ -33,8 +37,8 @@ class Step:
     kind: Annotated[
         str,
         Field(
-            description="step, value, version, sleep, run, map, ask, wait_for, signal; given: a result that was set "
-            "before the step was asked for."
+            description="`step`, `value`, `version`, `sleep`, `run`, `map`, `ask`, `wait_for` or `signal`. `given`: a result "
+            "that was set before the step was asked for."
         ),
     ]
     status: Annotated[

@@ -31,7 +31,7 @@ CAUSES = {
     "event": ("Event", "wait for an event"),
     "asleep": ("Sleeping", f"wait, without a worker, for {SLEEP_CAUSES}"),
     "stopping": ("Stopping", "are being stopped"),
-    "workflow": ("In progress", "workflows and functions whose tasks are still open"),
+    "workflow": ("In progress", "workflows and durable functions with open tasks or child executions"),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""
 
@@ -52,7 +52,8 @@ class RecentActivity:
         float | None,
         Field(
             description="The seconds from creation to end, waits included, within which half of the executions ended, without "
-            "the tasks of workflows. Of the newest 15 seconds of the last 15 minutes in which one ended; null: none did."
+            "the tasks of workflows. Only the latest 15-second period counts in which one ended; null: none ended "
+            "in the last 15 minutes."
         ),
     ]
     p95: Annotated[

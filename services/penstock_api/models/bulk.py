@@ -49,7 +49,7 @@ class Bulk(Given):
 
     chosen: ChosenExecutions = Field(
         default_factory=ChosenExecutions,
-        description="The filter. Omitted: it selects nothing, and `all` must be true.",
+        description="The filter. If it is omitted or empty, `all` must be true, and all executions are selected.",
     )
     all: bool = Field(default=False, description="True to select all, if no other field selects.")
     dry_run: bool = Field(default=False, description="True: only count, and change nothing.")
@@ -93,7 +93,7 @@ class Refused(Answer):
 
     count: int = Field(description="The number of objects that were left unchanged for this reason.")
     says: str = Field(description="The reason.")
-    hint: str | None
+    hint: str | None = Field(description="The next step that helps; null: none is known.")
     example: UUID = Field(description="The id of one of them.")
 
 

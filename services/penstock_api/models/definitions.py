@@ -26,7 +26,7 @@ from penstock_api.models.model import (
 class Definition(Answer):
     """The current version of a definition; secrets are `***`."""
 
-    kind: str = Field(description="The kind: action, workflow, trigger, rule or schedule.")
+    kind: str = Field(description="The kind: `action`, `workflow`, `trigger`, `rule` or `schedule`.")
     ref: str
     enabled: bool = Field(
         description="False: it is retired (an action, a workflow, a trigger) or disabled (a rule), so that "
@@ -83,11 +83,16 @@ class PutRule(Given):
         default_factory=list, description="The paths that separate bursts by their values: payload.doc."
     )
     at_most: Duration | None = Field(default=None, description="The longest time of a burst. null: no bound.")
-    keep: Keep = Field(default="last", description="The event of a burst that gives the parameters.")
+    keep: Keep = Field(
+        default="last",
+        description="The event of a burst that gives the parameters: the last or the first. "
+        "`all`: the last, and `payloads` is the list of all payloads.",
+    )
     window: dict[str, Any] | None = Field(
         default=None,
-        description="The pattern of several events that starts one execution, instead of a trigger. null: a rule "
-        "with a trigger.",
+        description="The pattern of several events for which the rule starts one execution, instead of a trigger: "
+        '`{"count": ["shop.payment_failed"], "at_least": 5, "by": "payload.card", "within": "10m"}`. null: a rule with a '
+        "trigger.",
     )
 
 
@@ -138,7 +143,9 @@ class TryRules(Given):
 
 class Verdict(Answer):
     rule: str
-    verdict: str = Field(description="matched, waiting (in a window or burst), no match, disabled, failed")
+    verdict: str = Field(
+        description="`matched`, `waiting` (in a window or a burst), `no match`, `disabled`, `failed`"
+    )
     why: str = Field(description="The reason why the rule has this verdict.")
     action: str = Field(description="The action or workflow that the rule starts.")
     params: Any = Field(description="The parameters for the action, if the rule matched; secrets are `***`.")
@@ -170,7 +177,7 @@ class ReplayRule(Given):
 
 
 class RerunRules(Given):
-    """A filter of failed rules: by rule, by event, by both, or with `all` none."""
+    """A filter of failed rules: by `rule`, by `event`, or by both. Without them, `all` must be true."""
 
     rule: str | None = Field(default=None, description="Only failures of this rule. null: of all rules.")
     event: Id | None = Field(default=None, description="Only failures on this event. null: on all events.")

@@ -50,7 +50,8 @@ class Start(Given):
     secrets: dict[str, str] = Field(
         default_factory=dict,
         max_length=100,
-        description="Parameters with a stored secret as their value, each with the name of the secret. Needs the scope define.",
+        description="The parameters whose values are stored secrets, with the names of the secrets: "
+        '`{"api_key": "NAME"}`. Needs the scope `define`.',
     )
     tenant: Tenant = Field(default="public", description="The tenant of the execution.")
     priority: int = Field(default=0, ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)
@@ -84,20 +85,22 @@ class Start(Given):
     )
     debounce: Duration | None = Field(
         default=None,
-        description="Starts with one key become one execution, which begins when no further start came for this "
-        'time: seconds, or a text such as "5s". null: each start is an execution.',
+        description="Requests with the same `debounce_key` become one execution. It begins when no further request has "
+        'come for this time: seconds, or a text such as "5s". null: each request is an execution.',
     )
     debounce_key: str | None = Field(
         default=None,
         max_length=1000,
-        description="Starts with the same key, action and tenant are of one burst. null: all starts of the action "
-        "and tenant are.",
+        description="Requests with the same key, action and tenant form one burst. null: all requests for the action "
+        "and tenant do.",
     )
     at_most: Duration | None = Field(
         default=None,
         description='The longest time of a burst: seconds, or a text such as "5m". null: no bound.',
     )
-    keep: StartKeep = Field(default="last", description="The start of a burst that gives the parameters.")
+    keep: StartKeep = Field(
+        default="last", description="The request of a burst that gives the parameters: the last or the first."
+    )
 
 
 class Started(Answer):
@@ -135,7 +138,7 @@ class Task(Answer):
     )
     waited: float | None = Field(
         default=None,
-        description="The seconds since it began in which none of its executions ran; null: not known.",
+        description="The seconds, from its beginning on, during which none of its executions ran; null: not known.",
     )
     ran: float | None = Field(
         default=None, description="The seconds in which at least one of its executions ran; null: not known."
@@ -205,11 +208,11 @@ class Execution(Answer):
     namespace: str
     action: str
     kind: str | None = Field(
-        description="action, workflow, or wait (a task that waits for an event or an answer); null if it "
+        description="`action`, `workflow`, or `wait` (a task that waits for an event or an answer); null if it "
         "is archived."
     )
     queue: str | None = Field(
-        description="The work queue: `work.` and the name of the route; null for a wait, or if it is archived."
+        description="The work queue, such as `work.gpu` for the route `gpu`; null for a wait, or if it is archived."
     )
     attempt: int = Field(
         description="The number of times that a worker began it, whatever the outcome; 0 if none has."
@@ -325,7 +328,7 @@ class NewPriority(Given):
 
 class PriorityChanged(Answer):
     changed: int = Field(
-        description="The number of executions that had another priority, including its tasks."
+        description="The number of executions whose priority was changed: the execution and its tasks."
     )
 
 
@@ -394,13 +397,13 @@ class Rerun(Given):
     )
     from_task: Text | None = Field(
         default=None,
-        description="For a workflow: keep tasks that do not come after this one. For a durable function: keep steps "
-        "before it. null: no such restriction.",
+        description="For a workflow: rerun this task and all tasks after it, and keep the others that ended. For a "
+        "durable function: rerun from this step, and keep the steps before it. null: no such restriction.",
     )
     parameters: dict[str, Any] | None = Field(
         default=None,
-        description="Parameters that replace those of the same names. The others stay. `customer.name` is a path. "
-        "null: no change.",
+        description="Parameters that replace those of the same names. The others stay. A key may be the path of a value "
+        "inside a parameter: `customer.name`. null: no change.",
     )
     unset: list[Text] = Field(
         default=[], description="Parameters to leave out, so that their defaults apply."
@@ -421,7 +424,7 @@ class Signal(Given):
 
 
 class Accepted(Answer):
-    """The confirmation of a stored command, which will be followed."""
+    """The confirmation of a command. It is stored, and the run will carry it out."""
 
     id: UUID = Field(description="The id of the execution that gets the command.")
     command: Literal["pause", "resume", "skip", "set_result"] = Field(description="The stored command.")

@@ -24,7 +24,7 @@ class Answer(BaseModel):
 class Changed(Answer):
     """The base of answers to a request that applies a definition."""
 
-    what: str = Field(description="new, changed, unchanged")
+    what: str = Field(description="`new`, `changed`, `unchanged`")
 
 
 class Given(BaseModel):
@@ -58,9 +58,8 @@ MaxDepth = Annotated[
     Field(
         ge=1,
         le=INTEGER,
-        description="The longest chain of rules that may follow: a rule starts an execution, and an event of that "
-        "matches the next rule. "
-        "null: no bound.",
+        description="The maximum number of rules in a chain that follows. Each rule in it matches an event that the "
+        "execution of the rule before published. null: no bound.",
     ),
 ]
 MaxDescendants = Annotated[

@@ -27,7 +27,10 @@ class InquiryAnswer(Given):
 
 class ReplayedLetter(Answer):
     id: UUID = Field(description="The id of the dead letter.")
-    became: str = Field(description="The outcome, as a text such as `event` and its id.")
+    became: str = Field(
+        description="The outcome, such as `event ID` for a new event, or the number of ids that are "
+        "back on a queue."
+    )
 
 
 class AuditHead(Answer):
@@ -47,7 +50,8 @@ class NewToken(Given):
     )
     scopes: list[str] = Field(
         min_length=1,
-        description="Scopes (read, operate, define, admin, start, answer, start:PACK.NAME, work), or names of roles.",
+        description="Scopes (`read`, `operate`, `define`, `admin`, `start`, `start:PACK.NAME`, `publish`, `answer`, `work`), or "
+        "names of roles.",
     )
     tenants: list[Tenant] = Field(
         default_factory=list, description="The tenants that the token may use. Empty: all."

@@ -71,7 +71,7 @@ class ChangeSchedule(Given):
     rrule: str | None = Field(
         default=None,
         description="The times as a recurrence rule (RFC 5545): `DTSTART:20300107T090000 "
-        "RRULE:FREQ=WEEKLY;BYDAY=MO`. null: as if omitted.",
+        "RRULE:FREQ=WEEKLY;BYDAY=MO`, with a space or a line break between the two parts. null: as if omitted.",
     )
     timezone: str | None = Field(
         default=None,

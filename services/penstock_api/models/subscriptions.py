@@ -22,7 +22,7 @@ class PutSubscription(Given):
         default=None, description="Only executions of this tenant. null: of all tenants."
     )
     action: Text | None = Field(
-        default=None, description="Only executions of these actions, such as `shop.*`. null: of all."
+        default=None, description="Only executions of these actions, such as `shop.*`. null: of all actions."
     )
     workflow: Text | None = Field(
         default=None,

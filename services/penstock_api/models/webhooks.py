@@ -23,12 +23,12 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="With the signature `secret`: the header that carries the secret. null: X-Webhook-Secret.",
+        description="Only if `signature` is `secret`: the name of the header that carries the secret. null: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
         default=None,
-        description="The header with the id of a call. A second call with the same id is ignored. null: the one of "
-        "the signature scheme, if it has one.",
+        description="The name of the header that carries the id of a call. A second call with the same id is ignored. "
+        "null: the other schemes recognize a repeated call by themselves, and `secret` ignores no call.",
     )
     payload: Any = Field(
         default=None,

@@ -92,16 +92,16 @@ class Welcome(Answer):
     """The answer to a hello."""
 
     protocol: int = Field(default=PROTOCOL, description="The version of the protocol.")
-    worker: UUID = Field(
-        description="The id of this worker. An attempt that it holds has this id as its claim."
-    )
+    worker: UUID = Field(description="The id of this worker.")
     session: str = Field(description="The secret of the session, for the header Penstock-Session.")
     beat_every: float = Field(description="The seconds between two heartbeats.")
     lost_after: float = Field(
         description="The seconds from its last heartbeat after which other workers get its attempts."
     )
     wait_at_most: float = Field(description="The maximum of `wait` in a take or a heartbeat, in seconds.")
-    batch_at_most: int = Field(description="The maximum number of items in one message.")
+    batch_at_most: int = Field(
+        description="The maximum number of entries in `ends`, `lines` or `reports` of one request."
+    )
     result_bytes: int = Field(description="The maximum size of a result, in bytes of JSON.")
     differences: list[SchemaDifference] = Field(
         description="The differences between the schemas of the hello and those of the definitions, at most 20. They do not stop "
@@ -241,7 +241,8 @@ class Taken(Answer):
     lost_attempts: list[UUID] = Field(
         default_factory=list,
         serialization_alias="lost",
-        description="Executions among `ends` of which the attempt is no longer this worker's.",
+        description="The executions in `ends` of the request whose attempt no longer belongs to this worker: nothing of "
+        "it was stored.",
     )
 
 
@@ -325,7 +326,7 @@ class ProgressReports(Sent):
 class LostAttempts(Answer):
     lost_attempts: list[UUID] = Field(
         serialization_alias="lost",
-        description="Executions of which the attempt is no longer this worker's: nothing of it was stored.",
+        description="The executions whose attempt no longer belongs to this worker: nothing of it was stored.",
     )
 
 

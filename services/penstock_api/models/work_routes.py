@@ -17,7 +17,7 @@ class Route(Answer):
     )
     workers: int
     meant: str | None = Field(
-        description="A question that names the route that was probably meant; null: none is similar."
+        description="The text `Did you mean 'NAME'?` with the most similar route; null: none is similar."
     )
     amiss: bool = Field(
         description="True if no live worker serves the route, or if no action names it although workers serve it."

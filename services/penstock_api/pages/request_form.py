@@ -33,10 +33,10 @@ def request_fields(
 def _shown(
     field: Field, schema: Mapping[str, Any], value: Mapping[str, Any], choices: Mapping[str, Sequence[str]]
 ) -> Field:
-    """Return the field as a person fills it in: a bound of a text's length makes no field of several lines."""
-    field = replace(
-        field, kind="text" if field.kind == "long" else field.kind, says=field.says.replace("`", "")
-    )
+    """Return the field as a person fills it in: an empty field stands for null, and a bound of a text's length makes no
+    field of several lines."""
+    says = field.says.replace("`", "").replace("null:", "Empty:")
+    field = replace(field, kind="text" if field.kind == "long" else field.kind, says=says)
     if field.name in MASKED:
         return replace(field, kind="secret", value="")
     if schema.get("type") != "array":

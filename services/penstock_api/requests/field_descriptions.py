@@ -11,7 +11,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "attempt": "The number of the attempt; 1 is the first.",
     "by": (
         "The author: `user:NAME` or `token:NAME` over HTTP, the user of the operating system for the command line (in the "
-        "audit `command:NAME`), or another name that a program gave."
+        "audit: `command:` and the name of that user), or another name that a program gave."
     ),
     "created_at": "The instant at which it was created.",
     "created_by": (
@@ -30,7 +30,6 @@ DESCRIPTIONS: Mapping[str, str] = {
         "The parameter values of its key, as text. Empty: the limit is not grouped by parameters."
     ),
     "held": "The number of slots that are taken.",
-    "hint": "The next step that helps; null or omitted: none is known.",
     "max": "The number of slots, or the maximum of the costs together; null: only the rate limits.",
     "namespace": "The namespace: `tenant::pack::action`, or `tenant::pack::workflow::task`.",
     "parent": "The id of the workflow or durable function that started it; null: none did.",

@@ -60,7 +60,9 @@ class Problem(BaseModel):
     title: str = Field(description="The name of the HTTP status, such as Not Found.")
     status: int = Field(description="The HTTP status, such as 404.")
     detail: str = Field(description="The fault, as a sentence.")
-    hint: str | None = None
+    hint: str | None = Field(
+        default=None, description="The next step that helps; null or omitted: none is known."
+    )
     faults: list[Fault] | None = Field(
         default=None,
         description="The faulty fields, if the request does not have the described form; else null or omitted.",

@@ -258,7 +258,8 @@ async def set_priority(id: ExecutionId, backend: Here, body: models.NewPriority)
 async def reschedule(
     id: ExecutionId, backend: Here, caller: Asked, body: models.Reschedule
 ) -> models.Rescheduled:
-    """Start an execution, or its next attempt, at another instant. It is refused once a worker has begun it."""
+    """Move the start of an execution, or of its next attempt, to another instant. It is refused once a worker has begun
+    that attempt."""
     instant = await backend.client.reschedule(
         id, at=body.at, delay=body.delay, by=caller.name, reason=body.reason
     )

@@ -77,7 +77,8 @@ async def remove(ref: str, limits: OnLimits) -> models.RemovedLimit:
 
 @router.get("/lines", dependencies=[READ_ALL])
 async def lines(session: Db, limit: Most = 20) -> list[waiting_work.WaitingLine]:
-    """List the queues of executions that wait for a limit or a worker, by key; the one with the most executions first."""
+    """List the lines of executions that wait for a limit or a worker, the longest first. A limit has a line for each
+    combination of the values of `by`."""
     return await waiting_work.lines(session, limit)
 
 

@@ -28,9 +28,9 @@ class ReportEffect(Answer):
     """The effect of a report."""
 
     effect: str = Field(
-        description="settled: the execution ended, or goes on. kept: stored, and it counts once the attempt waits. "
-        "same: this outcome "
-        "was stored before. noted: a progress or a heartbeat."
+        description="`settled`: the report was applied, and the execution ended or continued. `kept`: the report is stored, "
+        "since the attempt does not wait yet, and it is applied as soon as it does. `same`: this outcome was stored before. "
+        "`noted`: a progress or a heartbeat."
     )
 
 

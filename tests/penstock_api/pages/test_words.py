@@ -12,6 +12,7 @@ import pytest
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.waits import SLEEP_CAUSES, WAIT_CAUSES
 from penstock.operate.activity import ActivityWatch
+from penstock_api.pages.templating import TEMPLATES
 from penstock_api.requests.code_elements import with_code
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.test_page import PAGES
@@ -59,6 +60,28 @@ async def test_event_page_names_the_action_of_a_rule_without_match(site: Site) -
     async with visitor(site) as client:
         event = (await client.get(f"/events/{site.ids['event']}")).text
     assert "(action depot.check)</span>: the condition `payload.order == 13` is false" in event
+
+
+async def test_form_says_empty_instead_of_null(site: Site) -> None:
+    async with visitor(site) as client:
+        texts = [
+            (await client.get(path)).text for path in ("/subscriptions", "/webhooks", "/tokens", "/users")
+        ]
+    assert [re.findall(r"[^<>]*null:[^<>]*", text) for text in texts] == [[]] * len(texts)
+    assert "Only executions of this tenant. Empty: of all tenants." in texts[0]
+
+
+async def test_account_explains_each_scope(site: Site) -> None:
+    async with visitor(site) as client:
+        account = (await client.get("/account")).text
+    explained = re.findall(r"<li><code>(\w+)</code>: ", account)
+    assert explained == ["read", "operate", "define", "admin", "work"]
+
+
+def test_key_of_a_limit_is_shown_as_in_the_terminal() -> None:
+    template = TEMPLATES.from_string("{{ key | key_of(by) }}")
+    assert template.render(key='["acme",3]', by=["customer", "size"]) == "customer=acme, size=3"
+    assert template.render(key="", by=[]) == ""
 
 
 async def test_audit_without_rows_says_so(site: Site) -> None:
@@ -195,12 +218,12 @@ async def test_label_of_an_execution_links_the_list_of_its_executions(site: Site
     assert f'href="/executions/{id}"' in listed
 
 
-async def test_inquiry_names_the_run_that_asks(site: Site) -> None:
+async def test_inquiry_names_the_run_and_the_task_that_asks(site: Site) -> None:
     async with visitor(site) as browser:
         text = (await browser.get("/inquiries")).text
     assert re.search(r'<a href="/executions/[0-9a-f-]{36}">[^<]+</a>( \([^)]*\))? asks\.', text)
     inner = re.search(
-        r'">depot.tour</a> asks, in its task <a href="/executions/([0-9a-f-]{36})">([0-9a-f]{8})</a>\.',
+        r'">depot.tour</a> asks, in its task \w+ <a href="/executions/([0-9a-f-]{36})">([0-9a-f]{8})</a>\.',
         text,
     )
     assert inner is not None
@@ -248,18 +271,19 @@ async def test_history_tells_why_and_repeats_no_reason(site: Site) -> None:
         function, workflow = [
             moves_of((await browser.get(f"/executions/{of}")).text) for of in (id, site.ids["good"])
         ]
-    assert re.fullmatch(r"requested by client test-\d+: created", function[0])
-    assert re.fullmatch(r"scheduled by \w+ test-\d+: ready for a worker", function[1])
+    assert re.fullmatch(r"requested \(set by client test-\d+\): created", function[0])
+    assert re.fullmatch(r"scheduled \(set by \w+ test-\d+ ?\): ready for a worker", function[1])
     assert any(
-        re.fullmatch(r"waiting by \w+ test-\d+: waits, without a worker, for a signal", line)
+        re.fullmatch(r"waiting \(set by \w+ test-\d+ ?\): waits, without a worker, for a signal", line)
         for line in function
     )
     assert any(
-        re.fullmatch(r"requested again by \w+ test-\d+: a signal .+ has come", line) for line in function
+        re.fullmatch(r"requested again \(set by \w+ test-\d+ ?\): a signal .+ has come", line)
+        for line in function
     )
     assert sum("a signal that the execution waited for" in line for line in function) == 1
-    assert re.fullmatch(r"running by client test-\d+: a workflow itself needs no worker", workflow[1])
-    assert workflow[-1].startswith("completed by ")
+    assert re.fullmatch(r"running \(set by client test-\d+\): a workflow itself needs no worker", workflow[1])
+    assert workflow[-1].startswith("completed (set by ")
     assert workflow[-1].endswith(": the last task of the workflow has ended")
 
 
@@ -330,7 +354,7 @@ async def test_slots_in_use_are_the_running_executions(site: Site) -> None:
         await site.house.rows("delete from process where name = 'late'")
         site.backend._activity = ActivityWatch()
     running, in_use = (
-        re.search(r"open executions?[^<]*; (\d+) running", text),
+        re.search(r"open executions?[^<]*; (\d+) (?:is|are) on a worker", text),
         re.search(r"slots, (\d+) in use", text),
     )
     assert running is not None
@@ -341,7 +365,9 @@ async def test_slots_in_use_are_the_running_executions(site: Site) -> None:
 async def test_history_names_the_limit_that_an_execution_waits_for(site: Site) -> None:
     async with visitor(site) as browser:
         history = moves_of((await browser.get(f"/executions/{site.ids['queued']}")).text)
-    assert re.fullmatch(r"queued by \w+ test-\d+: waits for the limit depot\.load\.all", history[-1])
+    assert re.fullmatch(
+        r"queued \(set by \w+ test-\d+ ?\): waits for the limit depot\.load\.all", history[-1]
+    )
 
 
 async def test_completed_workflow_says_that_its_failures_are_handled(site: Site) -> None:

@@ -17,16 +17,18 @@ _ABSENT: Any = object()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A place that differs between two versions. Tasks are named: `("tasks", "charge", "retry", "max_attempts")`."""
+    """A place that differs between two versions. Its path names a task instead of giving its index."""
 
     what: Annotated[
         Literal["added", "removed", "changed", "moved"],
-        Field(description="added, removed, changed, moved"),
+        Field(description="`added`, `removed`, `changed`, `moved`"),
         WithJsonSchema({"type": "string"}),
     ]
     at: Annotated[
         Location,
-        Field(description='The path of the place, such as `["tasks", "charge", "retry"]`. Tasks are named.'),
+        Field(
+            description='The path of the place, with names of tasks instead of indexes: `["tasks", "charge", "retry"]`.'
+        ),
     ]
     old: Annotated[
         Any,

@@ -205,5 +205,10 @@ def group_of(values: str | None, by: Sequence[str] | None) -> dict[str, Any] | N
         return dict.fromkeys(by, values)
 
 
+def group_text(values: str | None, by: Sequence[str] | None) -> str:
+    """Return a limit's key as text, such as `customer=acme`; empty if the limit is not grouped."""
+    return ", ".join(f"{name}={value}" for name, value in (group_of(values, by) or {}).items())
+
+
 def _short(value: Any) -> str:
     return "(none)" if value is None else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -68,12 +69,13 @@ async def waiting(session: Session, row: Execution, settings: Settings) -> Why:
     # end.
     if inquiry.remaining is not None:
         age += f" The answer is due in {span(inquiry.remaining)}."
+    author = "NAME" if inquiry.assignee is None else shlex.quote(inquiry.assignee)
     return why_of(
         row,
         "inquiry",
         wait_clauses.for_answer(inquiry.prompt, inquiry.assignee),
         age,
-        f"Answer with: penstock answer {row.id} ANSWER --by NAME",
+        f"To answer on the command line: penstock answer {row.id} ANSWER --by {author} (ANSWER: text or JSON)",
         prompt=inquiry.prompt,
         assignee=inquiry.assignee,
         due_at=inquiry.due_at,

@@ -28,7 +28,7 @@ class Subscription:
     workflow: Annotated[
         str | None,
         Field(
-            description="Only executions of this workflow, and with `tasks` of its tasks. null: no restriction."
+            description="Only executions of this workflow and, if `tasks` is true, of its tasks. null: no restriction."
         ),
     ]
     tasks: Annotated[bool, Field(description="True: tasks of workflows are reported, too.")]

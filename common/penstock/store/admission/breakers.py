@@ -14,7 +14,7 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class BreakerState:
-    """The breaker of a key: closed, open or releasing."""
+    """A breaker: closed, open or releasing. If it is grouped by parameters, each combination of values has its own."""
 
     ref: Annotated[str, Field(description="The action with the breaker, or the limit that declares it.")]
     scope: str
@@ -37,11 +37,15 @@ class BreakerState:
         Field(description="The instant at which it opened, or began to release; null while it is closed."),
     ]
     failed: Annotated[
-        int, Field(description="The number of failures among `attempts`, now, or when it opened.")
+        int,
+        Field(description="The number of failures among `attempts`. While it is open: as of the opening."),
     ]
     attempts: Annotated[
         int,
-        Field(description="The number of latest attempts that count, at most `of`; now, or when it opened."),
+        Field(
+            description="The number of attempts that count: of the latest `of` attempts, those that ended within `within` "
+            "seconds. While it is open: as of the opening."
+        ),
     ]
     failures: Annotated[int, Field(description="The number of failures that opens it.")]
     of: Annotated[int, Field(description="The number of latest attempts among which failures are counted.")]

@@ -248,7 +248,9 @@ class LimitInForce:
     unit: Annotated[str, Field(description="The unit of the cost, such as tokens. Empty: no unit.")]
     budget: Annotated[
         bool,
-        Field(description="True if the budget of an execution tree in this unit bounds the executions too."),
+        Field(
+            description="True if executions are also bounded by the budget of their tree in the unit of the limit."
+        ),
     ]
     breaker: Annotated[
         JsonTextOrNull,
@@ -277,8 +279,8 @@ class LimitInForce:
     covers: Annotated[
         int,
         Field(
-            description="The number of actions under this limit that were started at least once, counted for each "
-            "tenant and task."
+            description="The number of namespaces under this limit that had an execution: each action or task of each "
+            "tenant is one."
         ),
     ]
 

@@ -15,7 +15,7 @@ from penstock.store.session.rows import rows_as
 class RouteWork:
     """The queue of a route: the numbers of waiting and running executions, and of workers that serve it."""
 
-    queue: Annotated[str, Field(description="The work queue: `work.` and the name of the route.")]
+    queue: Annotated[str, Field(description="The work queue, such as `work.gpu` for the route `gpu`.")]
     requested: Annotated[
         int,
         Field(

@@ -30,7 +30,8 @@ class ListedEnforcement:
     """A rule that matched an event."""
 
     id: Annotated[
-        UUID, Field(description="The id of the enforcement, which the message `enforcement.created` has too.")
+        UUID,
+        Field(description="The id of the enforcement. It is also in the AMQP message `enforcement.created`."),
     ]
     event: Annotated[UUID, Field(description="The id of the event.")]
     rule: str

@@ -43,9 +43,15 @@ class ListedEvent:
     source: str | None
     created_at: datetime
     payload: Any
-    matched: Annotated[int, Field(description="The number of rules that matched.")]
+    matched: Annotated[
+        int, Field(description="The number of rules that matched. Those that failed are included.")
+    ]
     failed: Annotated[
-        int, Field(description="The number of rules that matched and failed, so that they started nothing.")
+        int,
+        Field(
+            description="The number of rules among them that failed: the condition or the parameters raised an "
+            "error, so that they started nothing."
+        ),
     ]
     continued: Annotated[
         int, Field(description="The number of executions that waited for it and continued.")

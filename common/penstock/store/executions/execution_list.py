@@ -70,9 +70,7 @@ class ListedWait:
     ]
     text: Annotated[
         str,
-        Field(
-            description="The wait in words, such as `waits for the signal paid`, as the answer to why has it."
-        ),
+        Field(description="The wait in words, such as `waits for the signal paid`."),
     ]
     execution_id: Annotated[
         UUID, Field(description="The execution that waits: this one, or the first of those inside.")

@@ -67,6 +67,10 @@ class AskingRun:
     action: str
     finished_at: datetime | None
     labels: Annotated[dict[str, str], Field(description="The labels of the run: texts by name.")]
+    task: Annotated[
+        str | None,
+        Field(description="The name of the task or step that asks; null: the run itself asks."),
+    ]
     title: Annotated[
         str | None, Field(description="The title, if its action has one. null: it has none.")
     ] = None
@@ -111,7 +115,7 @@ async def find(db: Session | Transaction, execution: UUID) -> Inquiry | None:
 
 
 RUNS = """
-select e.id as asking, r.id, n.action, r.finished_at, l.key, l.value
+select e.id as asking, r.id, n.action, r.finished_at, e.task, l.key, l.value
 from execution e join execution r on r.id = coalesce(root_of(e.parent), e.id) join namespace n on n.id = r.namespace_id
 left join label l on l.execution_id = r.id
 where e.id = any($1::uuid[]) order by l.key
@@ -124,7 +128,7 @@ async def runs(session: Session, ids: Sequence[UUID]) -> dict[UUID, AskingRun]:
     for row in await session.fetch(RUNS, list(ids)):
         id = UUID(int=row["id"].int)
         run = runs.setdefault(
-            UUID(int=row["asking"].int), AskingRun(id, row["action"], row["finished_at"], {})
+            UUID(int=row["asking"].int), AskingRun(id, row["action"], row["finished_at"], {}, row["task"])
         )
         if row["key"] is not None:
             run.labels[row["key"]] = row["value"]

@@ -27,7 +27,9 @@ class Recovery:
     ]
     at: Annotated[
         datetime,
-        Field(description="The instant at which the loss was noticed. For a fire: at which it was recorded."),
+        Field(
+            description="The instant at which the loss was noticed. For a fire: the instant at which the fire was recorded."
+        ),
     ]
     execution: Annotated[UUID | None, Field(description="The id of the execution; null: the fire has none.")]
     subject: Annotated[str, Field(description="The action, or the schedule.")]

@@ -32,14 +32,14 @@ class ScheduleTrouble:
     kind: Annotated[
         str,
         Field(
-            description="no executor, broken (it cannot be planned), late, erroring (the latest execution "
-            "failed), orphaned (no worker began the execution), stalled (it does not end) or "
-            "missed."
+            description="`no executor`, `broken` (it cannot be planned), `late`, `erroring` (the latest execution "
+            "failed), `orphaned` (no worker began the execution), `stalled` (it does not end) or "
+            "`missed`."
         ),
     ]
     schedule: Annotated[str | None, Field(description="The schedule; null: it concerns all.")]
     says: Annotated[str, Field(description="The trouble, as a sentence.")]
-    hint: str
+    hint: Annotated[str, Field(description="The next step that helps.")]
 
 
 async def troubles(session: Session) -> list[ScheduleTrouble]:
