@@ -113,6 +113,23 @@ async def never() -> None: ...
 
 
 @action(pack="inside")
+async def breaks() -> None:
+    raise RuntimeError("no paper")
+
+
+@action(pack="inside")
+async def awaits_child(ref: str, levels: int = 1) -> None:
+    if levels > 1:
+        await current().run("inside.awaits_child", {"ref": ref, "levels": levels - 1})
+    await current().run(ref, timeout=0.5)
+
+
+@action(pack="inside", executor="process")
+def awaits_child_in_process(ref: str) -> None:
+    current().sync.run(ref, timeout=0.5)
+
+
+@action(pack="inside")
 async def blocks_the_loop() -> None:
     current().sync.start("inside.double", {"n": 1})
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -69,6 +71,33 @@ async def test_all_executors_of_python_code_run_and_publish(house: Installation)
     assert await numbers(house, EVENTS) == [5, 5]
     await house.quiet()
     await house.sound()
+
+
+async def failure_of(house: Installation, action: str, **parameters: Any) -> str:
+    """Return the sentence about the failure of an execution, with ID instead of ids."""
+    id = await house.client.start(action, parameters)
+    with suppress(ExecutionFailed):
+        await house.client.result(id, timeout=20)
+    shown = await described(house.session, id)
+    assert shown is not None
+    return re.sub(r"[0-9a-f-]{36}", "ID", shown["failure"])
+
+
+@pytest.mark.parametrize("ref", ["inside.awaits_child", "inside.awaits_child_in_process"])
+async def test_error_of_a_child_names_its_action(house: Installation, ref: str) -> None:
+    await house.start(*inside.ALL)
+    failure = await failure_of(house, ref, ref="inside.breaks")
+    assert failure == "inside.breaks (ID) failed: RuntimeError: no paper"
+    failure = await failure_of(house, ref, ref="inside.never")
+    assert re.sub("queued|scheduled", "OPEN", failure) == (
+        "TimeoutError: inside.never (ID) did not end within 0.5 s: it is OPEN. `penstock why ID` tells what it waits for"
+    )
+
+
+async def test_error_of_an_inner_child_has_all_names(house: Installation) -> None:
+    await house.start(*inside.ALL)
+    failure = await failure_of(house, "inside.awaits_child", ref="inside.breaks", levels=2)
+    assert failure == ("inside.awaits_child (ID) failed: inside.breaks (ID) failed: RuntimeError: no paper")
 
 
 async def test_a_child_process_is_replaced_if_a_thread_still_waits(house: Installation) -> None:

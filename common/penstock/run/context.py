@@ -282,8 +282,9 @@ class RunContext:
         Raises the errors of `start`, ExecutionFailed if the execution does not complete, and TimeoutError.
         """
         outgoing = _outgoing(self._run)
-        id: UUID = await outgoing.send(_start(target, params, key, priority, labels=labels))
-        return await outgoing.send(AwaitResult(id, _timeout(timeout)))
+        start = _start(target, params, key, priority, labels=labels)
+        id: UUID = await outgoing.send(start)
+        return await outgoing.send(AwaitResult(id, start.ref, _timeout(timeout)))
 
     @overload
     async def signal(
@@ -429,8 +430,9 @@ class SyncRunContext:
         labels: Mapping[str, str] | None = None,
     ) -> Any:
         """Start an execution and return its result, as `RunContext.run` does."""
-        id: UUID = self._send(_start(target, params, key, priority, labels=labels))
-        return self._send(AwaitResult(id, _timeout(timeout)))
+        start = _start(target, params, key, priority, labels=labels)
+        id: UUID = self._send(start)
+        return self._send(AwaitResult(id, start.ref, _timeout(timeout)))
 
 
 def _start(

@@ -18,6 +18,8 @@ MESSAGE_CHARACTERS = 300
 """The maximum length of a message in a cause and in a headline, in characters."""
 STATUSES = frozenset({"failed", "timeout", "cancelled", "abandoned", "skipped"})
 """The types of errors that say no more than the status of the execution. Their message is the reason."""
+WHOLE_MESSAGES = STATUSES | {"ExecutionFailed"}
+"""The types of errors with a message that is a sentence by itself. A headline leaves the type out."""
 CANCELLED = "cancelled"
 
 
@@ -68,6 +70,26 @@ def execution_failed(id: object, status: str, error: Any) -> ExecutionFailed:
     )
 
 
+def child_failed(id: object, action: str, status: str, error: Any) -> ExecutionFailed:
+    """Return the exception for an attempt that awaits an execution of `action`, which ended with another status than
+    completed. It has no hint: the attempt stores its text as the message of its own failure, on every level again."""
+    failure = headline(error)
+    end = "failed" if status == "failed" else f"ended as {status}"
+    return ExecutionFailed(
+        f"{action} ({id}) {end}" + (f": {failure}" if failure else ""),
+        execution_id=id,
+        status=status,
+    )
+
+
+def child_timed_out(id: object, action: str, seconds: float, status: str) -> TimeoutError:
+    """Return the exception for an attempt that has awaited an execution of `action` for `seconds`. The execution still has
+    `status`."""
+    return TimeoutError(
+        f"{action} ({id}) did not end within {seconds:g} s: it is {status}. `penstock why {id}` tells what it waits for"
+    )
+
+
 def _parts(error: Any) -> tuple[str, str]:
     """Return the type and the message of a stored error. An error that is not an object has no type."""
     if isinstance(error, Mapping):
@@ -76,7 +98,7 @@ def _parts(error: Any) -> tuple[str, str]:
 
 
 def _sentence(kind: str, message: str) -> str:
-    if kind in STATUSES and message:
+    if kind in WHOLE_MESSAGES and message:
         return _shortened(message)
     return ": ".join(part for part in (kind, _shortened(message)) if part)
 

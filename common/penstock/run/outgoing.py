@@ -65,9 +65,10 @@ Effect: TypeAlias = Publish | Start | Signal
 
 @dataclass(frozen=True, slots=True)
 class AwaitResult:
-    """A request for the result of an execution that this attempt started. `timeout` is in seconds."""
+    """A request for the result of an execution of the action `ref` that this attempt started. `timeout` is in seconds."""
 
     execution_id: UUID
+    ref: str
     timeout: float | None = None
 
 

@@ -13,7 +13,7 @@ from penstock.errors import ClaimLost, Conflict, InvalidInput, OutsideRun
 from penstock.language.definitions.action import Action
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.durations import seconds
-from penstock.run.failure_causes import execution_failed
+from penstock.run.failure_causes import child_failed, child_timed_out
 from penstock.run.outgoing import AwaitResult, Callback, Effect, Publish, Request, Signal, Start
 from penstock.testing.request_checks import MAX_REQUESTS, check_request, no_transaction
 from penstock.testing.simulated_effects import Effects
@@ -53,7 +53,7 @@ class AttemptRequests:
                 hint="Before the action returns, wait for its threads and tasks that publish, start or signal.",
             )
         match request:
-            case AwaitResult(id, timeout):
+            case AwaitResult(id, _, timeout):
                 return self._result(id, timeout)
             case Callback():
                 return self._effects.callback_address(execution, self._attempt)
@@ -95,10 +95,10 @@ class AttemptRequests:
         if started.status == COMPLETED:
             return started.result
         if started.ended:
-            raise execution_failed(id, started.status, started.error)
-        if until is not None:
+            raise child_failed(id, started.call.ref, started.status, started.error)
+        if timeout is not None and until is not None:
             world.clock.now = max(world.clock.now, until)
-            raise TimeoutError
+            raise child_timed_out(id, started.call.ref, seconds(timeout), started.status)
         raise Conflict(
             f"{started.call.ref} has not ended, and nothing more is due that could end it",
             hint="Prepare what it waits for before the run, for example with simulation.answer(...).",

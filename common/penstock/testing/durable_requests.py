@@ -15,7 +15,7 @@ from penstock.language.definitions.trigger import Trigger
 from penstock.language.moves import COMPLETED, FAILED
 from penstock.language.schemas import Schema, check_value
 from penstock.language.terms.ids import new_id
-from penstock.run.failure_causes import execution_failed
+from penstock.run.failure_causes import child_failed
 from penstock.run.outcomes import TaskError
 from penstock.run.outgoing import AwaitResult, Callback, Publish, Request, Signal, Start
 from penstock.run.raised_by_code import ends_from_outside
@@ -134,4 +134,4 @@ class DurableRequests:
             raise LookupError(self._memory.lacks(execution.ref))
         if execution.status == COMPLETED:
             return execution.result
-        raise execution_failed(id, execution.status, execution.error)
+        raise child_failed(id, execution.ref, execution.status, execution.error)

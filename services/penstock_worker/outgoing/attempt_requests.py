@@ -43,7 +43,7 @@ class AttemptRequests:
                 hint="Before the action returns, wait for its threads and tasks that publish, start or signal.",
             )
         if isinstance(request, AwaitResult):
-            return await self._watch.result(request.execution_id, timeout=request.timeout)
+            return await self._watch.result_of_child(request.execution_id, request.ref, request.timeout)
         if isinstance(request, Callback):
             return await self._writer.callback(self._owned.event)
         if request.transactional:

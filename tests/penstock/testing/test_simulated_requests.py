@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from penstock.errors import Conflict, ExecutionFailed, NotFound
@@ -74,7 +76,13 @@ def test_plain_function_runs_with_the_blocking_twin(simulation: Simulation) -> N
 def test_run_waits_on_the_clock_of_the_simulation(simulation: Simulation) -> None:
     simulation.fake("invoices.slow", returns="late", takes="2m")
     assert simulation.run(invoices.waits, invoice=1).result == "late"
-    assert simulation.run(invoices.waits, invoice=1, timeout="1m").error["type"] == "TimeoutError"  # type: ignore[index]
+    run = simulation.run(invoices.waits, invoice=1, timeout="1m")
+    assert run.error
+    assert run.error["type"] == "TimeoutError"
+    [slow] = run.started
+    assert run.error["message"].startswith(
+        f"invoices.slow ({slow.id}) did not end within 60 s: it is running."
+    )
 
 
 def test_run_raises_the_failure_of_its_execution(simulation: Simulation) -> None:
@@ -82,7 +90,7 @@ def test_run_raises_the_failure_of_its_execution(simulation: Simulation) -> None
     error = simulation.run(invoices.waits, invoice=1).error
     assert error
     assert error["type"] == "ExecutionFailed"
-    assert "OSError: down" in error["message"]
+    assert re.fullmatch(r"invoices\.slow \([0-9a-f-]{36}\) failed: OSError: down", error["message"])
 
 
 @pytest.mark.parametrize(("keep", "word"), [("last", "b"), ("first", "a")])

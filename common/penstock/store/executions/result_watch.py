@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 
 from penstock.language.moves import COMPLETED
-from penstock.run.failure_causes import execution_failed
+from penstock.run.failure_causes import child_failed, child_timed_out, execution_failed
 from penstock.store.executions import awaited, executions
 from penstock.store.executions.awaited import EndListener, EndNotice
 from penstock.store.executions.executions import ExecutionEnd
@@ -90,6 +90,22 @@ class ResultWatch:
             if row.status == COMPLETED:
                 return await self.stored.loads(row.result or "null")
         raise execution_failed(id, row.status, orjson.loads(row.error) if row.error is not None else None)
+
+    async def result_of_child(self, id: UUID, action: str, timeout: float | None) -> Any:
+        """Return the result of an execution of `action` once it has ended, as `result` does. The errors are for the attempt
+        that started the execution: they name the action, and of an open execution the status."""
+        ended = asyncio.timeout(timeout)
+        try:
+            async with ended:
+                row = await self.ended(id)
+                if row.status == COMPLETED:
+                    return await self.stored.loads(row.result or "null")
+        except TimeoutError:
+            if timeout is None or not ended.expired():
+                raise
+            child = await retried(lambda: executions.get(self._session, id), deadline=OUTAGE)
+            raise child_timed_out(id, action, timeout, child.status) from None
+        raise child_failed(id, action, row.status, orjson.loads(row.error) if row.error is not None else None)
 
     async def ended(self, id: UUID, *, named: bool = False) -> ExecutionEnd:
         """Return the end of an execution once it has ended. `named`: the submit named this watcher, so the end is
