@@ -124,6 +124,17 @@ async def awaits_child(ref: str, levels: int = 1) -> None:
     await current().run(ref, timeout=0.5)
 
 
+@action(pack="inside")
+async def runs_slowly(n: int) -> int:
+    return int(await current().run("inside.double", {"n": n}))
+
+
+@action(pack="inside")
+async def starts_and_holds(n: int) -> None:
+    await current().start("inside.double", {"n": n})
+    await asyncio.sleep(60)
+
+
 @action(pack="inside", executor="process")
 def awaits_child_in_process(ref: str) -> None:
     current().sync.run(ref, timeout=0.5)

@@ -12,6 +12,7 @@ import pytest
 from penstock.errors import ExecutionFailed
 from penstock.operate import event_rules, secrets
 from penstock.operate.executions import described
+from penstock.operate.why import why
 from tests.crash.test_unknown_commits import lost_after
 from tests.flows import inside
 from tests.flows.installation import Installation
@@ -98,6 +99,36 @@ async def test_error_of_an_inner_child_has_all_names(house: Installation) -> Non
     await house.start(*inside.ALL)
     failure = await failure_of(house, "inside.awaits_child", ref="inside.breaks", levels=2)
     assert failure == ("inside.awaits_child (ID) failed: inside.breaks (ID) failed: RuntimeError: no paper")
+
+
+async def test_why_names_a_child_without_a_slot(house: Installation) -> None:
+    await house.start(*inside.ALL, concurrency=1)
+    parent = await house.client.start("inside.runs_slowly", {"n": 2})
+    [child] = [row["id"] for row in await house.until("select id from effect where parent = $1", parent)]
+    await house.until("select from awaited where execution_id = $1", child)
+    await house.until("select from execution where id = $1 and status = 'scheduled'", child)
+    await house.until("select from process where cardinality(holding) = 1")
+    waits = "waits for a free slot of 1 worker that could run it"
+    answer = await why(house.session, parent, house.settings())
+    assert f"It waits for its child {child} (inside.double), which {waits}" in answer.says
+    assert "This attempt holds one of these slots. If all slots are held like this" in answer.says
+    assert answer.facts["awaited_child"] == child
+    answer = await why(house.session, child, house.settings())
+    assert f"{parent} (inside.runs_slowly) waits for it, and holds one of these slots." in answer.says
+    assert answer.facts["awaited_by"] == parent
+    await house.client.cancel(parent)
+    assert await house.client.result(child, timeout=20) == 4
+
+
+async def test_why_names_no_child_that_is_not_awaited(house: Installation) -> None:
+    await house.start(*inside.ALL, concurrency=1)
+    parent = await house.client.start("inside.starts_and_holds", {"n": 2})
+    [child] = [row["id"] for row in await house.until("select id from effect where parent = $1", parent)]
+    await house.until("select from execution where id = $1 and status = 'scheduled'", child)
+    await house.until("select from process where cardinality(holding) = 1")
+    assert str(child) not in (await why(house.session, parent, house.settings())).says
+    assert str(parent) not in (await why(house.session, child, house.settings())).says
+    await house.client.cancel(parent)
 
 
 async def test_a_child_process_is_replaced_if_a_thread_still_waits(house: Installation) -> None:

@@ -13,7 +13,7 @@ from penstock.language.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING
 from penstock.operate.why import line, past, start, work, workflow
 from penstock.operate.why.answer import Step, Why, span
 from penstock.settings import Settings
-from penstock.store.admission import namespaces
+from penstock.store.admission import namespaces, waiting_for
 from penstock.store.executions import executions, past_attempts
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session
@@ -31,6 +31,12 @@ READERS: dict[str, Reader] = {
 }
 
 
+NOT_BEGUN = (REQUESTED, QUEUED, SCHEDULED)
+OTHER_SLOTS = (
+    "If all slots are held like this, none becomes free. Give the child another route, or run it with `ctx.run` or in a "
+    "workflow."
+)
+"""The way out for executions that wait for each other's slots."""
 MAY_BE_HANDED_BACK = (REQUESTED, QUEUED, SCHEDULED, RUNNING)
 
 
@@ -43,6 +49,7 @@ async def why(session: Session, id: UUID, settings: Settings, task: str | None =
             return child
         row = await _found(session, child)
     answer = await _with_hand_backs(session, await READERS[row.status](session, row, settings), row)
+    answer = await _with_awaited_child(session, answer, row, settings)
     return await _to_the_cause(session, answer, row, settings)
 
 
@@ -63,6 +70,33 @@ async def _with_hand_backs(session: Session, answer: Why, row: Execution) -> Why
         ),
         answer,
     )
+
+
+async def _with_awaited_child(session: Session, answer: Why, row: Execution, settings: Settings) -> Why:
+    """Return an answer that also names the child for whose result a running attempt waits (`current().run`), or the attempt that
+    waits for this child, if the child has not begun. Two of them can wait for each other's slot."""
+    if row.status == RUNNING:
+        wait = await waiting_for.awaited_child(session, row.id)
+        children = [] if wait is None else await executions.find(session, [wait.child])
+        if wait is None or not children or children[0].status not in NOT_BEGUN:
+            return answer
+        child = await READERS[children[0].status](session, children[0], settings)
+        detail = f"It waits for its child {wait.child} ({children[0].action}), which {child.own}."
+        if wait.on_same_worker and _lacks_slot(child):
+            detail += f" This attempt holds one of these slots. {OTHER_SLOTS}"
+        return answer.with_detail(detail, awaited_child=wait.child)
+    if row.status == SCHEDULED and _lacks_slot(answer) and (starter := row.starter) is not None:
+        wait = await waiting_for.awaited_child(session, starter, row.id)
+        if wait is not None and wait.on_same_worker:
+            detail = f"{wait.parent} ({wait.parent_action}) waits for it, and holds one of these slots. {OTHER_SLOTS}"
+            return answer.with_detail(detail, awaited_by=wait.parent)
+    return answer
+
+
+def _lacks_slot(answer: Why) -> bool:
+    """Return True if an execution waits for a free slot of a worker that could run it."""
+    workers = answer.facts.get("workers")
+    return answer.because == "route" and workers is not None and workers["busy"] >= workers["slots"]
 
 
 async def _to_the_cause(session: Session, answer: Why, row: Execution, settings: Settings) -> Why:

@@ -185,6 +185,35 @@ async def holder(session: Session, claim: UUID | None, execution: UUID) -> Claim
 
 
 @dataclass(frozen=True, slots=True)
+class AwaitedChild:
+    """An execution `child` that has not begun, and the running attempt of `parent` that started it and waits for its result.
+    `on_same_worker`: the worker of that attempt could run the child."""
+
+    parent: UUID
+    parent_action: str
+    child: UUID
+    on_same_worker: bool
+
+
+AWAITED_CHILD = """
+select f.parent, d.ref as parent_action, e.id as child,
+    coalesce(substr(n.queue, 6) = any (p.routes) and n.action = any (p.actions), false) as on_same_worker
+from effect f join execution r on r.id = f.parent join definition d on d.id = r.definition_id
+join execution e on e.id = f.id join namespace n on n.id = e.namespace_id
+left join process p on p.id = r.claim
+where f.parent = $1 and f.kind = 'execution' and ($2::uuid is null or f.id = $2) and r.status = 'running'
+    and e.status in ('requested', 'queued', 'scheduled') and exists (select from awaited a where a.execution_id = e.id)
+order by e.id limit 1
+"""
+
+
+async def awaited_child(session: Session, parent: UUID, child: UUID | None = None) -> AwaitedChild | None:
+    """Return the oldest child that the attempt of `parent` waits for and that has not begun. With `child`, return this one or
+    None."""
+    return first_as(AwaitedChild, await session.fetch(AWAITED_CHILD, parent, child))
+
+
+@dataclass(frozen=True, slots=True)
 class OpenInquiry:
     """An open inquiry that was asked `asked` seconds ago, and expires in `remaining` seconds (None: never)."""
 

@@ -271,6 +271,13 @@ class Execution:
         origin = orjson.loads(self.origin) if self.origin is not None else None
         return trace_of(origin.get("trace")) if origin else None
 
+    @property
+    def starter(self) -> UUID | None:
+        """Return the execution whose code started this one, from its origin; None if it was started in another way."""
+        origin = orjson.loads(self.origin) if self.origin is not None else None
+        starter = origin.get("started_by") if origin else None
+        return None if starter is None else UUID(starter)
+
 
 FIND = "select * from find_executions($1::uuid[])"
 
