@@ -377,8 +377,19 @@ async def test_webhook_completes_by_id(make_house: Any) -> None:
             failing = await house.client.start("outside.waits", {"id": "gh:run:2"})
             await is_waiting(house)
             assert await send(2, "failure") == 202
-            with pytest.raises(ExecutionFailed, match="the webhook reports a failure"):
+            with pytest.raises(ExecutionFailed) as failed:
                 await house.client.result(failing, timeout=20)
+            [event] = await house.rows("select id from event where payload ->> 'run' = '2'")
+            reported = (
+                f'OutsideError: the webhook builds reports a failure in event {event["id"]}: {{"run":2}}'
+            )
+            assert reported in str(failed.value)
+            failing = await house.client.start("outside.waits", {"id": "gh:run:5"})
+            await is_waiting(house)
+            assert await send(5, "x" * 5000) == 202
+            with pytest.raises(ExecutionFailed):
+                await house.client.result(failing, timeout=20)
+            assert len(json.loads((await house.client.get(failing)).error)["message"]) < 1200
             assert await send(3) == 202  # before the execution waits
             early = await house.client.start("outside.waits", {"id": "gh:run:3"})
             assert await house.client.result(early, timeout=20) == {"run": 3}

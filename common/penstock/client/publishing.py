@@ -68,14 +68,15 @@ class Publishing:
         self,
         trigger: str,
         payload: Any,
-        effect: Callable[[Transaction], Awaitable[object]],
+        effect: Callable[[Transaction, UUID], Awaitable[object]],
         *,
         key: str,
         tenant: str,
         source: str,
     ) -> UUID:
-        """Store an event together with the writes of `effect`, and return its id. A second event with its key stores
-        nothing and has no effect. The caller must have checked `source`. Raises NotFound, InvalidInput, Conflict."""
+        """Store an event together with the writes of `effect`, which gets its id. Return the id. A second event with its
+        key stores nothing and has no effect. The caller must have checked `source`. Raises NotFound, InvalidInput,
+        Conflict."""
         with tracing.producing(PUBLISH, trigger, tenant):
             event = await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
 
@@ -87,7 +88,7 @@ class Publishing:
                     [event] = with_new_ids([event])
                     raise
                 if stored.stored:
-                    await effect(tx)
+                    await effect(tx, event.id)
                 [answer] = answers.of_events(stored, [event])
                 return answer
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
+from uuid import UUID
 
 import orjson
 from fastapi import APIRouter, Path, Request
@@ -32,6 +33,8 @@ from penstock_api.webhooks.unreadable_secrets import concealed_from_caller
 router = APIRouter(tags=["webhooks"], responses=ANSWERS, generate_unique_id_function=operation_id)
 
 FORM_FIELDS = 1000
+PAYLOAD_CHARACTERS = 1000
+"""The maximum length of a payload in the message of a failure, in characters."""
 FORM = "application/x-www-form-urlencoded"
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 GITHUB_FIELD = "payload"
@@ -61,7 +64,7 @@ async def call(
     key = webhook_signatures.key_of(webhook, headers, raw, body)
     source = of_webhook(name)
     publishing = backend.client.publishing
-    report = _report(webhook, names, payload)
+    report = _report(webhook, names)
     if report is None:
         if payload is None:
             raise InvalidInput(
@@ -75,9 +78,10 @@ async def call(
             "the call has no key, so a repeated call could complete another wait for the same id",
             hint="Send a header that is equal for a repeated call, and name it with --key-header.",
         )
-    awaited, outcome = report
+    awaited, fails = report
 
-    async def settle(tx: Transaction) -> None:
+    async def settle(tx: Transaction, event: UUID) -> None:
+        outcome = Report("error", _failure(name, event, payload)) if fails else Report("result", payload)
         cap, by = tx.settings.payload_cap, f"webhook {webhook.name}"
         with concealed_from_caller():
             await outside.report_by_id(tx, cap, webhook.tenant, awaited, outcome, by)
@@ -88,14 +92,19 @@ async def call(
     return Published(id=id)
 
 
-def _report(webhook: Webhook, names: dict[str, Any], payload: Any) -> tuple[str, Report] | None:
-    """Return the id that a call completes, and its outcome; None for a call without an id."""
+def _report(webhook: Webhook, names: dict[str, Any]) -> tuple[str, bool] | None:
+    """Return the id that a call completes, and whether it reports a failure; None for a call without an id."""
     awaited = None if webhook.completes is None else compile_template(webhook.completes)(names)
     if awaited is None or awaited == "":
         return None
     fails = webhook.fails is not None and condition(webhook.fails)(names)
-    outcome = Report("error", "the webhook reports a failure") if fails else Report("result", payload)
-    return str(awaited), outcome
+    return str(awaited), fails
+
+
+def _failure(name: str, event: UUID, payload: Any) -> str:
+    """Return the message of a failure that a call reports: the event that the call became, and the begin of its payload."""
+    text = payload if isinstance(payload, str) else orjson.dumps(payload).decode()
+    return f"the webhook {name} reports a failure in event {event}: {cut_end(text, PAYLOAD_CHARACTERS)}"
 
 
 def _read(raw: bytes, kind: str) -> Any:
