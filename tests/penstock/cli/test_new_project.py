@@ -62,6 +62,12 @@ async def test_a_new_project_is_sound_and_its_tests_pass(here: Path) -> None:
     await its_tests_pass(here / "newcomer")
 
 
+async def test_new_project_keeps_the_master_key_out_of_git(here: Path) -> None:
+    await penstock("new", "newcomer")
+    ignored = (here / "newcomer/.gitignore").read_text().splitlines()
+    assert {".penstock/", "secrets.key"} <= set(ignored)
+
+
 async def test_a_new_project_in_yaml_is_sound_and_its_editor_knows_the_schema(here: Path) -> None:
     said = await penstock("new", "yaml_shop", "--yaml")
     assert said.code == 0, said
