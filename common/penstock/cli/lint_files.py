@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from penstock.cli.output import Json, json_line, out
-from penstock.engine.durable.lint import nondeterminism, unknown_methods
+from penstock.engine.durable.lint import lost_calls, nondeterminism, unknown_methods
 from penstock.language.loading import Definitions
 from penstock.language.loading import lint as loading
 from penstock.language.loading.likely_typos import likely_typos
@@ -51,7 +51,7 @@ def lint(
     faults = [fault for _, reported in looked for fault in reported] + faults
     # After faults, a missing definition may be one that could not be read.
     faults += loading.check(whole, None if faults or alone else load().executors)
-    faults += _faults_of_durable_functions(whole)
+    faults += _lost_calls(whole) + _faults_of_durable_functions(whole)
     reported = sorted([*faults, *likely_typos(whole)], key=lambda fault: (fault.file or "", fault.line or 0))
     if json:
         for fault in reported:
@@ -76,6 +76,21 @@ def print_faults(faults: Iterable[Fault], to: Console) -> None:
         to.print(kind + escape(str(fault)), highlight=False)
         if fault.hint:
             to.print(f"    [dim]{escape(fault.hint)}[/dim]", highlight=False)
+
+
+def _lost_calls(definitions: Definitions) -> list[Fault]:
+    """Return a fault for each call in an async action that lacks its `await`."""
+    return [
+        Fault(
+            f"`{item.call}(...)` does nothing without `await`",
+            shown(item.file),
+            item.line,
+            f"Write `await {item.call}(...)`.",
+        )
+        for action in definitions.actions.values()
+        if action.function is not None
+        for item in lost_calls(action.function, durable=action.durable)
+    ]
 
 
 def _faults_of_durable_functions(definitions: Definitions) -> list[Fault]:

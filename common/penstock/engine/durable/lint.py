@@ -1,16 +1,18 @@
-"""The nondeterminism in the code of a durable function: time, chance and the outside world, which belong into steps."""
+"""The faults in the code of actions: calls without `await`, and in durable functions time, chance and the outside world, which
+belong into steps."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.durable.context import DurableContext
 from penstock.language.terms.options import did_you_mean
+from penstock.run.context import RunContext
 
 USE = {
     "time": "ctx.now(), and ctx.sleep() to wait",
@@ -44,6 +46,8 @@ INSTEAD_OF_METHODS = {
     for name in ("start", "publish")
 }
 """The hints for methods of `current()` that the context does not have."""
+CURRENT = frozenset({"penstock.current", "penstock.run.context.current"})
+"""The full names of the function that returns the context of the running attempt."""
 HARMLESS = frozenset({"datetime.timedelta", "datetime.datetime.fromisoformat", "uuid.UUID", "os.path.join"})
 
 
@@ -103,6 +107,57 @@ def unknown_methods(function: Callable[..., Any]) -> list[UnknownMethod]:
         and node.value.id == context
         and not hasattr(DurableContext, node.attr)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class LostCall:
+    """A call whose coroutine is not awaited, so that it does nothing: its file and line, and its text."""
+
+    file: str
+    line: int
+    call: str
+
+
+def lost_calls(function: Callable[..., Any], *, durable: bool) -> list[LostCall]:
+    """Return the statements of an async function that call a method of `current()`, or of the context of a durable function,
+    without `await`. Empty for a function without source text."""
+    plain = inspect.unwrap(function)
+    if not inspect.iscoroutinefunction(plain):
+        return []
+    tree, first = _parsed(plain)
+    if tree is None:
+        return []
+    names = plain.__globals__
+    contexts: dict[str, type] = {_function(tree).args.args[0].arg: DurableContext} if durable else {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and _is_current(node.value, names):
+            contexts |= {target.id: RunContext for target in node.targets if isinstance(target, ast.Name)}
+    return [
+        LostCall(plain.__code__.co_filename, first + node.lineno - 1, ast.unparse(node.value.func))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Call)
+        and isinstance(method := node.value.func, ast.Attribute)
+        and _returns_coroutine(getattr(_context_of(method.value, contexts, names), method.attr, None))
+    ]
+
+
+def _returns_coroutine(method: Any) -> bool:
+    """Return True for an async method, and for a plain method that is annotated as one that returns a coroutine."""
+    annotation = getattr(method, "__annotations__", {}).get("return")
+    return inspect.iscoroutinefunction(method) or str(annotation).startswith("Coroutine[")
+
+
+def _context_of(node: ast.expr, contexts: Mapping[str, type], names: dict[str, Any]) -> type | None:
+    """Return the class of the context that an expression gives; None if it gives none."""
+    if isinstance(node, ast.Name):
+        return contexts.get(node.id)
+    return RunContext if _is_current(node, names) else None
+
+
+def _is_current(node: ast.expr, names: dict[str, Any]) -> bool:
+    """Return True for a call of `penstock.current`."""
+    return isinstance(node, ast.Call) and _called(node.func, names) in CURRENT
 
 
 def _parsed(plain: Callable[..., Any]) -> tuple[ast.Module | None, int]:

@@ -9,8 +9,8 @@ import uuid
 from datetime import datetime, timedelta
 from time import monotonic
 
-from penstock import DurableContext
-from penstock.engine.durable.lint import nondeterminism, unknown_methods
+from penstock import DurableContext, current
+from penstock.engine.durable.lint import lost_calls, nondeterminism, unknown_methods
 
 
 async def bad(ctx: DurableContext) -> None:
@@ -41,6 +41,32 @@ async def good(ctx: DurableContext) -> None:
     await asyncio.gather(ctx.sleep(timedelta(days=1).total_seconds()))
     ctx.now()
     uuid.UUID(int=1)
+
+
+async def forgets() -> None:
+    run = current()
+    current().publish("shop.paid", {})  # type: ignore[unused-coroutine]
+    run.start("shop.charge", {})  # type: ignore[unused-coroutine]
+    run.log("sent")
+    await current().signal(uuid.UUID(int=1), "paid")
+
+
+async def forgets_in_context(ctx: DurableContext) -> None:
+    ctx.sleep(1)  # type: ignore[unused-coroutine]
+    ctx.on_failure(good)
+    await ctx.sleep(1)
+
+
+def sends() -> None:
+    current().sync.publish("shop.paid", {})
+
+
+def test_call_without_await_is_named() -> None:
+    calls = lost_calls(forgets, durable=False)
+    assert [call.call for call in calls] == ["current().publish", "run.start"]
+    assert calls[0].line == forgets.__code__.co_firstlineno + 2
+    assert [call.call for call in lost_calls(forgets_in_context, durable=True)] == ["ctx.sleep"]
+    assert lost_calls(good, durable=True) == lost_calls(sends, durable=False) == []
 
 
 def test_a_call_that_may_differ_in_the_next_attempt_is_named() -> None:
