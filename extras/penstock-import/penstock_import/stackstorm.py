@@ -387,7 +387,7 @@ class StackStormPack:
             self._with_gaps.add(file)
 
     def _settle_immutable(self, file: str, ref: str, name: str, source: Node, is_of_workflow: bool) -> None:
-        """Leave an immutable parameter out of an action, whose function fills it in. Record a gap for one of a workflow."""
+        """Leave an immutable parameter out of an action. The function fills it in. Record a gap for one of a workflow."""
         if not is_of_workflow:
             self._immutable.setdefault(ref, set()).add(name)
             return

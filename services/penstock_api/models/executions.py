@@ -50,7 +50,7 @@ class Start(Given):
     secrets: dict[str, str] = Field(
         default_factory=dict,
         max_length=100,
-        description="The parameters whose values are stored secrets, with the names of the secrets: "
+        description="The parameters with stored secrets as values, with the names of the secrets: "
         '`{"api_key": "NAME"}`. Needs the scope `define`.',
     )
     tenant: Tenant = Field(default="public", description="The tenant of the execution.")
@@ -328,7 +328,7 @@ class NewPriority(Given):
 
 class PriorityChanged(Answer):
     changed: int = Field(
-        description="The number of executions whose priority was changed: the execution and its tasks."
+        description="The number of executions with a changed priority: the execution and its tasks."
     )
 
 

@@ -111,7 +111,7 @@ def unknown_methods(function: Callable[..., Any]) -> list[UnknownMethod]:
 
 @dataclass(frozen=True, slots=True)
 class LostCall:
-    """A call whose coroutine is not awaited, so that it does nothing: its file and line, and its text."""
+    """A call without `await`, so that its coroutine does nothing: its file and line, and its text."""
 
     file: str
     line: int

@@ -273,7 +273,7 @@ class Execution:
 
     @property
     def starter(self) -> UUID | None:
-        """Return the execution whose code started this one, from its origin; None if it was started in another way."""
+        """Return the execution that started this one by its code, from its origin; None if it was started in another way."""
         origin = orjson.loads(self.origin) if self.origin is not None else None
         starter = origin.get("started_by") if origin else None
         return None if starter is None else UUID(starter)

@@ -94,14 +94,14 @@ class ResultWatch:
     async def result_of_child(self, id: UUID, action: str, timeout: float | None) -> Any:
         """Return the result of an execution of `action` once it has ended, as `result` does. The errors are for the attempt
         that started the execution: they name the action, and of an open execution the status."""
-        ended = asyncio.timeout(timeout)
+        deadline = asyncio.timeout(timeout)
         try:
-            async with ended:
+            async with deadline:
                 row = await self.ended(id)
                 if row.status == COMPLETED:
                     return await self.stored.loads(row.result or "null")
         except TimeoutError:
-            if timeout is None or not ended.expired():
+            if timeout is None or not deadline.expired():
                 raise
             child = await retried(lambda: executions.get(self._session, id), deadline=OUTAGE)
             raise child_timed_out(id, action, timeout, child.status) from None
