@@ -568,7 +568,7 @@ def _programs() -> tuple[Program, ...]:
             "paused workflow",
             answered,
             {},
-            (("command", "pause", None, None), ("answer", "q", True), ("command", "resume", None, None)),
+            (("command", "pause", None, None), ("command", "resume", None, None), ("answer", "q", True)),
         ),
         Program("run from inside", runs_from_inside, {"target": "kit.odd", "parameters": {"x": 4}}),
         Program("run from inside that fails", runs_from_inside, {"target": "kit.odd", "parameters": {"x": 5}}),

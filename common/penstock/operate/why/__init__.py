@@ -73,8 +73,8 @@ async def _with_hand_backs(session: Session, answer: Why, row: Execution) -> Why
 
 
 async def _with_awaited_child(session: Session, answer: Why, row: Execution, settings: Settings) -> Why:
-    """Return an answer that also names the child for whose result a running attempt waits (`current().run`), or the attempt that
-    waits for this child, if the child has not begun. Two of them can wait for each other's slot."""
+    """Return an answer that also names a child that has not begun. The answer of an attempt that waits for a child's result
+    (`current().run`) names the child, and that of the child names the attempt. The two can wait for each other's slot."""
     if row.status == RUNNING:
         wait = await waiting_for.awaited_child(session, row.id)
         children = [] if wait is None else await executions.find(session, [wait.child])
