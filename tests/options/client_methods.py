@@ -38,7 +38,7 @@ LEGAL: dict[str, Any] = {
     "max_depth": 5, "max_descendants": 5, "budget": {"tokens": 5}, "when_spent": "wait", "get_json.query": None, "cancel.ids": (),
     "kinds": ["action"], "notation": "mermaid", "recoveries.kind": "attempt", "worker": "no-such-worker", "fresh": True,
     "hours": 1.0, "rule": "shop.big_orders", "event": UUID(int=1), "status": "created",
-    "error": None, "complete.result": {"n": 7},
+    "error": None, "complete.result": {"n": 7}, "execution": UUID(int=1), "ahead": False,
     "unset": [], "since": SOON, "until": SOON, "replay_rule.ref": "shop.big_orders", "cursor": None,
 }  # fmt: skip
 """Legal values by parameter, or by the last names of a method and its parameter."""

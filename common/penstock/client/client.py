@@ -538,6 +538,7 @@ class Client(StartAndWatch):
         the inquiry of this execution."""
         from penstock.client import inquiries
 
+        check_limit(limit)
         return await inquiries.listed(
             self.session, answered=answered, assignee=assignee, execution=execution, limit=limit
         )
