@@ -16,8 +16,8 @@ def files(kind: str, ref: str, timeout: Any) -> dict[str, Any]:
     """Return the files of a workflow, or of a rule, that gives an action this timeout."""
     supplied = {"hosts": "web1", "timeout": timeout}
     if kind == "rule":
-        rule = {"name": "go", "enabled": True, "trigger": {"type": "other.came"}, "action": {"ref": ref}}
-        rule["action"]["parameters"] = supplied
+        action = {"ref": ref, "parameters": supplied}
+        rule = {"name": "go", "enabled": True, "trigger": {"type": "other.came"}, "action": action}
         return {"rules/go.yaml": rule}
     flow: dict[str, Any] = {
         "version": 1.0,
