@@ -3,6 +3,7 @@ and what stood for work ends, frees its slots and wakes its workflow."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from uuid import UUID
 
@@ -117,15 +118,17 @@ async def test_expired_work_is_staged_again_and_its_workflow_goes_on(
 async def test_work_delivered_too_often_fails(cluster: Installation, vhost: str) -> None:
     id = await scheduled(cluster)
     await cluster.executor(relay_age=0.2)
-    deliveries, limit = 0, cluster.settings().delivery_limit + 1
+    deliveries, limit = Counter[str](), cluster.settings().delivery_limit + 1
     while not await cluster.rows("select 1 from execution where id = $1 and status = 'failed'", id):
         with plain_pika(vhost) as channel:
-            for method, _, _ in channel.consume(QUEUE, inactivity_timeout=0.2):
-                deliveries += method is not None
+            for method, properties, _ in channel.consume(QUEUE, inactivity_timeout=0.2):
+                if method:
+                    deliveries[properties.message_id] += 1
                 break  # and dies with it
-        assert deliveries <= limit * (ROUNDS + 1)
+        assert len(deliveries) <= ROUNDS + 1
     await fails(cluster, id, "delivery_limit")
-    assert deliveries == limit * (ROUNDS + 1)
+    assert len(deliveries) == ROUNDS + 1
+    assert min(deliveries.values()) >= limit  # a busy relay may publish a message twice
     assert (await letter(cluster, "delivery_limit"))["queue"] == "work.default"
     await cluster.sound()
 
