@@ -66,7 +66,7 @@ def test_a_key_that_holds_anyway_is_not_a_gap(tmp_path: Path) -> None:
     action = {"name": "weigh", "pack": "depot", "runner_type": "local-shell-cmd", "enabled": True, "tags": []}
     parameters = {"cmd": {"default": "date", "immutable": True}}
     page, _ = pack(tmp_path, **{"actions/weigh.yaml": yaml.safe_dump(action | {"parameters": parameters})})
-    assert "\n0 gaps are left" in page
+    assert "\nGaps to close by hand: 0" in page
 
 
 def test_keys_of_a_rule(tmp_path: Path) -> None:

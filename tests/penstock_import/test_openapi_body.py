@@ -256,5 +256,5 @@ def test_optional_body_of_get_without_fields_is_no_gap(tmp_path: Path) -> None:
     empty = {"type": "object", "properties": {}, "additionalProperties": False}
     operation = post({"application/x-www-form-urlencoded": {"schema": empty, "encoding": {}}}, required=False)
     report = report_of(document_of({"GET /": operation}), tmp_path)
-    assert "0 gaps are left" in report
+    assert "Gaps to close by hand: 0" in report
     assert "| actions | 1 | 1 | 1 |" in report

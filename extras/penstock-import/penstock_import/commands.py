@@ -152,6 +152,7 @@ def _write(
         apply = f", {report.applied[kind]} apply" if kind in report.applied else ""
         out.print(f"{report.mapped[kind]} of {number} {kind} need nothing by hand{apply}", highlight=False)
     out.print(
-        f"{folder} is made; {len(report.gaps)} gaps are listed in {folder / 'IMPORT.md'}.", highlight=False
+        f"{folder} is written. Gaps to close by hand, listed in {folder / 'IMPORT.md'}: {len(report.gaps)}.",
+        highlight=False,
     )
     out.print(f"    penstock lint {folder / file}", highlight=False)

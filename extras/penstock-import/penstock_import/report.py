@@ -65,7 +65,7 @@ class Report:
         for kind, number in self.found.items():
             applied = f" {self.applied.get(kind, '')} |" if self.is_checked else ""
             lines.append(f"| {kind} | {number} | {self.mapped[kind]} |{applied}")
-        lines += ["", f"{len(self.gaps)} gaps are left to close by hand.", ""]
+        lines += ["", f"Gaps to close by hand: {len(self.gaps)}.", ""]
         if self.gaps:
             lines += ["| where | what | by hand |", "|---|---|---|"]
         for entry in sorted(self.gaps, key=lambda gap: (gap.file, gap.line)):
