@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from penstock.settings import Settings
 from penstock.store.schema import migrate
-from penstock.store.session import known_types
+from penstock.store.session import type_cache
 from tests import proofs
 from tests.crash.points.replay import Zygotes
 from tests.failures_at_once import FailuresAtOnce
@@ -38,7 +38,7 @@ settings.register_profile("penstock", deadline=None, suppress_health_check=[Heal
 settings.load_profile("penstock")
 
 # Databases of a run are copies of one another: types have the same numbers in all.
-known_types.place = lambda connection: connection._addr
+type_cache.place = lambda connection: connection._addr
 
 WAITING = {
     "crash",

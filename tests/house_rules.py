@@ -180,7 +180,7 @@ JSON_READERS = {
         OWN,
     ),
     "common/penstock/run/json_integers.py": "the loader",
-    "common/penstock/run/results.py": "the loader of results, which refuses large integers",
+    "common/penstock/run/result_encoding.py": "the loader of results, which refuses large integers",
     "services/penstock_api/auth/access.py": "the audited values of a body, which the route loads and checks itself",
     "services/penstock_api/pages/provider_sign_in.py": "a cookie of texts",
     "services/penstock_api/pages/schema_form.py": "whether a text is JSON: the value is dropped",

@@ -17,7 +17,7 @@ from penstock_api.pages.page import unknown_address
 from penstock_api.requests import public_path
 from penstock_api.requests.description import describe
 from penstock_api.requests.problems import ANSWERS, answer, handle_errors, refused, too_large
-from penstock_api.routes import ROUTERS, log_in, work
+from penstock_api.routes import ROUTERS, log_in, worker_protocol
 from penstock_api.traced_requests import TracedRequests
 from penstock_api.webhooks import callbacks, webhook_calls
 
@@ -75,7 +75,7 @@ def declared_length(scope: Scope) -> int:
 
 def make_app(backend: Backend, *, only_work: bool = False) -> FastAPI:
     """Return the application of one process. `only_work`: it has the routes of the worker protocol alone."""
-    routers = (work.router,) if only_work else ROUTERS
+    routers = (worker_protocol.router,) if only_work else ROUTERS
     largest = backend.settings.payload_cap + SLACK
     app = Application(
         title="Penstock",

@@ -16,8 +16,8 @@ from penstock.client.schedules import Schedules
 from penstock.operate.access import PREFIX, Caller, find_caller
 from penstock.operate.activity import Activity, ActivityWatch
 from penstock.operate.execution_tokens import EXECUTION_PREFIX, find_execution_caller
-from penstock.operate.log_in_line import LogInLine
 from penstock.operate.people import find_session_caller
+from penstock.operate.sign_in_queue import LogInLine
 from penstock.service.assembly import cancel
 from penstock.settings import Settings
 from penstock.store.executions.result_watch import ResultWatch
@@ -25,10 +25,10 @@ from penstock.store.session.database import Session
 from penstock.store.session.standby import Standby, StandbySession
 from penstock_api.live.changes import Changes
 from penstock_api.live.open_pages import OpenPages
-from penstock_api.live.shared_looks import SharedLooks
+from penstock_api.live.shared_renderings import SharedLooks
 from penstock_api.refused_calls import RefusedCalls
-from penstock_api.refused_log_ins import RefusedLogIns
 from penstock_api.session_pool import SessionPool
+from penstock_api.sign_in_refusal_log import RefusedLogIns
 from penstock_api.work.gateway import Gateway
 
 KNOWN_FOR = 5.0

@@ -15,7 +15,7 @@ from penstock.language.rules.event_rules import (
     event_namespace,
     parameters,
 )
-from penstock.language.terms.bursts import MAX_EVENTS, key_of, split
+from penstock.language.terms.debounce import MAX_EVENTS, key_of, split
 from penstock.store.events import bursts, events, rule_matches
 from penstock.store.events.bursts import BurstEvent, BurstKey, ClosedBurst, WindowEvent
 from penstock.store.events.events import CurrentRule, Event

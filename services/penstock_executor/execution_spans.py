@@ -9,8 +9,8 @@ import orjson
 
 from penstock.advance.open_workflows import read_plans
 from penstock.language.moves import COMPLETED
-from penstock.store.executions import untraced
-from penstock.store.executions.untraced import LostAttempt, TracedExecution
+from penstock.store.executions import unsent_spans
+from penstock.store.executions.unsent_spans import LostAttempt, TracedExecution
 from penstock.store.outbox.queues import WORK
 from penstock.store.session.database import Transaction
 from penstock.store.session.sealed_marks import looks_sealed
@@ -35,7 +35,7 @@ async def spans_of(tx: Transaction, executions: list[TracedExecution]) -> list[S
     again = [row.id for row in executions if row.attempt > 1 or row.status != COMPLETED]
     if again:
         since = min(row.created_at for row in executions)
-        attempts = await untraced.lost_attempts(tx, again, since)
+        attempts = await unsent_spans.lost_attempts(tx, again, since)
         spans += [
             _lost(attempt, *traces[attempt.execution_id])
             for attempt in attempts
@@ -89,7 +89,7 @@ async def _joined(tx: Transaction, executions: list[TracedExecution]) -> dict[UU
     for row, workflow, task in tasks:
         plan = plans[workflow]
         predecessors += [(row, plan.graph[source].name) for source in plan.graph[plan.index(task)].sources]
-    return await untraced.joined(tx, predecessors, MOST_LINKS) if predecessors else {}
+    return await unsent_spans.joined(tx, predecessors, MOST_LINKS) if predecessors else {}
 
 
 def _links(origin: dict[str, Any], trace: Trace, joined: list[UUID]) -> list[Trace]:

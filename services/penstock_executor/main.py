@@ -15,8 +15,8 @@ from penstock.service.heartbeat import Heartbeat, Identity
 from penstock.service.startup import assembled_when_ready
 from penstock.settings import Settings
 from penstock_executor import (
-    archive_export,
     event_counts,
+    expired_rows_export,
     installation_metrics,
     rule_failures,
     subscriber_calls,
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 async def serve(settings: Settings, stop: Stop) -> None:
     """Run a replica until `stop` is requested. Raises ConfigurationError for an invalid setting, or if it cannot
     write export files."""
-    archive_export.check(settings)
+    expired_rows_export.check(settings)
     subscriber_calls.addresses(settings)
     async with assembled_when_ready(settings, role="executor") as parts:
         await work(parts, stop)

@@ -15,7 +15,7 @@ from penstock.client.client import Client
 from penstock.errors import ConnectionFailed, PenstockError
 from penstock.settings import Settings
 from penstock.store.schema import migrate
-from penstock.store.session import unanswered
+from penstock.store.session import unresponsive_server
 from penstock.store.session.database import Database
 from tests.flows import shop
 from tests.flows.installation import AS_USED, Installation
@@ -59,7 +59,7 @@ async def test_a_statement_that_takes_long_is_left_to_run(
     database: str, pgbouncer: PgBouncer, pooled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Behind a pooler, too, that the settings do not tell of, as one that pools by session need not be told of."""
-    monkeypatch.setattr(unanswered, "SILENT", 0.5)
+    monkeypatch.setattr(unresponsive_server, "SILENT", 0.5)
     url = pgbouncer.dsn(database.rsplit("/", 1)[1]) if pooled else database
     home = Database(Settings(database_url=SecretStr(url)), role="test")
     try:

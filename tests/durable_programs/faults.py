@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.durable import branches, drive, journal, waits
+from penstock.engine.durable import attempt_run, branches, journal, waits
+from penstock.engine.durable.attempt_run import Attempt
 from penstock.engine.durable.branches import Branch
 from penstock.engine.durable.calls import Call
 from penstock.engine.durable.core import Core
 from penstock.engine.durable.deliveries import Deliveries
-from penstock.engine.durable.drive import Attempt
 from penstock.engine.durable.open_calls import OpenCalls
 from penstock.engine.durable.records import Key, Record
 from penstock.engine.durable.undo import Undo
@@ -147,7 +147,7 @@ def try_again_what_is_asked_to_end(patch: pytest.MonkeyPatch) -> None:
     def again(outcome: Outcome, ends_as: str | None) -> Outcome:
         return outcome
 
-    patch.setattr(drive, "_for_good", again)
+    patch.setattr(attempt_run, "_for_good", again)
 
 
 def tell_every_end_as_cancelled(patch: pytest.MonkeyPatch) -> None:

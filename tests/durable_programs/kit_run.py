@@ -17,7 +17,7 @@ import orjson
 
 from penstock import DurableContext, action
 from penstock.engine.durable import waiting
-from penstock.engine.durable.drive import END_AT_ONCE
+from penstock.engine.durable.attempt_run import END_AT_ONCE
 from penstock.engine.durable.records import Child, History, Key, Record
 from penstock.errors import ExecutionFailed
 from penstock.language.definitions.action import Action

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from penstock.settings import Settings
 from penstock.store.session.connection_pool import ConnectionPool
 from penstock.store.session.database import Row, Session
-from penstock.store.session.known_types import KnowingConnection
+from penstock.store.session.type_cache import KnowingConnection
 from tests.interleavings.gates import ACTORS, FAILS, GATES, RAISES
 
 T = TypeVar("T")

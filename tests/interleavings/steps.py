@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from penstock.advance.child_targets import current_targets
-from penstock.advance.remembered import RememberedWorkflows
+from penstock.advance.remembered_workflows import RememberedWorkflows
 from penstock.engine import Plan
 from penstock.language.policies.after_attempt import Ending
 from penstock.language.workflows.model import Workflow

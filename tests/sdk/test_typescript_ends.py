@@ -15,7 +15,7 @@ import pytest
 from penstock import load
 from penstock.errors import ResultNotStorable
 from penstock.language.moves import FINAL
-from penstock.run import results
+from penstock.run import result_encoding
 from penstock.service.assembly import Stop
 from penstock.service.embedded.cluster import free_port
 from penstock_api.main import serve
@@ -85,7 +85,7 @@ def unstorable(code: str, message: str) -> Case:
 def words(value: object) -> str:
     """Return the words in which the Python library refuses a result."""
     with pytest.raises(ResultNotStorable) as raised:
-        results.encode(value, 262_144)
+        result_encoding.encode(value, 262_144)
     return raised.value.message
 
 

@@ -56,7 +56,7 @@ from penstock.store.session import codec, sealed_arguments
 from penstock.store.session.database import Session
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
-from penstock_executor import archive_export
+from penstock_executor import expired_rows_export
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY, OTHER
 from tests.security.secret_search import decoded, readings
@@ -561,7 +561,7 @@ async def test_archive_and_its_export_hold_no_value(
         "select tableoid::regclass::text as name from archive where id = $1", ids[SEALED]
     )
     for format in ("jsonl", "parquet"):
-        await archive_export.partition(raw, partition["name"], folder, format)
+        await expired_rows_export.partition(raw, partition["name"], folder, format)
     assert len(in_files(folder, MARKERS[CLEAR])) == 2
     assert not in_files(folder, MARKERS[SEALED])
     assert await house.client.result(ids[SEALED]) == MARKERS[SEALED]

@@ -12,11 +12,11 @@ from argon2 import PasswordHasher
 from structlog.testing import capture_logs
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
-from penstock.operate import log_in_line, passwords, people
-from penstock.operate.log_in_line import LogInLine
+from penstock.operate import passwords, people, sign_in_queue
+from penstock.operate.sign_in_queue import LogInLine
 from penstock.store.access import people as store
-from penstock_api.refused_log_ins import RefusedLogIns
 from penstock_api.requests.caller_address import grouped
+from penstock_api.sign_in_refusal_log import RefusedLogIns
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.serving import serving
 
@@ -159,7 +159,7 @@ async def test_right_password_is_answered_beside_a_flood(api: Api) -> None:
     hashed_before = sum(answered)
     await asyncio.gather(*flood)
     assert begun.name == "ada"
-    assert hashed_before <= 2 * log_in_line.AT_ONCE, "it waited for wrong passwords"
+    assert hashed_before <= 2 * sign_in_queue.AT_ONCE, "it waited for wrong passwords"
 
 
 async def test_log_in_without_a_place_is_refused_unread(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ async def test_log_in_without_a_place_is_refused_unread(api: Api, monkeypatch: p
         assert (await call.post("/api/v1/session", json={})).status_code == 422
         monkeypatch.setattr(api.app.state.backend.log_ins, "refuses", lambda address: True)
         refused = await call.post("/api/v1/session", json={})
-    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(log_in_line.RETRY_AFTER))
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(sign_in_queue.RETRY_AFTER))
     assert refused.headers["content-type"] == "application/problem+json"
     assert refused.headers["x-content-type-options"] == "nosniff"
     assert refused.json()["hint"]
@@ -181,7 +181,7 @@ async def test_form_without_a_place_is_refused_unread(api: Api, monkeypatch: pyt
         assert (await call.post("/sign-in", data=form)).status_code == 401
         monkeypatch.setattr(api.app.state.backend.log_ins, "refuses", lambda address: True)
         refused = await call.post("/sign-in", data=form)
-    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(log_in_line.RETRY_AFTER))
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, str(sign_in_queue.RETRY_AFTER))
     assert refused.headers["content-type"].startswith("text/html")
     assert "content-security-policy" in refused.headers
     assert "too many sign-ins" in refused.text

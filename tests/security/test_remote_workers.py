@@ -14,7 +14,7 @@ from penstock.operate import secrets
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.penstock_api.conftest import Api
-from tests.penstock_api.routes.test_work import V1, Worker, key, remote, status, working
+from tests.penstock_api.routes.test_worker_protocol import V1, Worker, key, remote, status, working
 
 VERBS = ("take", "beat", "log", "progress", "finish", "bye")
 

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from penstock.advance.callbacks import start_callbacks
 from penstock.advance.open_workflows import OpenWorkflow, open_parents, with_ends
-from penstock.advance.remembered import all_tasks, is_small
+from penstock.advance.remembered_workflows import all_tasks, is_small
 from penstock.advance.turn_spans import Turns
 from penstock.advance.turns import advance, take_turns
-from penstock.advance.write import write
+from penstock.advance.write_decisions import write
 from penstock.store.durable import steps
 from penstock.store.executions import callbacks
 from penstock.store.outbox.queues import EXECUTION_COMPLETED

@@ -14,7 +14,7 @@ from penstock.engine import ChildEnded, Command, Facts, KeptTask, Plan
 from penstock.language.workflows.model import Workflow
 from penstock.store.definitions import catalog
 from penstock.store.session.database import Session, Transaction
-from penstock.store.workflows import commands, state
+from penstock.store.workflows import pending_commands, state
 from penstock.store.workflows.state import EndedExecution, StoredWorkflow
 from penstock.tracing import Trace
 
@@ -77,7 +77,7 @@ async def with_ends(
 async def open_workflows(tx: Transaction, ids: Sequence[UUID]) -> list[OpenWorkflow]:
     """Open the running workflows among these, with their pending commands. A workflow that just starts gets its row."""
     workflows = await _opened(tx, await state.open_workflows(tx, ids))
-    pending = await commands.read_pending(tx, [workflow.id for workflow in workflows])
+    pending = await pending_commands.read_pending(tx, [workflow.id for workflow in workflows])
     for workflow in workflows:
         workflow.commands = pending.get(workflow.id, ())
         if workflow.stored.rerun is not None and workflow.stored.state is None:

@@ -10,7 +10,7 @@ from penstock.advance import turn_spans
 from penstock.advance.open_workflows import OpenWorkflow
 from penstock.advance.read_facts import Request, read_facts
 from penstock.advance.turn_spans import Turns
-from penstock.advance.write import write
+from penstock.advance.write_decisions import write
 from penstock.engine import Asking, Inbox, Turn, take_turn
 from penstock.store.session.database import Transaction
 

@@ -12,7 +12,7 @@ from penstock.attempts.secret_masking import concealed_outcome
 from penstock.errors import ConfigurationError, ResultNotStorable
 from penstock.language.rules.secret_references import KEY
 from penstock.language.terms.redaction import LIVE, concealed, hidden_forms, worth_hiding
-from penstock.run import results
+from penstock.run import result_encoding
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.service.process_secrecy import credentials
 from penstock.store.executions.stored_results import StoredResults
@@ -88,7 +88,7 @@ class References:
             if encoded is None:
                 for value in (outcome.carry, outcome.inquiry):
                     # The database stores inquiries and carried values itself: the result store holds results only.
-                    results.encode(value, self._cap, "what the attempt carries over")
+                    result_encoding.encode(value, self._cap, "what the attempt carries over")
                 return outcome
             tenant = owned.event.namespace.partition("::")[0]
             stored = await self._store.put(owned.event.execution_id, encoded, tenant)

@@ -23,7 +23,7 @@ Parameters = Annotated[
 @commands.command("list")
 def list_(json: Json = False) -> None:
     """List the breakers, open ones first, each with the number of executions that wait."""
-    from penstock.operate.why.line import group_text  # slow to import
+    from penstock.operate.why.queued import group_text  # slow to import
 
     rows = read(lambda client: client.breakers.all())
     listing(

@@ -125,7 +125,7 @@ TEXTS: Mapping[str, Text] = {
         why="An action returned an object that JSON cannot hold, NaN, a NUL character, or more bytes than are allowed.",
         do="Return plain values; [what is large](../../how-to/large-results.md) goes to an object store once `PENSTOCK_RESULT_STORE` names one. "
         "The attempt has failed with this error, and is tried again only where that store was what failed.",
-        code="from penstock.run.results import encode\n\nencode(float('nan'), 1_000_000)",
+        code="from penstock.run.result_encoding import encode\n\nencode(float('nan'), 1_000_000)",
     ),
     "BatchMismatch": Text(
         why="A function with a [batch](../../how-to/batches.md) returned a list that is longer or shorter than the list of its items, or no list.",

@@ -19,7 +19,7 @@ from penstock.cli.server import by_either, chosen_server
 from penstock.cli.text_values import schema_of, send_as_typed
 from penstock.errors import ConnectionFailed, InvalidInput, PenstockError
 from penstock.language.terms.budgets import WhenSpent, check_budget
-from penstock.language.terms.bursts import StartKeep
+from penstock.language.terms.debounce import StartKeep
 from penstock.language.terms.options import Wrong
 from penstock.store.processes.processes import Process
 

@@ -19,7 +19,7 @@ from penstock.client.installation import find_installation
 from penstock.errors import NotFound
 from penstock.operate.why import Why
 from penstock.operate.why.answer import span
-from penstock.operate.why.line import group_text
+from penstock.operate.why.queued import group_text
 from penstock.store.admission import waiting_work as store
 from penstock.store.admission.waiting_work import RouteWork, WaitingLine
 from penstock.store.session.database import Session

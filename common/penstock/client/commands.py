@@ -13,7 +13,7 @@ from penstock import tracing
 from penstock.client import durable_commands
 from penstock.client.changed_parameters import ChangedParameters
 from penstock.client.command_kinds import check_command
-from penstock.client.recorded_steps import recorded_step
+from penstock.client.step_names import recorded_step
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import check_value

@@ -23,6 +23,7 @@ from penstock.client.bulk import BulkOutcome
 from penstock.client.checked_arguments import checks_arguments, timeout_seconds
 from penstock.client.command_kinds import check_command
 from penstock.client.http_descriptions import described_execution
+from penstock.client.http_encoding import error_of, filter_of, segment, word_of
 from penstock.client.http_subjects import (
     AT_FIRST_USE,
     HttpBreakers,
@@ -32,7 +33,6 @@ from penstock.client.http_subjects import (
     HttpSchedules,
     HttpWorkers,
 )
-from penstock.client.http_words import error_of, filter_of, segment, word_of
 from penstock.client.rule_replays import ReplayPage
 from penstock.client.start_and_wait import Start, Startable, StartAndWait, named_start
 from penstock.errors import ConnectionFailed, InvalidInput, NotAllowed, NotFound, PenstockError

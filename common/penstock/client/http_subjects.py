@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter
 
 from penstock.client.checked_arguments import checks_arguments
-from penstock.client.http_words import segment
+from penstock.client.http_encoding import segment
 from penstock.store.admission.breakers import BreakerState
 from penstock.store.admission.holds import Hold
 from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce, LimitTotals

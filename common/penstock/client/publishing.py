@@ -14,8 +14,8 @@ import orjson
 
 from penstock import tracing
 from penstock.client import answers
+from penstock.client.clock_skew import with_new_ids
 from penstock.client.starts import check_bound
-from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import InvalidInput, NotFound, WrongClock
 from penstock.language.schemas import Schema
 from penstock.language.terms.outside_names import check_name, check_tenant

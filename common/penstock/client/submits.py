@@ -9,8 +9,8 @@ from uuid import UUID
 from penstock import tracing
 from penstock.client import answers
 from penstock.client.caller_transaction import CallerTransaction
+from penstock.client.clock_skew import with_new_ids
 from penstock.client.starts import Request, Starts
-from penstock.client.wrong_clock import with_new_ids
 from penstock.errors import Conflict, InvalidInput, WrongClock
 from penstock.messaging.outbox import Publisher
 from penstock.store.executions import executions, plain_executions

@@ -15,7 +15,7 @@ from penstock.language.definitions.rule import Rule
 from penstock.language.rules.event_rules import Match, compile_rule, evaluate
 from penstock.language.rules.trial import play
 from penstock.language.schemas import Schema
-from penstock.language.terms.bursts import MAX_EVENTS
+from penstock.language.terms.debounce import MAX_EVENTS
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.outside_names import check_tenant
 from penstock.language.terms.system_triggers import SYSTEM_TRIGGERS, hint, is_system

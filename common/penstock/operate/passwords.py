@@ -14,7 +14,7 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
 from penstock.errors import InvalidInput
-from penstock.operate.log_in_line import AT_ONCE
+from penstock.operate.sign_in_queue import AT_ONCE
 
 T = TypeVar("T")
 

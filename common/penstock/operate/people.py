@@ -23,7 +23,7 @@ from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
 from penstock.operate import passwords
 from penstock.operate.access import ROLES, Caller, Grant
-from penstock.operate.log_in_line import LogInLine
+from penstock.operate.sign_in_queue import LogInLine
 from penstock.run.cut_texts import cut_end
 from penstock.store.access import people
 from penstock.store.access.people import OpenSession, Person

@@ -20,8 +20,8 @@ from pydantic import Field
 from penstock.errors import Conflict, NotAllowed, NotAuthenticated, NotFound
 from penstock.language.terms.ids import new_id
 from penstock.operate import people, secrets
-from penstock.operate.log_in_line import LogInLine
 from penstock.operate.people import Begun, LogInCaller
+from penstock.operate.sign_in_queue import LogInLine
 from penstock.operate.signing_secrets import NO_TENANT
 from penstock.store.access import people as people_store
 from penstock.store.access import second_factors as store

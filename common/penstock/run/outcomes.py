@@ -12,7 +12,7 @@ import orjson
 
 from penstock.bounds import MESSAGE_CAP, TRACEBACK_CAP
 from penstock.errors import PenstockError, ResultNotStorable
-from penstock.run import results
+from penstock.run import result_encoding
 from penstock.run.cut_texts import shortened, storable
 from penstock.run.failure_causes import cause_of_exception
 from penstock.run.failures import failed_steps, leaves, steering_of, verdict_of
@@ -133,7 +133,7 @@ class Outcome:
         return None if self.result_json is None else orjson.loads(self.result_json)
 
     @classmethod
-    def returned(cls, value: object, limit: int = results.RESULT_LIMIT) -> Outcome:
+    def returned(cls, value: object, limit: int = result_encoding.RESULT_LIMIT) -> Outcome:
         """Return the outcome of a function that returned `value`. If it cannot be stored, the outcome is failed, as
         ResultNotStorable."""
         if value is None:
@@ -141,15 +141,15 @@ class Outcome:
         if isinstance(value, Steering):
             return cls.raised(value, limit=limit)
         try:
-            return cls("completed", results.encode(value, limit))
+            return cls("completed", result_encoding.encode(value, limit))
         except ResultNotStorable as error:
             return cls.failed(error)
 
     @classmethod
-    def returned_json(cls, encoded: bytes, limit: int = results.RESULT_LIMIT) -> Outcome:
+    def returned_json(cls, encoded: bytes, limit: int = result_encoding.RESULT_LIMIT) -> Outcome:
         """Return the outcome of a result that is already JSON, from a command or another machine."""
         try:
-            return cls("completed", results.check(encoded, limit))
+            return cls("completed", result_encoding.check(encoded, limit))
         except ResultNotStorable as error:
             return cls.failed(error)
 
@@ -159,20 +159,20 @@ class Outcome:
         error: BaseException,
         *,
         retryable: bool | None = None,
-        limit: int = results.RESULT_LIMIT,
+        limit: int = result_encoding.RESULT_LIMIT,
     ) -> Outcome:
         """Return the outcome of a function that raised `error`. The carry of a Defer and the request of an AskInquiry
         must be storable, as a result must."""
         try:
             steering = steering_of(error)
             if isinstance(steering, Defer):
-                results.encode(steering.carry, limit, "the state of Defer")
+                result_encoding.encode(steering.carry, limit, "the state of Defer")
                 return cls("deferred", until=steering.until, delay=steering.delay, carry=steering.carry)
             if isinstance(steering, AskInquiry):
-                results.encode(steering.request, limit, "the question")
+                result_encoding.encode(steering.request, limit, "the question")
                 return cls("inquiry", inquiry=steering.request)
             if isinstance(steering, Later):
-                results.encode(steering.outside, limit, "the id of `later`")
+                result_encoding.encode(steering.outside, limit, "the id of `later`")
                 return cls("later", outside=steering.outside)
         except ResultNotStorable as unstorable:
             return cls.failed(unstorable)
@@ -201,7 +201,7 @@ class Outcome:
         return cls("lost", error=TaskError("WorkerLost", message))
 
 
-NOTHING = Outcome("completed", results.NULL)
+NOTHING = Outcome("completed", result_encoding.NULL)
 """The outcome of an action that returns None, created once."""
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from penstock.run.outgoing import Outgoing
-from penstock.run.results import RESULT_LIMIT
+from penstock.run.result_encoding import RESULT_LIMIT
 from penstock.run.run_log import RunLog
 
 GRACE = 10.0

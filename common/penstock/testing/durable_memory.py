@@ -45,7 +45,7 @@ from penstock.language.schemas import Schema
 from penstock.language.schemas.question_schema import check_default, question_schema
 from penstock.language.schemas.storable_json import check_value
 from penstock.language.terms.ids import new_id
-from penstock.run import results
+from penstock.run import result_encoding
 from penstock.run.context import CURRENT, Named
 from penstock.run.outcomes import TaskError
 from penstock.run.raised_by_code import ends_from_outside
@@ -196,7 +196,7 @@ class Memory:
 
     async def _run(self, start: ChildStart, child: Child) -> None:
         try:
-            parameters = stored_value(results.encode(start.parameters))
+            parameters = stored_value(result_encoding.encode(start.parameters))
             if start.record.kind == MAP:
                 value: Any = [await self.call(start.target, item) for item in parameters["items"]]
             else:
@@ -226,7 +226,7 @@ class Memory:
             value = await value if inspect.isawaitable(value) else value
         finally:
             CURRENT.reset(token)
-        return stored_value(results.encode(value))
+        return stored_value(result_encoding.encode(value))
 
     def knows(self, ref: str) -> bool:
         """Return whether the test says what an action does."""

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import orjson
 
-from penstock.engine.durable.drive import Attempt
+from penstock.engine.durable.attempt_run import Attempt
 from penstock.engine.durable.journal import state_key
 from penstock.engine.durable.records import Record
 from penstock.errors import ClaimLost, ExecutionFailed, InvalidInput
@@ -23,7 +23,7 @@ from penstock.run.capture import echoed
 from penstock.run.durations import Span
 from penstock.run.outcomes import Outcome
 from penstock.run.outgoing import LoopOutgoing, Request
-from penstock.run.results import RESULT_LIMIT
+from penstock.run.result_encoding import RESULT_LIMIT
 from penstock.run.run import Run, TaskReadyEvent
 from penstock.run.run_log import RunLog
 from penstock.run.stored_json import as_stored, stored_value

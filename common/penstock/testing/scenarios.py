@@ -28,7 +28,7 @@ from typing import Any
 from penstock.run.context import current
 
 SCENARIOS = ("echo", "fail", "unstorable", "chatter", "hold", "beat", "crash")
-PROGRAM = Path(__file__).with_name("program.py")
+PROGRAM = Path(__file__).with_name("scenario_program.py")
 TICK = 0.005
 LONGEST = 60.0
 

@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 
 from penstock.client.sent_signals import sent_signal
-from penstock.engine.durable.drive import Attempt
+from penstock.engine.durable.attempt_run import Attempt
 from penstock.engine.durable.item_workflow import item_workflow
 from penstock.engine.durable.records import MAP, RUN, SIGNAL, STARTED, WAIT_FOR, Child, ChildStart, Key
 from penstock.errors import Conflict, NotFound
@@ -24,7 +24,7 @@ from penstock.language.policies.after_attempt import ending_of
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.system_triggers import schemas as system_schemas
-from penstock.run import results
+from penstock.run import result_encoding
 from penstock.run.calls import call
 from penstock.run.capture import echoed
 from penstock.run.outcomes import Outcome
@@ -107,7 +107,7 @@ class DurableExecution(ActionExecution):
         attempt = Attempt(
             self.memory.begin(),
             self.action.function,
-            limit=results.RESULT_LIMIT,
+            limit=result_encoding.RESULT_LIMIT,
             warm=0.0,
             grace=10.0,
             retried=lambda outcome: self._is_retried(outcome),
@@ -228,7 +228,11 @@ class DurableExecution(ActionExecution):
         if start.record.kind == WAIT_FOR:
             parameters["bound"] = parameters.get("names")
         call = Call(
-            start.target, stored_value(results.encode(parameters)), f"{self.call.path}.{name}", self, name
+            start.target,
+            stored_value(result_encoding.encode(parameters)),
+            f"{self.call.path}.{name}",
+            self,
+            name,
         )
         child = self._open[key] = self.world.execution_of(self.world, call)
         self.world.soon(child.begin)

@@ -17,7 +17,7 @@ from penstock.language.rules.event_rules import compile_rule, event_namespace
 from penstock.language.rules.event_rules import evaluate as evaluate_rule
 from penstock.language.rules.trial import SimulatedEvent
 from penstock.language.schemas import Schema
-from penstock.language.terms.bursts import MAX_EVENTS, Debounce
+from penstock.language.terms.debounce import MAX_EVENTS, Debounce
 from penstock.language.terms.durations import seconds
 from penstock.run.outgoing import Effect, Publish, Signal, Start
 from penstock.run.sent_signal import SentSignal

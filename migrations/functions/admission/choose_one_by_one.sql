@@ -40,7 +40,21 @@ begin
             continue;
         end if;
         p_rooms := p_rooms || key_room(v_late);
-        v_stop := stopping_key(v_lane, p_rooms, v_open);
+        -- The key at which this lane has to wait. It has no room for the lane's first execution. Or it is not among `v_open`, and has
+        -- a better-placed lane at its gate. A key without costs comes first: at the gate of a key with costs, the lane would delay
+        -- lanes behind it that need less.
+        v_stop := (
+            select (m.limit_id, m.group_value)::limit_key
+            from (select * from unnest(v_lane.keys, v_lane.costs) k (limit_id, group_value, cost)
+                  join unnest(p_rooms) r using (limit_id, group_value) offset 0) m
+            where case when m.weighted then m.free < least(coalesce(m.cost, 1), m.allowed) else m.free <= 0 end
+                or (m.limit_id, m.group_value)::limit_key <> all (v_open) and exists (
+                select from lane l
+                where l.gate_limit = m.limit_id and l.gate_group = m.group_value
+                    and (l.rank, l.place, l.ready_at, l.execution_id) < (v_lane.rank,
+                        case when v_lane.fair_limit = m.limit_id then v_lane.turn else 0 end,
+                        v_lane.ready_at, v_lane.execution_id))
+            order by m.weighted limit 1);
         if v_stop = v_gate then
             v_open := array_remove(v_open, v_gate); -- the key has room, but less than the first execution needs
             continue;

@@ -14,6 +14,8 @@ create or replace function create_executions(
 )
 language plpgsql
 as $$
+declare
+    v_timed uuid[];
 begin
     -- There are few namespaces, so looking one up for each row would be slower. A join would lose the order of the arrays, which
     -- is that of the instants.
@@ -55,7 +57,41 @@ begin
     then
         perform label_executions(made, p_ids, p_namespaces, p_definitions, p_params, p_options, p_parents);
     end if;
-    due := set_times(made, p_ids, p_definitions, p_options, p_not_before);
+    -- Most definitions have no timeouts, so a first query checks for any. `total` bounds the whole execution, from the instant at
+    -- which it is ready. `late` comes from `warn_after` (raise_late). An execution with a bound on its waits for a worker or for a
+    -- limit is marked `timed`.
+    if exists (select from definition f where f.id = any (p_definitions)
+               and (f.body ?| '{timeouts,warn_after}' or (f.kind = 'workflow' and f.body ? 'timeout')))
+        or exists (select from unnest(p_options) o where o like '%"timeouts"%')
+    then
+        with set_timers as (
+            insert into timer (due_at, kind, execution_id)
+            select greatest(clock_timestamp(), d.not_before) + make_interval(secs => t.seconds), t.kind, d.id
+            from unnest(p_ids, p_definitions, p_options, p_not_before) as d (id, definition_id, options, not_before)
+            join definition f on f.id = d.definition_id
+            cross join lateral (values
+                ('total', timeout_of(d.options::jsonb, f.body, 'total',
+                    case when f.kind = 'workflow' then (f.body ->> 'timeout')::double precision end)),
+                ('late', (f.body ->> 'warn_after')::double precision)) t (kind, seconds)
+            where t.seconds is not null and d.id = any (made)
+            on conflict do nothing
+            returning due_at
+        )
+        select min(due_at) into due from set_timers;
+        with bounded as (
+            update execution e set timed = true
+            from unnest(p_ids, p_definitions, p_options) as d (id, definition_id, options)
+            join definition f on f.id = d.definition_id
+            where e.id = any (made) and e.id = d.id and (timeout_of(d.options::jsonb, f.body, 'schedule_to_start', null) is not null
+                or timeout_of(d.options::jsonb, f.body, 'queued', null) is not null)
+            returning e.id
+        )
+        select array_agg(id) into v_timed from bounded;
+        if v_timed is not null then
+            perform set_clocks(v_timed);
+            due := (select min(due_at) from timer where execution_id = any (v_timed));
+        end if;
+    end if;
     if exists (select from unnest(p_not_before) d where d is not null) then
         with delayed as (
             insert into timer (due_at, kind, execution_id)

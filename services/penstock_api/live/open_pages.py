@@ -19,7 +19,7 @@ from penstock.errors import NotAllowed, NotAuthenticated
 from penstock.service.assembly import cancel
 from penstock.store.session.database import is_transient
 from penstock_api.live.changes import Changes, Watched
-from penstock_api.live.shared_looks import SharedLooks
+from penstock_api.live.shared_renderings import SharedLooks
 
 log = structlog.get_logger()
 

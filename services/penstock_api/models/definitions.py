@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from penstock.language.terms.budgets import WhenSpent
-from penstock.language.terms.bursts import Keep
+from penstock.language.terms.debounce import Keep
 from penstock_api.models.model import (
     Answer,
     Changed,

@@ -9,8 +9,8 @@ from uuid import UUID
 from pydantic import AfterValidator, Field
 
 from penstock.language.terms.budgets import MAX_UNITS, UNIT, WhenSpent
-from penstock.language.terms.bursts import StartKeep
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, MAX_AMOUNT
+from penstock.language.terms.debounce import StartKeep
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.run_labels import MAX_LABELS, MAX_VALUE, check_labels
 from penstock.language.workflows.progress import SentCommand

@@ -22,7 +22,7 @@ from penstock_api.auth.access import Guard, GuardedRoute
 from penstock_api.auth.allowed import allowed_to
 from penstock_api.auth.same_origin import Message
 from penstock_api.backend import backend_of
-from penstock_api.live import shared_looks
+from penstock_api.live import shared_renderings
 from penstock_api.live.open_pages import Live, Page
 from penstock_api.pages.templating import TEMPLATES
 from penstock_api.requests.problems import STATUSES, fault_sentence, faults_of
@@ -77,7 +77,7 @@ class PageRoute(GuardedRoute):
             if request.headers.get("accept") == STREAM and request.method == "GET":
                 return await self._open(request, shown)
             try:
-                if request.method == "GET" and shared_looks.HEADER in request.headers:
+                if request.method == "GET" and shared_renderings.HEADER in request.headers:
                     return await self._shared(request, handle)
                 return await handle(request)
             except (PenstockError, RequestValidationError) as error:

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from penstock.language.moves import FINAL
 from penstock.language.terms.waits import WAIT_CAUSES
 from penstock.operate.why.answer import count, ordinal, span
-from penstock.operate.why.line import group_text
+from penstock.operate.why.queued import group_text
 from penstock.run.failure_causes import headline
 from penstock_api.pages import schema_form, static_files
 from penstock_api.requests.code_elements import with_code

@@ -24,8 +24,8 @@ from penstock_api.routes import (
     tokens,
     users,
     webhooks,
-    work,
     work_routes,
+    worker_protocol,
     workflow_runs,
     workflows,
 )
@@ -53,5 +53,5 @@ ROUTERS: tuple[APIRouter, ...] = (
     users.router,
     account.router,
     audit.router,
-    work.router,
+    worker_protocol.router,
 )

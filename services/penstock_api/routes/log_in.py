@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
 from penstock.operate import people, second_factor
-from penstock.operate.log_in_line import refusal
+from penstock.operate.sign_in_queue import refusal
 from penstock.store.session import audited_change
 from penstock_api.auth import session_cookie
 from penstock_api.auth.same_origin import Receive, Scope, Send, with_headers

@@ -15,8 +15,8 @@ from penstock.messaging.outbox import Publisher
 from penstock.store.processes import remote_workers
 from penstock.store.session.database import Database, is_transient
 from penstock_api.session_pool import SessionPool
-from penstock_api.work.beats import Beats
 from penstock_api.work.definitions import Definitions
+from penstock_api.work.heartbeats import Beats
 from penstock_api.work.held_attempts import HeldAttempts
 from penstock_api.work.sessions import CACHED_S, Sessions, patience
 from penstock_api.work.take_permits import TakePermits

@@ -16,7 +16,7 @@ from penstock.store.access import audit
 from penstock.store.schema import partitions
 from penstock.store.session.database import Session
 from penstock.store.upkeep import retention
-from penstock_executor import archive_export, installation_metrics
+from penstock_executor import expired_rows_export, installation_metrics
 from penstock_executor.loop_runner import Loop
 
 log = structlog.get_logger()
@@ -69,7 +69,7 @@ async def drop(session: Session, name: str, settings: Settings) -> bool:
     """Drop a partition, after its export. Return False if another transaction is using its table."""
     if settings.export_folder is not None and not name.startswith(INTERNAL):
         try:
-            file = await archive_export.partition(
+            file = await expired_rows_export.partition(
                 session, name, settings.export_folder, settings.export_format
             )
         except PartitionDropped:
@@ -90,7 +90,7 @@ async def drop_rows(session: Session, table: str, days: int, settings: Settings)
         if old.rows and settings.export_folder is not None and not table.startswith(INTERNAL):
             columns = await partitions.columns(tx, table)
             await asyncio.to_thread(
-                archive_export.rows,
+                expired_rows_export.rows,
                 old.rows,
                 table,
                 columns,
@@ -109,7 +109,7 @@ async def drop_audit(session: Session, settings: Settings) -> bool:
         if old and settings.export_folder is not None:
             columns = await partitions.columns(tx, "audit")
             await asyncio.to_thread(
-                archive_export.rows,
+                expired_rows_export.rows,
                 [tuple(v.hex() if isinstance(v, bytes) else v for v in astuple(row)) for row in old],
                 "audit",
                 columns,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from penstock import tracing
 from penstock.service.assembly import Parts
-from penstock.store.executions import untraced
+from penstock.store.executions import unsent_spans
 from penstock.store.session.database import Session
 from penstock_executor.execution_spans import spans_of
 from penstock_executor.loop_runner import Loop
@@ -20,7 +20,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     if not tracing.is_on():
         return OFF
     async with session.transaction() as tx:
-        executions = await untraced.take(tx, BATCH)
+        executions = await unsent_spans.take(tx, BATCH)
         spans = await spans_of(tx, executions) if executions else []
     tracing.send(*spans)
     return True if len(executions) == BATCH else PAUSE

@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 
 from penstock.attempts.owned_attempt import OwnedAttempt, share_secrets
-from penstock.engine.durable.drive import END_AT_ONCE
+from penstock.engine.durable.attempt_run import END_AT_ONCE
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending, Unfinished

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from penstock.attempts.owned_attempt import OwnedAttempt
 from penstock.attempts.secret_masking import conceal_step, passed_on
-from penstock.engine.durable.drive import Attempt
+from penstock.engine.durable.attempt_run import Attempt
 from penstock.language.definitions.action import Action
 from penstock.language.moves import REQUESTED
 from penstock.language.policies.after_attempt import ending_of

@@ -16,7 +16,7 @@ import structlog
 
 from penstock.advance import turn_spans
 from penstock.advance.ends import NotAtOnce, follow_ends_at_once
-from penstock.advance.remembered import RememberedWorkflows
+from penstock.advance.remembered_workflows import RememberedWorkflows
 from penstock.language.terms.ids import new_id
 from penstock.messaging.outbox import Publisher
 from penstock.store.executions import attempts

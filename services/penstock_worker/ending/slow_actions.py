@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.store.outbox import envelopes
+from penstock.store.outbox import envelope_sizes
 from penstock.store.session.database import Session, backoff
 
 LONG = 1.0
@@ -50,7 +50,7 @@ class ActionDurations:
             self._changed.clear()
             while self._pending:
                 namespace, alone = self._pending.popitem()
-                send = envelopes.send_alone if alone else envelopes.send_together
+                send = envelope_sizes.send_alone if alone else envelope_sizes.send_together
                 async for attempt in backoff(deadline=60):
                     with attempt:
                         await send(self._session, namespace)

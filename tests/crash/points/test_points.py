@@ -18,7 +18,7 @@ AROUND = {
     "common/penstock/store/session/connection_pool.py": "options of a connection, which are nobody's state",
     "common/penstock/store/session/database.py": "the primitive itself",
     "common/penstock/store/processes/heartbeats.py": "the lock of a new connection, taken before anything is done on it",
-    "common/penstock/store/session/unanswered.py": "asks whether a connection is known to the server, and changes nothing",
+    "common/penstock/store/session/unresponsive_server.py": "asks whether the server knows a connection; changes nothing",
     "common/penstock/store/schema/functions.py": "an operator's, not a service's",
     "common/penstock/store/schema/migrate.py": "an operator's, not a service's",
     "common/penstock/messaging/transports/rabbitmq/consumer.py": "the transport's own ack",

@@ -22,7 +22,8 @@ from penstock import DurableContext, Limit, Trigger, action, later
 from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
 from penstock.messaging import envelope
-from penstock.operate.why import Why, answer, line, past, start, why, work, workflow
+from penstock.operate.why import Why, answer, ended, not_started, queued, why, workflow
+from penstock.operate.why import running as running_answers
 from penstock.settings import Settings
 from penstock.store.admission import admission_line
 from penstock.store.session.database import Database
@@ -32,7 +33,7 @@ from tests.penstock.store.admission.desk import Desk
 from tests.servers import databases
 from tests.servers.postgres import Postgres
 
-READERS: tuple[ModuleType, ...] = (start, line, work, workflow, past)
+READERS: tuple[ModuleType, ...] = (not_started, queued, running_answers, workflow, ended)
 ONE = Limit(1, ref="shop.one", scope="shop")
 EXECUTOR = "insert into process (id, kind, name) values ($1, 'executor', 'executor-1') returning id"
 LETTER = """

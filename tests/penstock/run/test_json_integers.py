@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import InvalidInput, ResultNotStorable
-from penstock.run import results
+from penstock.run import result_encoding
 from penstock.run.json_integers import parsed
 
 LARGE = (b"18446744073709551616", b"-9223372036854775809", b"1" + b"0" * 300)
@@ -17,7 +17,7 @@ def test_integer_beyond_64_bits_is_refused(number: bytes, document: bytes) -> No
     with pytest.raises(InvalidInput, match="Integer exceeds 64-bit range"):
         parsed(document % number)
     with pytest.raises(ResultNotStorable, match="Integer exceeds 64-bit range"):
-        results.check(document % number)
+        result_encoding.check(document % number)
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_integer_beyond_64_bits_is_refused(number: bytes, document: bytes) -> No
 )
 def test_other_numbers_and_texts_are_taken(document: bytes, value: object) -> None:
     assert parsed(document) == value
-    assert results.check(document) == document
+    assert result_encoding.check(document) == document

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from fastapi import Request
 
-from penstock_api.routes.work import _while_connected
+from penstock_api.routes.worker_protocol import _while_connected
 
 
 class Connection:

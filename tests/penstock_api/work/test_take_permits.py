@@ -25,7 +25,7 @@ from penstock_api.work.remote_worker import RemoteWorker
 from penstock_api.work.take import Take, claim_of
 from penstock_api.work.take_permits import TakePermits
 from tests.penstock_api.conftest import Api
-from tests.penstock_api.routes.test_work import Worker, key, remote, status, working
+from tests.penstock_api.routes.test_worker_protocol import Worker, key, remote, status, working
 
 PERMITS = "select worker, queue, claim from permit where claim is not null and queue like '%' || $1"
 PLACE = """

@@ -20,7 +20,7 @@ from penstock.language.terms.ids import new_id
 from penstock.service.assembly import Parts
 from penstock.settings import Settings
 from penstock.store.upkeep import retention
-from penstock_executor import archive_export
+from penstock_executor import expired_rows_export
 from penstock_executor.loops import drop_expired
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -257,6 +257,6 @@ async def test_partitions_are_made_also_where_the_default_one_has_caught_rows_of
 
 
 def test_files_that_cannot_be_written_are_said_at_the_start(tmp_path: Path) -> None:
-    archive_export.check(Settings(export_folder=tmp_path))
+    expired_rows_export.check(Settings(export_folder=tmp_path))
     with pytest.raises(ConfigurationError, match="no folder"):
-        archive_export.check(Settings(export_folder=tmp_path / "missing"))
+        expired_rows_export.check(Settings(export_folder=tmp_path / "missing"))

@@ -28,7 +28,7 @@ from penstock.errors import DefinitionError
 from penstock.language.definitions.durable_functions import ContextMark
 from penstock.language.policies.policies import RetryPolicy
 from penstock.language.terms.ids import new_id
-from penstock.run import results
+from penstock.run import result_encoding
 from penstock.run.durations import Span
 
 Retries = RetryPolicy | Mapping[str, Any] | int | None
@@ -102,7 +102,7 @@ class DurableContext(ContextMark):
         """Show `value` (JSON) under this key of the run's state (`penstock show`). It is written together with the next
         record."""
         self._core.waiting.check()
-        encoded = results.encode(value, self._core.limit, f"the state {key!r:.80}").decode()
+        encoded = result_encoding.encode(value, self._core.limit, f"the state {key!r:.80}").decode()
         if not self._core.journal.replaying:
             self._keep(Record(state_key(step_name(key)), 0, records.STATE, records.STARTED), encoded)
 
@@ -179,7 +179,7 @@ class DurableContext(ContextMark):
     def _child(
         self, kind: str, name: str, target: str, parameters: Mapping[str, Any]
     ) -> Coroutine[Any, Any, Any]:
-        results.encode(
+        result_encoding.encode(
             parameters, self._core.limit, f"what {kind} {name!r:.80} is given"
         )  # raises ResultNotStorable in the line of the call
         return run_child(self._core, self._core.ask(kind, child_name(name)), target, parameters)

@@ -32,7 +32,7 @@ from penstock.engine.durable.records import (
     instant_of,
 )
 from penstock.engine.durable.run_loop import RunLoop
-from penstock.engine.durable.signal_lines import SignalLines
+from penstock.engine.durable.signal_queues import SignalLines
 from penstock.engine.durable.waiting import Waiting
 
 T = TypeVar("T")

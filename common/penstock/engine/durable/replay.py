@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from penstock.engine.durable.drive import Attempt
+from penstock.engine.durable.attempt_run import Attempt
 from penstock.engine.durable.journal import CHANGED, CODE_CHANGED
 from penstock.engine.durable.records import (
     END,
@@ -23,7 +23,7 @@ from penstock.engine.durable.records import (
     Record,
 )
 from penstock.run.outcomes import Outcome
-from penstock.run.results import RESULT_LIMIT
+from penstock.run.result_encoding import RESULT_LIMIT
 
 
 @dataclass(frozen=True, slots=True)

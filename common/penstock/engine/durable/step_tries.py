@@ -14,7 +14,7 @@ import orjson
 
 from penstock.engine.durable.records import COMPLETED, FAILED, Record
 from penstock.language.policies.policies import RetryPolicy
-from penstock.run import results
+from penstock.run import result_encoding
 from penstock.run.outcomes import TaskError
 from penstock.run.raised_by_code import ends_from_outside, task_reference
 
@@ -42,7 +42,7 @@ async def try_once(record: Record, call: Callable[[], Any], limit: int) -> TaskE
     try:
         value, failure = await _called(call)
         if failure is None:
-            record.result = results.encode(value, limit).decode()
+            record.result = result_encoding.encode(value, limit).decode()
             record.status, record.error = COMPLETED, None
     except BaseException as error:  # SystemExit too: it must not end the worker
         if ends_from_outside(error, task()):

@@ -15,7 +15,7 @@ from uuid import UUID
 from penstock.engine.durable.attempt_over import AttemptOver, Stopped, Suspended, Verdict
 from penstock.engine.durable.backend import Backend
 from penstock.engine.durable.records import Awaited, Child
-from penstock.engine.durable.signal_lines import SignalLines
+from penstock.engine.durable.signal_queues import SignalLines
 from penstock.errors import NothingAwaited, PenstockError
 
 LOOK = 0.05

@@ -14,8 +14,8 @@ from penstock.language.definitions.qualified_name import Ref, TriggerRef
 from penstock.language.definitions.window import Window
 from penstock.language.expressions.template_checks import Condition, Templates
 from penstock.language.terms.budgets import Budget, WhenSpent
-from penstock.language.terms.bursts import Keep
 from penstock.language.terms.column_ranges import HIGHEST_PRIORITY, INTEGER
+from penstock.language.terms.debounce import Keep
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.outside_names import TENANT

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from penstock.language.definitions.event_paths import LONGEST_S, EventPaths, at_most_a_day
 from penstock.language.definitions.qualified_name import TriggerRef, is_name, pack_of, qualified, ref_of
 from penstock.language.expressions.template_checks import Condition
-from penstock.language.terms.bursts import MAX_EVENTS
+from penstock.language.terms.debounce import MAX_EVENTS
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.options import Items, Options, Wrong
 from penstock.language.terms.sources import caller

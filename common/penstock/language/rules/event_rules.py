@@ -14,7 +14,7 @@ import orjson
 from penstock.errors import ExpressionError
 from penstock.language.expressions import SECRETS, compile_template, condition
 from penstock.language.rules.window_parts import CompiledWindow, WindowPlace, compile_window, place_of
-from penstock.language.terms.bursts import Debounce, read_debounce
+from penstock.language.terms.debounce import Debounce, read_debounce
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.run_labels import rendered_labels
 

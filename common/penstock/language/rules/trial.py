@@ -22,7 +22,7 @@ from penstock.language.rules.event_rules import (
 from penstock.language.rules.event_rules import evaluate as evaluate_rule
 from penstock.language.schemas.storable_json import check_value
 from penstock.language.terms import windows
-from penstock.language.terms.bursts import key_of, split
+from penstock.language.terms.debounce import key_of, split
 from penstock.language.terms.durations import seconds
 from penstock.language.terms.options import Wrong
 from penstock.run.stored_json import stored_value

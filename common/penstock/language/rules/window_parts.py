@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from penstock.language.expressions import condition
-from penstock.language.terms.bursts import MISSING, key_of, value_at
+from penstock.language.terms.debounce import MISSING, key_of, value_at
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.windows import PATTERNS, Window, instant_of
 

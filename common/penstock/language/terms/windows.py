@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
-from penstock.language.terms.bursts import MAX_EVENTS
+from penstock.language.terms.debounce import MAX_EVENTS
 from penstock.language.terms.options import Wrong
 
 Pattern = Literal["sequence", "all", "any", "count", "absence"]

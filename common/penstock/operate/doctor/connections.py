@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.settings import Settings
-from penstock.store.session import connection_room
+from penstock.store.session import connection_shares
 from penstock.store.session.database import FEWEST, Session
 
 
 async def finding(session: Session, settings: Settings) -> Finding:
     """Check that one more executor or worker would get its minimum of connections, once each process has closed those
     above its own minimum. Behind a pooler a process waits for a connection."""
-    room = await connection_room.read(session)
+    room = await connection_shares.read(session)
     says = f"{room.used} of {room.room} are in use"
     free = room.free_at_the_fewest
     if settings.database_pooler or free >= FEWEST:

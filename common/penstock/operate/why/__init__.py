@@ -10,7 +10,7 @@ from uuid import UUID
 
 from penstock.errors import NotFound
 from penstock.language.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
-from penstock.operate.why import line, past, start, work, workflow
+from penstock.operate.why import ended, not_started, queued, running, workflow
 from penstock.operate.why.answer import Step, Why, span
 from penstock.settings import Settings
 from penstock.store.admission import namespaces, waiting_for
@@ -21,13 +21,13 @@ from penstock.store.session.database import Session
 Reader = Callable[[Session, Execution, Settings], Awaitable[Why]]
 
 READERS: dict[str, Reader] = {
-    REQUESTED: start.requested,
-    QUEUED: line.queued,
-    SCHEDULED: start.scheduled,
-    RUNNING: work.running,
-    CANCELING: work.canceling,
-    WAITING: work.waiting,
-    **dict.fromkeys(FINAL, past.ended),
+    REQUESTED: not_started.requested,
+    QUEUED: queued.queued,
+    SCHEDULED: not_started.scheduled,
+    RUNNING: running.running,
+    CANCELING: running.canceling,
+    WAITING: running.waiting,
+    **dict.fromkeys(FINAL, ended.ended),
 }
 
 

@@ -10,8 +10,8 @@ from uuid import UUID
 import asyncpg
 import orjson
 
-from penstock.store.session import connection_room
-from penstock.store.session.connection_room import ConnectionRoom
+from penstock.store.session import connection_shares
+from penstock.store.session.connection_shares import ConnectionRoom
 from penstock.store.session.database import Row, Session
 from penstock.store.session.master_keys import held_keys
 
@@ -106,7 +106,7 @@ BEAT = " ".join(
     f"""
 select known, cordoned, lost, canceling, missing, room, used, foreign_connections, services,
     (select count(*) from process p where p.state <> 'dead' and p.id < $1)::integer as place
-from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4), $5::jsonb), ({connection_room.ROOM}) room
+from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4), $5::jsonb), ({connection_shares.ROOM}) room
 """.split()
 )
 

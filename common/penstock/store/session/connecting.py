@@ -11,12 +11,12 @@ import asyncpg
 from penstock.errors import ConfigurationError, ConnectionFailed, ServerFull
 from penstock.language.terms.redaction import concealed, hidden_forms
 from penstock.settings import Settings
-from penstock.store.session.known_types import KnowingConnection
 from penstock.store.session.session_options import (
     NO_TRANSACTION_TIMEOUT,
     TRANSACTION_TIMEOUT_SINCE,
     of_connection,
 )
+from penstock.store.session.type_cache import KnowingConnection
 
 Row = asyncpg.Record
 KEPT_ALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 10_000}

@@ -30,7 +30,7 @@ from penstock.store.session.session_options import (
     search_path,
 )
 from penstock.store.session.staged_messages import StagedMessage, staged_in
-from penstock.store.session.unanswered import UnansweredWatch
+from penstock.store.session.unresponsive_server import UnansweredWatch
 
 if TYPE_CHECKING:
     from penstock.store.session.codec import Codec

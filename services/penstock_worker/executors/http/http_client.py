@@ -19,7 +19,7 @@ from penstock.language.definitions.http_request import HttpRequest, HttpTls
 from penstock.language.definitions.program_actions import HttpOptions
 from penstock.language.expressions import render
 from penstock.run.cut_texts import cut_end
-from penstock.run.results import refuse_large_integers
+from penstock.run.result_encoding import refuse_large_integers
 from penstock.run.task_executors import Outcome, Run
 from penstock.service.charsets import charset_of, decoded
 from penstock_worker.executors.http import http_answers

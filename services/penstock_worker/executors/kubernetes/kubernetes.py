@@ -28,7 +28,7 @@ from penstock_worker.executors.kubernetes.kubernetes_api import (
 )
 from penstock_worker.executors.options import program_of
 from penstock_worker.executors.processes import program_result
-from penstock_worker.executors.processes.pipes import Tail, Text
+from penstock_worker.executors.processes.child_output import Tail, Text
 
 log = structlog.get_logger()
 

@@ -22,7 +22,7 @@ from penstock.language.definitions.program_actions import CommandOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
 from penstock_worker.executors.options import program_of
 from penstock_worker.executors.processes import program_result, run_environment
-from penstock_worker.executors.processes.pipes import PipeReader, Tail, Text
+from penstock_worker.executors.processes.child_output import PipeReader, Tail, Text
 from penstock_worker.executors.processes.process_group import ProcessGroup
 
 

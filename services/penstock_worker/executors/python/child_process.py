@@ -15,7 +15,7 @@ from penstock.errors import OutsideRun, PenstockError
 from penstock.run.outgoing import Outgoing, Request, answer_document, error_document
 from penstock.run.task_executors import Outcome, Run, RunLog, TaskError
 from penstock.service.process_secrecy import without_secrets
-from penstock_worker.executors.processes.pipes import PipeReader, Text
+from penstock_worker.executors.processes.child_output import PipeReader, Text
 from penstock_worker.executors.processes.process_group import ProcessGroup
 from penstock_worker.executors.processes.program_result import failure
 from penstock_worker.executors.python import frames

@@ -19,7 +19,7 @@ import orjson
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from penstock.errors import InvalidInput
-from penstock.run import results
+from penstock.run import result_encoding
 from penstock.run.costs import cost_amount
 from penstock.run.outgoing import Request, request_document, request_of
 from penstock.run.task_executors import Outcome, TaskError, TaskReadyEvent
@@ -140,7 +140,7 @@ def text_of(body: bytes) -> tuple[str, str, int | None]:
 def outcome_of(kind: bytes, body: bytes) -> Outcome:
     """Return the outcome in a frame. Raises ValueError, KeyError or TypeError for an invalid frame."""
     if kind == RESULT:
-        return Outcome("completed", results.check(body, len(body)))
+        return Outcome("completed", result_encoding.check(body, len(body)))
     if kind == COSTS:
         costs, _, answer = body.partition(b"\n")
         amounts = {str(unit): cost_amount(Decimal(amount)) for unit, amount in orjson.loads(costs).items()}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from penstock.engine.durable.drive import Attempt
+from penstock.engine.durable.attempt_run import Attempt
 from penstock.engine.durable.records import Child, ChildStart, History, Key, Record
 from penstock.errors import NotFound
 from penstock.run.outcomes import Outcome

@@ -15,7 +15,7 @@ from penstock.run.cut_texts import cut_end, shortened
 from penstock.run.failure_causes import headline
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.run.progress import Progress
-from penstock_worker.executors.processes.pipes import Text
+from penstock_worker.executors.processes.child_output import Text
 
 LETTERS = "abXY019 \t\u00a0\n-_=+/%\"'\\<&äß€😀\0"
 MARK = re.compile(r"\n\.\.\. [\d,]+ characters left out \.\.\.\n|\*\*\*")

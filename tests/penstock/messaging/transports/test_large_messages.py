@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from penstock.messaging.transports import Delivery, Subscription, Transport
 from penstock.messaging.transports.postgres import PostgresTransport
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
-from penstock.messaging.transports.rabbitmq.window import FIRST, GROWTH, Window
+from penstock.messaging.transports.rabbitmq.prefetch import FIRST, GROWTH, Window
 from penstock.settings import Settings
 from penstock.store.session.database import Database
 from tests.penstock.messaging.transports.conftest import Make

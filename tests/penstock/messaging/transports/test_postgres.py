@@ -11,8 +11,8 @@ import orjson
 import pytest
 from pydantic import SecretStr
 
-from penstock.messaging.transports.postgres import PostgresTransport, heard_by, look_back
-from penstock.messaging.transports.postgres.look_back import EVERYTHING
+from penstock.messaging.transports.postgres import PostgresTransport, heard_by, scan_range
+from penstock.messaging.transports.postgres.scan_range import EVERYTHING
 from penstock.settings import Settings
 from penstock.store.outbox import outbox, outbox_queue
 from penstock.store.outbox.outbox_queue import TAKE
@@ -102,7 +102,7 @@ values ($1, '{}', $2, 'late', 'test', '{}', clock_timestamp() - make_interval(se
 async def test_a_message_of_a_long_transaction_arrives_at_its_commit(
     database: str, monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
-    monkeypatch.setattr(look_back, "ALL_AGAIN", 0.2)
+    monkeypatch.setattr(scan_range, "ALL_AGAIN", 0.2)
     home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
     transport = PostgresTransport(home)
     await transport.open()
@@ -136,8 +136,8 @@ async def test_a_look_skips_taken_rows_while_a_reader_holds_a_snapshot(
         for _ in range(20):
             await transport.publish([message(str(n)) for n in range(100)])
             await receive(subscription, 100, ack=True)
-        monkeypatch.setattr(look_back, "NEAR", 0.0)
-        monkeypatch.setattr(look_back, "FAR_AGAIN", 3600.0)
+        monkeypatch.setattr(scan_range, "NEAR", 0.0)
+        monkeypatch.setattr(scan_range, "FAR_AGAIN", 3600.0)
 
         async def pages(reach: float) -> int:
             async with connection.transaction():
@@ -160,7 +160,7 @@ async def test_a_look_skips_taken_rows_while_a_reader_holds_a_snapshot(
 async def test_message_after_message_costs_one_look_each(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look_back, "FAR_AGAIN", 3600.0)
+    monkeypatch.setattr(scan_range, "FAR_AGAIN", 3600.0)
     looks = 0
     take = outbox_queue.take
 
@@ -218,7 +218,7 @@ async def test_a_process_hears_of_the_queues_that_its_role_consumes_and_of_no_ot
 
 async def test_a_look_that_failed_is_made_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No wake-up comes for a message that came before."""
-    monkeypatch.setattr(look_back, "FAR_AGAIN", 3600.0)
+    monkeypatch.setattr(scan_range, "FAR_AGAIN", 3600.0)
     home = Database(Settings(database_url=SecretStr(database), poll_interval=3600), role="test")
     transport = PostgresTransport(home)
     await transport.open()

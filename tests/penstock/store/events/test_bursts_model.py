@@ -14,8 +14,8 @@ import orjson
 import pytest
 
 from penstock import Rule, Trigger
-from penstock.language.terms import bursts as terms
-from penstock.language.terms.bursts import Keep
+from penstock.language.terms import debounce as terms
+from penstock.language.terms.debounce import Keep
 from penstock.language.terms.ids import new_id
 from penstock.operate.check import check
 from penstock.store.events import events

@@ -26,7 +26,7 @@ from penstock.messaging.settled_rows import SettledRows
 from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Message
 from penstock.messaging.transports.postgres.listener import Listener
-from penstock.messaging.transports.postgres.look_back import ALL_AGAIN, EVERYTHING, FAR
+from penstock.messaging.transports.postgres.scan_range import ALL_AGAIN, EVERYTHING, FAR
 from penstock.messaging.transports.postgres.subscription import Subscription
 from penstock.store.outbox import outbox_queue, queues
 from penstock.store.outbox.outbox_queue import NewMessage

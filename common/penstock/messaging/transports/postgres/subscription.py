@@ -14,7 +14,7 @@ import orjson
 from penstock.messaging import envelope
 from penstock.messaging.settled_rows import SettledRows
 from penstock.messaging.transports import QUEUE_HEADER, REASON_HEADER, Delivery
-from penstock.messaging.transports.postgres.look_back import LookBack
+from penstock.messaging.transports.postgres.scan_range import LookBack
 from penstock.store.outbox import outbox, outbox_queue, queues
 from penstock.store.outbox.outbox_queue import NewMessage, Taken
 from penstock.store.session import crash_points

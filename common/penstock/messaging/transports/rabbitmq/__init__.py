@@ -16,10 +16,10 @@ from penstock.errors import ConfigurationError, ConnectionFailed
 from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports import Message, Subscription
 from penstock.messaging.transports.rabbitmq import address, wire
+from penstock.messaging.transports.rabbitmq.call_timeouts import RECONNECT_WAIT, answered, close_channel
 from penstock.messaging.transports.rabbitmq.connection import Link
 from penstock.messaging.transports.rabbitmq.consumer import Consumer
 from penstock.messaging.transports.rabbitmq.listener import Listener
-from penstock.messaging.transports.rabbitmq.patience import RECONNECT_WAIT, answered, close_channel
 from penstock.messaging.transports.rabbitmq.publisher import Publisher
 from penstock.messaging.transports.rabbitmq.topology import Names, QueueType, Topology, explained
 from penstock.messaging.transports.rabbitmq.watchdog import watch

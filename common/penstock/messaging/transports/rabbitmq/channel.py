@@ -9,8 +9,7 @@ import structlog
 from aiormq.abc import AbstractChannel as Channel
 
 from penstock.errors import ConfigurationError, ConnectionFailed
-from penstock.messaging.transports.rabbitmq.connection import Link
-from penstock.messaging.transports.rabbitmq.patience import (
+from penstock.messaging.transports.rabbitmq.call_timeouts import (
     RECONNECT_WAIT,
     answered,
     close_channel,
@@ -18,6 +17,7 @@ from penstock.messaging.transports.rabbitmq.patience import (
     persistently,
     reason,
 )
+from penstock.messaging.transports.rabbitmq.connection import Link
 
 log = structlog.get_logger(__name__)
 

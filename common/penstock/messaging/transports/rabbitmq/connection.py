@@ -21,7 +21,7 @@ from yarl import URL
 from penstock.errors import ConfigurationError, ConnectionFailed
 from penstock.messaging.supervision import Supervisor
 from penstock.messaging.transports.rabbitmq.address import shown
-from penstock.messaging.transports.rabbitmq.patience import (
+from penstock.messaging.transports.rabbitmq.call_timeouts import (
     answered,
     pause,
     persistently,

@@ -15,13 +15,13 @@ from pamqp.commands import Basic
 from penstock.errors import ConnectionFailed
 from penstock.messaging.transports import Delivery
 from penstock.messaging.transports.rabbitmq import wire
+from penstock.messaging.transports.rabbitmq.acks import acks
+from penstock.messaging.transports.rabbitmq.call_timeouts import CALL_TIMEOUT, answered
 from penstock.messaging.transports.rabbitmq.channel import KeptChannel
 from penstock.messaging.transports.rabbitmq.connection import Link
-from penstock.messaging.transports.rabbitmq.patience import CALL_TIMEOUT, answered
+from penstock.messaging.transports.rabbitmq.prefetch import Window
 from penstock.messaging.transports.rabbitmq.publisher import Publisher
-from penstock.messaging.transports.rabbitmq.settling import acks
 from penstock.messaging.transports.rabbitmq.topology import Topology
-from penstock.messaging.transports.rabbitmq.window import Window
 from penstock.store.session import crash_points
 
 log = structlog.get_logger(__name__)

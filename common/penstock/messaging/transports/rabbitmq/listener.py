@@ -13,9 +13,9 @@ from pamqp.commands import Basic
 
 from penstock.messaging.transports import Delivery
 from penstock.messaging.transports.rabbitmq import wire
+from penstock.messaging.transports.rabbitmq.call_timeouts import answered
 from penstock.messaging.transports.rabbitmq.channel import KeptChannel
 from penstock.messaging.transports.rabbitmq.connection import Link
-from penstock.messaging.transports.rabbitmq.patience import answered
 from penstock.messaging.transports.rabbitmq.topology import CONTROL, Names, explained
 
 MOST_KEPT = 1000

@@ -19,7 +19,7 @@ from aiormq.exceptions import (
 )
 
 from penstock.errors import ConfigurationError
-from penstock.messaging.transports.rabbitmq.patience import answered
+from penstock.messaging.transports.rabbitmq.call_timeouts import answered
 from penstock.store.outbox.queues import DEAD, EVENT_RECEIVED, is_announcement
 
 QueueType = Literal["quorum", "classic"]

@@ -15,7 +15,7 @@ from penstock.advance.open_workflows import OpenWorkflow, opened, read_plans
 from penstock.advance.start_children import ChildStart, are_placed, new_children
 from penstock.advance.turn_spans import Turns
 from penstock.advance.turns import take_turns
-from penstock.advance.write import ended_workflows, new_state
+from penstock.advance.write_decisions import ended_workflows, new_state
 from penstock.engine import ChildEnded, Facts, TaskResult
 from penstock.engine.state import TaskState
 from penstock.language.moves import COMPLETED

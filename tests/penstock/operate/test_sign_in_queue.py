@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from penstock.errors import NotAuthenticated, TooManyAttempts
-from penstock.operate import log_in_line
-from penstock.operate.log_in_line import LogInLine
+from penstock.operate import sign_in_queue
+from penstock.operate.sign_in_queue import LogInLine
 
 
 class Crowd:
@@ -78,37 +78,39 @@ async def test_address_without_failures_goes_first(crowd: Crowd) -> None:
 async def test_line_is_bounded_by_name_address_and_length(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for n in range(log_in_line.OF_NAME_AND_ADDRESS + 1):
+    for n in range(sign_in_queue.OF_NAME_AND_ADDRESS + 1):
         await crowd.come(f"same-{n}", "ada", "one")
     assert [crowd.refused(f"same-{n}") for n in range(3)] == [False, False, True]
-    for n in range(log_in_line.OF_ADDRESS):
+    for n in range(sign_in_queue.OF_ADDRESS):
         await crowd.come(f"name-{n}", f"name-{n}", "one")
-    assert sum(crowd.refused(f"name-{n}") for n in range(log_in_line.OF_ADDRESS)) == 2
-    for n in range(log_in_line.WAITING):
+    assert sum(crowd.refused(f"name-{n}") for n in range(sign_in_queue.OF_ADDRESS)) == 2
+    for n in range(sign_in_queue.WAITING):
         await crowd.come(f"far-{n}", "x", f"far-{n}")
-    assert len(crowd.line) == log_in_line.WAITING
-    assert not any(crowd.refused(f"far-{n}") for n in range(log_in_line.WAITING))
-    assert sum(crowd.refused(f"name-{n}") for n in range(log_in_line.OF_ADDRESS)) == log_in_line.OF_ADDRESS
+    assert len(crowd.line) == sign_in_queue.WAITING
+    assert not any(crowd.refused(f"far-{n}") for n in range(sign_in_queue.WAITING))
+    assert (
+        sum(crowd.refused(f"name-{n}") for n in range(sign_in_queue.OF_ADDRESS)) == sign_in_queue.OF_ADDRESS
+    )
     await crowd.come("last", "x", "last")
     assert crowd.refused("last")
 
 
 async def test_full_line_refuses_the_worst_address_for_a_new_one(crowd: Crowd) -> None:
-    for n in range(log_in_line.AT_ONCE):
+    for n in range(sign_in_queue.AT_ONCE):
         await crowd.come(f"busy-{n}", "x", f"busy-{n}")
     for _ in range(3):
         for name in ("u", "u", "u"):
             await crowd.come("guess", name, "attacker")
-    for n in range(log_in_line.WAITING - len(crowd.line)):
+    for n in range(sign_in_queue.WAITING - len(crowd.line)):
         await crowd.come(f"far-{n}", "x", f"far-{n}")
     await crowd.come("right", "ada", "home")
     assert not crowd.refused("right")
-    assert len(crowd.line) == log_in_line.WAITING
+    assert len(crowd.line) == sign_in_queue.WAITING
 
 
 async def fill(crowd: Crowd, addresses: int, each: int) -> list[str]:
     """Let log-ins from addresses without failures wait behind two that are under way. Return what waits, in order."""
-    for n in range(log_in_line.AT_ONCE):
+    for n in range(sign_in_queue.AT_ONCE):
         await crowd.come(f"busy-{n}", "x", f"busy-{n}")
     labels = [f"flood-{n}-{turn}" for turn in range(each) for n in range(addresses)]
     for label in labels:
@@ -119,7 +121,7 @@ async def fill(crowd: Crowd, addresses: int, each: int) -> list[str]:
 
 async def test_new_address_waits_for_one_of_each_other(crowd: Crowd) -> None:
     """No address has failed yet. The line is full of second log-ins, of which one makes room for the first of another."""
-    labels = await fill(crowd, addresses=log_in_line.WAITING // 2, each=2)
+    labels = await fill(crowd, addresses=sign_in_queue.WAITING // 2, each=2)
     await crowd.come("right", "ada", "home")
     assert not crowd.refused("right")
     assert [label for label in labels if crowd.refused(label)] == [labels[-1]]
@@ -134,7 +136,7 @@ async def test_full_line_refuses_an_address_before_it_is_read(crowd: Crowd) -> N
     assert not crowd.line.refuses("far-0")
     await crowd.come("before", "ada", "home")
     await crowd.end("before")
-    await fill(crowd, addresses=log_in_line.WAITING // 2, each=2)
+    await fill(crowd, addresses=sign_in_queue.WAITING // 2, each=2)
     assert crowd.line.refuses("far-0")
     assert not crowd.line.refuses("home"), "ada may come from there"
     assert not crowd.line.refuses("new"), "it goes before second log-ins"
@@ -145,7 +147,7 @@ async def test_full_line_refuses_an_address_before_it_is_read(crowd: Crowd) -> N
 
 
 async def test_address_with_all_its_places_is_refused_before_it_is_read(crowd: Crowd) -> None:
-    for n in range(log_in_line.OF_ADDRESS):
+    for n in range(sign_in_queue.OF_ADDRESS):
         await crowd.come(f"name-{n}", f"name-{n}", "one")
     assert crowd.line.refuses("one")
     await crowd.end("name-0")
@@ -153,11 +155,11 @@ async def test_address_with_all_its_places_is_refused_before_it_is_read(crowd: C
 
 
 async def test_address_is_known_while_a_name_of_it_is(crowd: Crowd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_in_line, "REMEMBERED_LOG_INS", 2)
+    monkeypatch.setattr(sign_in_queue, "REMEMBERED_LOG_INS", 2)
     for label, name in (("a", "ada"), ("b", "ada"), ("c", "eve"), ("d", "max")):
         await crowd.come(label, name, "home")
         await crowd.end(label)
-    for n in range(log_in_line.MISTAKES):
+    for n in range(sign_in_queue.MISTAKES):
         assert crowd.line._known_addresses["home"] == 2
         await crowd.come(f"wrong-{n}", "eve", "home")
         await crowd.end(f"wrong-{n}", NotAuthenticated("wrong"))
@@ -166,9 +168,9 @@ async def test_address_is_known_while_a_name_of_it_is(crowd: Crowd, monkeypatch:
 
 async def test_newcomer_of_a_flood_takes_no_place_of_another(crowd: Crowd) -> None:
     """All addresses have failed about as often. The one with a failure less is no better than those that wait."""
-    for n in range(log_in_line.AT_ONCE):
+    for n in range(sign_in_queue.AT_ONCE):
         await crowd.come(f"busy-{n}", "x", f"busy-{n}")
-    for n in range(log_in_line.WAITING):
+    for n in range(sign_in_queue.WAITING):
         crowd.line._failures[f"far-{n}"] = 9
         await crowd.come(f"flood-{n}", "x", f"far-{n}")
     crowd.line._failures["last"] = 8
@@ -178,7 +180,7 @@ async def test_newcomer_of_a_flood_takes_no_place_of_another(crowd: Crowd) -> No
 async def test_known_name_goes_first_in_a_flood_of_fresh_addresses(crowd: Crowd) -> None:
     await crowd.come("before", "ada", "home")
     await crowd.end("before")
-    await fill(crowd, addresses=log_in_line.WAITING, each=1)
+    await fill(crowd, addresses=sign_in_queue.WAITING, each=1)
     await crowd.come("right", "ada", "home")
     await crowd.end("busy-0")
     assert crowd.begun == ["before", "busy-0", "busy-1", "right"]
@@ -187,7 +189,7 @@ async def test_known_name_goes_first_in_a_flood_of_fresh_addresses(crowd: Crowd)
 async def test_known_name_with_wrong_passwords_goes_first_no_longer(crowd: Crowd) -> None:
     await crowd.come("before", "eve", "home")
     await crowd.end("before")
-    for n in range(log_in_line.MISTAKES):
+    for n in range(sign_in_queue.MISTAKES):
         await crowd.come(f"wrong-{n}", "eve", "home")
         await crowd.end(f"wrong-{n}", NotAuthenticated("wrong"))
     await fill(crowd, addresses=1, each=1)
@@ -211,7 +213,7 @@ async def test_counts_of_a_line_stay_those_of_its_places(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What `refuses` remembers is what a look at all places gives, after each of some random steps."""
-    monkeypatch.setattr(log_in_line, "WAITING", 12)
+    monkeypatch.setattr(sign_in_queue, "WAITING", 12)
     steps, line = random.Random(7), crowd.line
     for n in range(400):
         address = f"a{steps.randrange(6)}"

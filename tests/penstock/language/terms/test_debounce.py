@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.language.terms.bursts import key_of
+from penstock.language.terms.debounce import key_of
 
 
 @pytest.mark.parametrize(("value", "other"), [(7, 7.0), (0, -0.0), (10**15, 1e15)])

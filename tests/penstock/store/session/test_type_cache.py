@@ -7,7 +7,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store.session import known_types
+from penstock.store.session import type_cache
 from penstock.store.session.connecting import connect
 
 READ = "select array[row(1, 'one')::named]"
@@ -24,7 +24,7 @@ async def asked(monkeypatch: pytest.MonkeyPatch, empty_database: str) -> list[fr
         return await real(self, typeoids, timeout)
 
     monkeypatch.setattr(asyncpg.Connection, "_introspect_types", noted)
-    monkeypatch.setattr(known_types, "_types_of_servers", {})
+    monkeypatch.setattr(type_cache, "_types_of_servers", {})
     connection = await asyncpg.connect(empty_database)
     await connection.execute("create type named as (number integer, name text)")
     await connection.close()
@@ -54,7 +54,7 @@ async def test_types_read_long_ago_are_read_again(
     empty_database: str, asked: list[frozenset[int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await read(empty_database)
-    monkeypatch.setattr(known_types, "KNOWN_FOR", 0.0)
+    monkeypatch.setattr(type_cache, "KNOWN_FOR", 0.0)
     await read(empty_database)
     assert len(asked) == 2
 

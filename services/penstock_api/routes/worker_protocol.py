@@ -22,7 +22,7 @@ from penstock.store.executions.log_lines import NewLine
 from penstock_api.auth.access import WORK, Asked
 from penstock_api.backend import Here
 from penstock_api.fast_path import Call, quickly
-from penstock_api.models import work as models
+from penstock_api.models import worker_protocol as models
 from penstock_api.routes.router import Router
 from penstock_api.work.definitions import OfferedAction, SchemaPart
 from penstock_api.work.held_attempts import Key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.messaging.transports.rabbitmq.settling import acks
+from penstock.messaging.transports.rabbitmq.acks import acks
 
 
 def test_a_batch_settled_whole_takes_one_ack() -> None:

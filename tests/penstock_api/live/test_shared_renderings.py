@@ -10,11 +10,11 @@ import pytest
 from starlette.responses import Response
 
 from penstock.store.executions import execution_list
-from penstock_api.live import shared_looks
-from penstock_api.live.shared_looks import SharedLooks
+from penstock_api.live import shared_renderings
+from penstock_api.live.shared_renderings import SharedLooks
 from tests.penstock_api.conftest import Api
 
-AGAIN = {shared_looks.HEADER: "again", "accept": "text/html"}
+AGAIN = {shared_renderings.HEADER: "again", "accept": "text/html"}
 
 
 def strict(api: Api, name: str) -> httpx.AsyncClient:
@@ -54,7 +54,7 @@ async def test_requests_during_a_rendering_share_the_next_one() -> None:
     await until_begun(rendering, 1)
     others = [asyncio.create_task(looks.look("page", rendering)) for _ in range(10)]
     elsewhere = asyncio.create_task(looks.look("another page", Rendering()))
-    await asyncio.sleep(2 * shared_looks.APART)
+    await asyncio.sleep(2 * shared_renderings.APART)
     assert rendering.begun == 1
     rendering.may_end.set()
     assert (await first).body == b"1"

@@ -10,7 +10,7 @@ from penstock import DurableContext, action
 from penstock.engine.durable.calls import Call
 from penstock.engine.durable.journal import signal_key
 from penstock.engine.durable.records import COMPLETED, SIGNAL, Record
-from penstock.engine.durable.signal_lines import SignalLines
+from penstock.engine.durable.signal_queues import SignalLines
 from penstock.errors import StepTimedOut
 from penstock.testing import DurableRun, crash_everywhere
 from penstock.testing.durable_run import BEGIN

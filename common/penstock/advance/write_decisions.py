@@ -9,7 +9,7 @@ from penstock.advance.start_children import ChildStart, are_placed, start_childr
 from penstock.advance.turn_spans import Turns
 from penstock.store.executions import executions
 from penstock.store.session.database import Transaction
-from penstock.store.workflows import children, commands, facts, kept_results, state
+from penstock.store.workflows import children, facts, kept_results, pending_commands, state
 from penstock.store.workflows.state import EndedWorkflow, NewState
 
 
@@ -40,7 +40,7 @@ async def write(tx: Transaction, turns: Turns) -> None:
     await _finish(tx, turns)
     followed = [(command.id, turn.refused.get(command.id)) for _, turn in turns for command in turn.commands]
     if followed:
-        await commands.mark_followed(tx, followed)
+        await pending_commands.mark_followed(tx, followed)
     more_due = [workflow.id for workflow, turn in turns if turn.more_due]
     if more_due:
         await state.advance_soon(tx, more_due)

@@ -7,8 +7,8 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.settings import Settings
-from penstock.store.session import connection_room
-from penstock.store.session.connection_room import ConnectionRoom
+from penstock.store.session import connection_shares
+from penstock.store.session.connection_shares import ConnectionRoom
 from penstock.store.session.database import Database
 from tests.servers import databases
 
@@ -36,7 +36,7 @@ def test_nine_in_ten_of_those_that_others_do_not_have_are_shared(
 async def _read(url: str, name: str = "asks") -> ConnectionRoom:
     database = Database(Settings(database_url=SecretStr(url), name=name), role="executor")
     try:
-        return await connection_room.read(database.session())
+        return await connection_shares.read(database.session())
     finally:
         await database.close()
 
