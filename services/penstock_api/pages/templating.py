@@ -19,7 +19,7 @@ from penstock.operate.why.answer import count, ordinal, span
 from penstock.operate.why.line import group_text
 from penstock.run.failure_causes import headline
 from penstock_api.pages import schema_form, static_files
-from penstock_api.requests.code_elements import with_code
+from penstock_api.requests.code_elements import with_code, with_links
 from penstock_api.requests.public_path import base
 
 TEMPLATES = jinja2.Environment(
@@ -116,6 +116,33 @@ def linked(text: str) -> Markup:
     return parts + escape(text[at:])
 
 
+LIST_COMMANDS = {
+    "penstock actions": "/actions",
+    "penstock dead-letters list": "/dead-letters",
+    "penstock executions": "/executions",
+    "penstock limit list": "/limits",
+    "penstock rules list": "/rules",
+    "penstock schedule list": "/schedules",
+    "penstock secrets list": "/secrets",
+    "penstock subscriptions list": "/subscriptions",
+    "penstock tokens list": "/tokens",
+    "penstock users list": "/users",
+    "penstock webhooks list": "/webhooks",
+    "penstock workers list": "/workers",
+}
+"""The commands that show the same list as a page."""
+
+
+def with_pages(hint: str, menu: Sequence[Any]) -> Markup:
+    """Return a hint with a link to a page of the `menu` for each command that shows the same list. Other commands are code
+    elements."""
+    names = {place.path: place.name for place in menu}
+    links = {
+        command: (base() + path, names[path]) for command, path in LIST_COMMANDS.items() if path in names
+    }
+    return with_links(hint, links)
+
+
 def action_of(namespace: str) -> str:
     """Return the action or the task of a namespace for people: `shop.charge`, `shop.order › charge`."""
     _, pack, name, *task = namespace.split("::")
@@ -195,6 +222,7 @@ TEMPLATES.filters.update(
     error_line=error_line,
     other_members=other_members,
 )
+    with_pages=with_pages,
 TEMPLATES.tests.update(approval=schema_form.is_approval)
 TEMPLATES.globals.update(
     base=base, address=address, static=static_files.address, FINAL=FINAL, count=count, wait_causes=WAIT_CAUSES

@@ -12,8 +12,10 @@ import pytest
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.waits import SLEEP_CAUSES, WAIT_CAUSES
 from penstock.operate.activity import ActivityWatch
-from penstock_api.pages.templating import TEMPLATES
+from penstock_api.pages.page import MENU
+from penstock_api.pages.templating import LIST_COMMANDS, TEMPLATES, with_pages
 from penstock_api.requests.code_elements import with_code
+from tests.penstock.cli.test_hostile_arguments import commands
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.test_page import PAGES
 
@@ -399,11 +401,24 @@ async def test_pages_list_the_causes_of_waits_alike(site: Site) -> None:
     assert f"Waiting (for {WAIT_CAUSES})" in execution
 
 
-async def test_refusal_shows_commands_as_code(site: Site) -> None:
+async def test_refusal_links_the_list_instead_of_its_command(site: Site) -> None:
     async with visitor(site) as browser:
         text = (await browser.get("/executions/00000000-0000-7000-8000-000000000000")).text
-    assert "For the newest executions: <code>penstock executions</code>." in text
+    assert 'For the newest executions: <a href="/executions">Executions</a>.' in text
     assert "`" not in text.partition("<main")[2]
+
+
+def test_hint_links_only_pages_of_the_menu() -> None:
+    hint = "`penstock executions` & `penstock users list` & `penstock show <b>`"
+    assert with_pages(hint, MENU[:2]) == (
+        '<a href="/executions">Executions</a> &amp; <code>penstock users list</code> &amp; '
+        "<code>penstock show &lt;b&gt;</code>"
+    )
+
+
+def test_commands_with_a_page_exist() -> None:
+    assert set(LIST_COMMANDS) <= {" ".join(("penstock", *path)) for path in commands()}
+    assert set(LIST_COMMANDS.values()) <= {place.path for place in MENU}
 
 
 async def test_texts_in_backticks_are_escaped() -> None:
