@@ -243,6 +243,28 @@ async def test_forms_of_table_rows_are_shown_whole(browser: Browser, site: Site,
     assert not cut, cut
 
 
+async def mark_of(page: Page, selector: str, pseudo: str) -> str:
+    """Return the text that the style sheet adds before or after the element."""
+    element = page.locator(selector).first
+    return await element.evaluate("(e, pseudo) => getComputedStyle(e, pseudo).content", pseudo)
+
+
+async def test_required_fields_and_folds_have_visible_marks(browser: Browser, site: Site) -> None:
+    async with looking(browser, site) as page:
+        await page.goto(site.address + "/webhooks")
+        assert "required" in await mark_of(page, "#put .field:has(:required) > label", "::after")
+        assert await mark_of(page, "#put .field:not(:has(:required)) > label", "::after") == "none"
+        assert "▸" in await mark_of(page, "#put > summary", "::before")
+        await page.locator("#put > summary").click()
+        assert "▾" in await mark_of(page, "#put > summary", "::before")
+        await page.goto(site.address + "/users")
+        assert "required" in await mark_of(page, "#create .field:has(.chips) > .label", "::after")
+        await page.goto(site.address + "/dead-letters")
+        assert "▸" in await mark_of(page, "#letters > summary", "::before")
+        await page.goto(site.address + "/sign-in")
+        assert await mark_of(page, ".field > label", "::after") == "none"
+
+
 async def test_small_graph_is_shown_whole_in_a_narrow_window(browser: Browser, site: Site) -> None:
     async with looking(browser, site) as page:
         await page.set_viewport_size({"width": 390, "height": 844})

@@ -421,5 +421,14 @@ def test_commands_with_a_page_exist() -> None:
     assert set(LIST_COMMANDS.values()) <= {place.path for place in MENU}
 
 
+async def test_no_page_says_required_as_a_part_of_a_label(site: Site) -> None:
+    async with visitor(site) as client:
+        texts = [(await client.get(path)).text for path in ("/webhooks", "/secrets", "/users", "/tokens")]
+    labels = [label for text in texts for label in re.findall(r"<label for=[^>]*>(.*?)</label>", text)]
+    assert "Name" in labels
+    assert [label for label in labels if "required" in label] == []
+    assert [label for label in labels if not label[:1].isupper()] == []
+
+
 async def test_texts_in_backticks_are_escaped() -> None:
     assert with_code("`<b>` & `x") == "<code>&lt;b&gt;</code> &amp; `x"
