@@ -243,6 +243,18 @@ async def test_forms_of_table_rows_are_shown_whole(browser: Browser, site: Site,
     assert not cut, cut
 
 
+async def test_buttons_of_table_rows_fit_a_narrow_window(browser: Browser, site: Site) -> None:
+    async with looking(browser, site) as page:
+        await page.set_viewport_size({"width": 390, "height": 844})
+        for path in TABLES:
+            await page.goto(site.address + path)
+            widths = await page.locator(".scroll").evaluate_all(
+                "all => all.map(e => e.scrollWidth - e.clientWidth)"
+            )
+            assert widths
+            assert max(widths) <= 1, path
+
+
 async def mark_of(page: Page, selector: str, pseudo: str) -> str:
     """Return the text that the style sheet adds before or after the element."""
     element = page.locator(selector).first
