@@ -179,6 +179,11 @@ def other_members(error: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def sentence(text: str) -> str:
+    """Return a text with a full stop at its end."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 def same(mapping: Mapping[str, Any], **other: Any) -> dict[str, Any]:
     """Return a copy of a mapping with some values replaced."""
     return {**mapping, **other}
@@ -213,16 +218,17 @@ TEMPLATES.filters.update(
     key_of=group_text,
     number=number,
     same=same,
+    sentence=sentence,
     ordinal=ordinal,
     linked=linked,
     with_code=with_code,
+    with_pages=with_pages,
     decision=schema_form.decision,
     reply=reply,
     failure_line=failure_line,
     error_line=error_line,
     other_members=other_members,
 )
-    with_pages=with_pages,
 TEMPLATES.tests.update(approval=schema_form.is_approval)
 TEMPLATES.globals.update(
     base=base, address=address, static=static_files.address, FINAL=FINAL, count=count, wait_causes=WAIT_CAUSES
