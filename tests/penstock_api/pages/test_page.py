@@ -258,7 +258,7 @@ async def test_buttons_of_table_rows_fit_a_narrow_window(browser: Browser, site:
 async def mark_of(page: Page, selector: str, pseudo: str) -> str:
     """Return the text that the style sheet adds before or after the element."""
     element = page.locator(selector).first
-    return await element.evaluate("(e, pseudo) => getComputedStyle(e, pseudo).content", pseudo)
+    return str(await element.evaluate("(e, pseudo) => getComputedStyle(e, pseudo).content", pseudo))
 
 
 async def test_required_fields_and_folds_have_visible_marks(browser: Browser, site: Site) -> None:
