@@ -197,7 +197,7 @@ def rerun(
         typer.Option(
             "--set-label",
             metavar="KEY=VALUE",
-            help="A label to add to one run, or to replace. A label that is made of a parameter gets the new value.",
+            help="A label to add to one run, or to replace. If a label takes its value from a parameter, it gets the new value.",
         ),
     ] = None,
     *,

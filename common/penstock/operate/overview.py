@@ -21,17 +21,20 @@ NEWEST = 12
 """The number of failures that are listed."""
 CAUSES = {
     "running": ("Running", "on workers"),
-    "worker": ("Ready", "wait for a worker of their route"),
-    "limit": ("Limit", "wait until a limit admits them"),
+    "worker": ("Ready", "waiting for a worker of their route"),
+    "limit": ("Limit", "waiting for a slot of a limit"),
     "route": ("No worker", "no online worker can run them"),
-    "timer": ("Timer", "wait for a retry or a delay"),
-    "held": ("Held", "wait for the release of a hold (penstock holds)"),
-    "executor": ("Executor", "wait for an executor to schedule them"),
-    "human": ("Inquiry", "wait for an answer"),
-    "event": ("Event", "wait for an event"),
-    "asleep": ("Sleeping", f"wait, without a worker, for {SLEEP_CAUSES}"),
-    "stopping": ("Stopping", "are being stopped"),
-    "workflow": ("In progress", "workflows and durable functions with open tasks or child executions"),
+    "timer": ("Timer", "waiting for a retry or a delay"),
+    "held": ("Held", "waiting for the release of a hold (penstock holds)"),
+    "executor": ("Executor", "waiting for an executor to schedule them"),
+    "human": ("Inquiry", "waiting for an answer"),
+    "event": ("Event", "waiting for an event"),
+    "asleep": ("Sleeping", f"waiting, without a worker, for {SLEEP_CAUSES}"),
+    "stopping": ("Stopping", "being stopped"),
+    "workflow": (
+        "In progress",
+        "workflows with open tasks, and durable functions (actions that record each step) with open child executions",
+    ),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""
 

@@ -411,7 +411,8 @@ class Rerun(Given):
     labels: Annotated[dict[str, str], AfterValidator(_labels)] = Field(
         default_factory=dict,
         max_length=MAX_LABELS,
-        description="Labels to add, or to replace. The others stay. A label that is made of a parameter gets the new value.",
+        description="Labels to add, or to replace. The others stay. If a label takes its value from a parameter, it "
+        "gets the new value.",
     )
     reason: Reason = None
 

@@ -45,9 +45,7 @@ class AuditHead(Answer):
 
 
 class NewToken(Given):
-    name: str = Field(
-        min_length=1, max_length=200, description="The name of the token, which no other token has."
-    )
+    name: str = Field(min_length=1, max_length=200, description="A unique name.")
     scopes: list[str] = Field(
         min_length=1,
         description="Scopes (`read`, `operate`, `define`, `admin`, `start`, `start:PACK.NAME`, `publish`, `answer`, `work`), or "

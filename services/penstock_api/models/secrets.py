@@ -11,9 +11,7 @@ class SetSecret(Given):
     value: SecretStr = Field(
         max_length=65_536, description="At least 4 characters. The value is never shown again."
     )
-    tenant: Tenant = Field(
-        default="public", description="The tenant: only its executions can use the secret."
-    )
+    tenant: Tenant = Field(default="public", description="Only executions of this tenant can use the secret.")
     reason: Text | None = Field(
         default=None, description="The reason for the change, stored with your name. null: none."
     )

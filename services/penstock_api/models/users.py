@@ -28,7 +28,7 @@ class UserRoles(Given):
 
 
 class NewUser(UserRoles):
-    name: str = Field(max_length=100, description="The user name, which no other user has.")
+    name: str = Field(max_length=100, description="A unique name.")
     password: SecretStr = Field(min_length=12, max_length=256, description="At least 12 characters.")
 
 

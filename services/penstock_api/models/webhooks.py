@@ -23,12 +23,14 @@ class PutWebhook(Given):
     )
     header: str | None = Field(
         default=None,
-        description="Only if `signature` is `secret`: the name of the header that carries the secret. null: X-Webhook-Secret.",
+        description="Only for the signature scheme `secret`: the name of the header that carries the secret. "
+        "null: X-Webhook-Secret.",
     )
     key_header: str | None = Field(
         default=None,
         description="The name of the header that carries the id of a call. A second call with the same id is ignored. "
-        "null: the other schemes recognize a repeated call by themselves, and `secret` ignores no call.",
+        "null: `github`, `stripe` and `standard` still recognize repeated calls; with the scheme `secret`, each call "
+        "counts as new.",
     )
     payload: Any = Field(
         default=None,
@@ -42,6 +44,6 @@ class PutWebhook(Given):
     )
     fails: str | None = Field(
         default=None,
-        description="A condition, such as body.status == 'error'. If it is true, the call makes the waiting "
-        "executions fail. Variables: `body`, `headers`, `query`. null: never.",
+        description="A condition, such as body.status == 'error'. If it is true, the executions that wait for the "
+        "callback fail, instead of continuing. Variables: `body`, `headers`, `query`. null: never.",
     )

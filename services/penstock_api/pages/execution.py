@@ -65,6 +65,10 @@ QUEUED_REASON = "waits for a limit or a worker"
 """The reason of a status `queued` in the history."""
 REASONS = {QUEUED: QUEUED_REASON, SCHEDULED: "ready for a worker"}
 """The reasons of moves that the database stores without one."""
+CHILD_ENDED = "it continues after the end of a child execution"
+"""The stored reason of a move to `requested` at the end of a child of a durable function."""
+LATE_CHILD = "a child execution has ended, so the function checks whether it can continue"
+"""The reason for people of such a move if the function did not wait for the child any more: it had read the result already."""
 RUNS = 20
 """The number of nested workflows whose tasks are drawn over time."""
 
@@ -91,7 +95,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         run=document,
         open=open_,
         why=answer,
-        history=_shown(history, _line(answer), is_workflow=document["graph"] is not None)[-MOVES:],
+        history=shown_moves(history, _line(answer), is_workflow=document["graph"] is not None)[-MOVES:],
         earlier=max(0, len(history) - MOVES),
         layout=None if document["graph"] is None else layout(document["graph"]),
         statuses={task.name: task for task in tasks},
@@ -142,7 +146,7 @@ def _line(answer: Why | None) -> str:
     return QUEUED_REASON if limit is None else f"waits for the limit {limit}"
 
 
-def _shown(history: Sequence[Move], line: str, *, is_workflow: bool) -> list[ShownMove]:
+def shown_moves(history: Sequence[Move], line: str, *, is_workflow: bool) -> list[ShownMove]:
     """Return the changes of status for the page. A reason is shown once, and not repeated by the changes that follow.
     `line` is the reason of an execution that is queued now."""
     moves: list[ShownMove] = []
@@ -156,6 +160,8 @@ def _shown(history: Sequence[Move], line: str, *, is_workflow: bool) -> list[Sho
             reason = line
         elif reason is None:
             reason = REASONS.get(move.new) if number or move.new != REQUESTED else "created"
+        if reason == CHILD_ENDED and "child" not in (history[number - 1].reason or ""):
+            reason = LATE_CHILD
         actor = (move.actor or "").replace(":", " ", 1)
         again = any(earlier.status == move.new for earlier in moves)
         moves.append(ShownMove(move.new, move.at, again, actor, reason))

@@ -49,7 +49,7 @@ VIEWS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("Waiting", {"status": "waiting"}),
     ("Waits for an answer", {"waits_for_answer": "true"}),
     ("Failed", {"status": "failed,timeout,abandoned"}),
-    ("Tasks included", {"children": "true"}),
+    ("All, with tasks", {"children": "true"}),
 )
 """The filters that the page offers as links."""
 IN_TITLES = 500

@@ -9,9 +9,20 @@ from typing import Any
 from pydantic import BaseModel
 
 from penstock_api.pages.schema_form import Field, fields
+from penstock_api.requests.code_elements import with_code
 
 MASKED = ("password", "secret")
 """The fields that a browser shows as dots."""
+LABELS = {
+    "completes": "Completes callback",
+    "fails": "Fails if",
+    "header": "Header of the secret",
+    "key_header": "Header of the call id",
+    "signature": "Signature scheme",
+    "tasks": "Include tasks",
+    "url": "URL",
+}
+"""The labels of fields for people, where the name of the field in the API is too short for one."""
 
 
 def request_fields(
@@ -35,8 +46,12 @@ def _shown(
 ) -> Field:
     """Return the field as a person fills it in: an empty field stands for null, and a bound of a text's length makes no
     field of several lines."""
-    says = field.says.replace("`", "").replace("null:", "Empty:")
-    field = replace(field, kind="text" if field.kind == "long" else field.kind, says=says)
+    field = replace(
+        field,
+        kind="text" if field.kind == "long" else field.kind,
+        label=LABELS.get(field.name) or field.name.replace("_", " ").capitalize(),
+        says=with_code(field.says.replace("null:", "Empty:")),
+    )
     if field.name in MASKED:
         return replace(field, kind="secret", value="")
     if schema.get("type") != "array":
@@ -44,7 +59,5 @@ def _shown(
     words = choices.get(field.name) or schema["items"].get("enum") or ()
     begin = ", ".join(value.get(field.name) or ())
     if words:
-        return replace(
-            field, kind="several", choices=[(word, word) for word in words], value=begin, required=False
-        )
+        return replace(field, kind="several", choices=[(word, word) for word in words], value=begin)
     return replace(field, kind="words", value=begin)

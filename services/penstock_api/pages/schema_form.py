@@ -37,6 +37,8 @@ class Field:
     """The types of JSON Schema of a mixed value: what is written in JSON of another type is text."""
     suggestions: Sequence[str] = ()
     """Texts that the browser offers. Other texts are permitted."""
+    label: str = ""
+    """The label for people, if it is not the name."""
 
 
 def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:

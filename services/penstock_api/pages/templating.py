@@ -19,7 +19,7 @@ from penstock.operate.why.answer import count, ordinal, span
 from penstock.operate.why.queued import group_text
 from penstock.run.failure_causes import headline
 from penstock_api.pages import schema_form, static_files
-from penstock_api.requests.code_elements import with_code
+from penstock_api.requests.code_elements import with_code, with_links
 from penstock_api.requests.public_path import base
 
 TEMPLATES = jinja2.Environment(
@@ -116,6 +116,33 @@ def linked(text: str) -> Markup:
     return parts + escape(text[at:])
 
 
+LIST_COMMANDS = {
+    "penstock actions": "/actions",
+    "penstock dead-letters list": "/dead-letters",
+    "penstock executions": "/executions",
+    "penstock limit list": "/limits",
+    "penstock rules list": "/rules",
+    "penstock schedule list": "/schedules",
+    "penstock secrets list": "/secrets",
+    "penstock subscriptions list": "/subscriptions",
+    "penstock tokens list": "/tokens",
+    "penstock users list": "/users",
+    "penstock webhooks list": "/webhooks",
+    "penstock workers list": "/workers",
+}
+"""The commands that show the same list as a page."""
+
+
+def with_pages(hint: str, menu: Sequence[Any]) -> Markup:
+    """Return a hint with a link to a page of the `menu` for each command that shows the same list. Other commands are code
+    elements."""
+    names = {place.path: place.name for place in menu}
+    links = {
+        command: (base() + path, names[path]) for command, path in LIST_COMMANDS.items() if path in names
+    }
+    return with_links(hint, links)
+
+
 def action_of(namespace: str) -> str:
     """Return the action or the task of a namespace for people: `shop.charge`, `shop.order › charge`."""
     _, pack, name, *task = namespace.split("::")
@@ -152,6 +179,11 @@ def other_members(error: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def sentence(text: str) -> str:
+    """Return a text with a full stop at its end."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 def same(mapping: Mapping[str, Any], **other: Any) -> dict[str, Any]:
     """Return a copy of a mapping with some values replaced."""
     return {**mapping, **other}
@@ -186,9 +218,11 @@ TEMPLATES.filters.update(
     key_of=group_text,
     number=number,
     same=same,
+    sentence=sentence,
     ordinal=ordinal,
     linked=linked,
     with_code=with_code,
+    with_pages=with_pages,
     decision=schema_form.decision,
     reply=reply,
     failure_line=failure_line,

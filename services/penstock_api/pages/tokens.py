@@ -29,7 +29,8 @@ LIFETIMES = (
 )
 """The lifetimes of a token to choose from, as JSON and for people. The first one is the default."""
 SCOPES = Field(
-    name="other scopes",
+    name="other_scopes",
+    label="Other scopes",
     at='["scopes"]',
     kind="words",
     required=False,
@@ -57,11 +58,12 @@ def _fields() -> list[Field]:
     by_name = {field.name: field for field in form_fields}
     expires = replace(
         by_name["seconds"],
-        name="expires after",
+        label="Expires after",
         kind="choice",
         choices=LIFETIMES,
         value=LIFETIMES[0][0],
         says="",
     )
-    scopes = replace(by_name["scopes"], name="roles", says="")
+    # Neither is required by itself: a token needs a role or another scope.
+    scopes = replace(by_name["scopes"], label="Roles", says="", required=False)
     return [by_name["name"], scopes, SCOPES, by_name["tenants"], by_name["routes"], by_name["packs"], expires]

@@ -57,11 +57,11 @@ DESCRIPTIONS: Mapping[str, str] = {
     ),
     "status": (
         "The status. `requested`: it is to be admitted, or waits for an instant. `queued`: it waits for a "
-        "slot of a limit. `scheduled`: it waits for a free worker. `running`: a worker runs it, or tasks "
-        "of the workflow run. `waiting`: it waits, without a worker, for an answer, an event, a timer, a "
-        "signal, a child or a callback. `canceling`: it is about to end, and a worker still has it. Final "
-        "ones: `completed`, `failed`, `timeout`, `cancelled`, `abandoned` (lost with its worker too often) "
-        "and `skipped` (a task or step that was not to run)."
+        "slot of a limit that is full, or for a worker that can run it. `scheduled`: it is in a work queue, until a "
+        "free worker takes it. `running`: a worker runs it; or, for a workflow, it has open tasks. `waiting`: it "
+        "waits, without a worker, for an answer, an event, a timer, a signal, a child or a callback. `canceling`: it "
+        "is about to end, and a worker still has it. Final ones: `completed`, `failed`, `timeout`, `cancelled`, "
+        "`abandoned` (lost with its worker too often) and `skipped` (a task or step that was not to run)."
     ),
     "task": (
         "The name of its task in the workflow, or of its step in the durable function; null: it is neither."

@@ -95,8 +95,8 @@ async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
 async def test_overview_says_that_durations_include_waits(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
-    assert "p50 of the time from creation to end, waits included" in text
-    assert "p95 of the time from creation to end, waits included" in text
+    assert "p50 duration, waits included. Latest 15 s in which a top-level execution ended." in text
+    assert "p95 duration, waits included. Latest 15 s in which a top-level execution ended." in text
 
 
 async def test_overview_counts_an_execution_that_waits_once(api: Api) -> None:

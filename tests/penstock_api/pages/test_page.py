@@ -211,6 +211,72 @@ async def test_narrow_page_shows_its_menu_on_demand(browser: Browser, site: Site
         assert not await menu.is_visible()
 
 
+CORNERS = """form => {
+    const { left, top, right, bottom } = form.getBoundingClientRect();
+    const corners = [[left + 12, top + 4], [right - 12, top + 4], [left + 12, bottom - 4], [right - 12, bottom - 4]];
+    return corners.map(([x, y]) => form.contains(document.elementFromPoint(x, y)));
+}"""
+"""Whether the form is what a person sees at each of its corners."""
+TABLES = ("/users", "/tokens", "/secrets", "/webhooks", "/subscriptions")
+"""The pages whose tables have forms in their rows."""
+
+
+@pytest.mark.parametrize("width", [1280, 900, 390])
+async def test_forms_of_table_rows_are_shown_whole(browser: Browser, site: Site, width: int) -> None:
+    cut: list[str] = []
+    opened = 0
+    async with looking(browser, site) as page:
+        await page.set_viewport_size({"width": width, "height": 900})
+        for path in TABLES:
+            await page.goto(site.address + path)
+            for summary in await page.locator(".scroll details.action > summary").all():
+                await summary.click()
+                form = summary.locator("+ form")
+                await form.evaluate("form => scrollBy(0, form.getBoundingClientRect().top - 100)")
+                name = f"{path}: {await summary.inner_text()}"
+                cut += [] if await form.evaluate(CORNERS) == [True] * 4 else [name]
+                across = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                cut += [f"{name} is wider than the window"] if across > 0 else []
+                await page.keyboard.press("Escape")
+                opened += 1
+    assert opened >= 8
+    assert not cut, cut
+
+
+async def test_buttons_of_table_rows_fit_a_narrow_window(browser: Browser, site: Site) -> None:
+    async with looking(browser, site) as page:
+        await page.set_viewport_size({"width": 390, "height": 844})
+        for path in TABLES:
+            await page.goto(site.address + path)
+            widths = await page.locator(".scroll").evaluate_all(
+                "all => all.map(e => e.scrollWidth - e.clientWidth)"
+            )
+            assert widths
+            assert max(widths) <= 1, path
+
+
+async def mark_of(page: Page, selector: str, pseudo: str) -> str:
+    """Return the text that the style sheet adds before or after the element."""
+    element = page.locator(selector).first
+    return str(await element.evaluate("(e, pseudo) => getComputedStyle(e, pseudo).content", pseudo))
+
+
+async def test_required_fields_and_folds_have_visible_marks(browser: Browser, site: Site) -> None:
+    async with looking(browser, site) as page:
+        await page.goto(site.address + "/webhooks")
+        assert "required" in await mark_of(page, "#put .field:has(:required) > label", "::after")
+        assert await mark_of(page, "#put .field:not(:has(:required)) > label", "::after") == "none"
+        assert "▸" in await mark_of(page, "#put > summary", "::before")
+        await page.locator("#put > summary").click()
+        assert "▾" in await mark_of(page, "#put > summary", "::before")
+        await page.goto(site.address + "/users")
+        assert "required" in await mark_of(page, "#create .field:has(.chips) > .label", "::after")
+        await page.goto(site.address + "/dead-letters")
+        assert "▸" in await mark_of(page, "#letters > summary", "::before")
+        await page.goto(site.address + "/sign-in")
+        assert await mark_of(page, ".field > label", "::after") == "none"
+
+
 async def test_small_graph_is_shown_whole_in_a_narrow_window(browser: Browser, site: Site) -> None:
     async with looking(browser, site) as page:
         await page.set_viewport_size({"width": 390, "height": 844})

@@ -113,7 +113,7 @@ async def test_a_running_execution_is_cancelled_with_actor_and_reason(page: Page
     await page.goto(f"/executions/{id}")
     await page.get_by_text("Cancel …").click()
     await page.locator("#do-cancel").get_by_label("Reason").fill("the road is flooded")
-    await page.get_by_role("button", name="Cancel it").click()
+    await page.get_by_role("button", name="Cancel the execution").click()
     await expect(page.locator("#why .status")).to_have_text("cancelled")
     await expect(page.get_by_text("Rerun …", exact=True)).to_be_visible()
     [noted] = [
@@ -130,11 +130,11 @@ async def test_waiting_execution_is_rescheduled_and_starts(page: Page, site: Sit
     await expect(page.locator("#why")).to_contain_text("Is due to start in")
     await page.get_by_text("Priority …").click()
     await page.locator("#do-priority").get_by_label("Priority").fill("7")
-    await page.get_by_role("button", name="Set it").click()
+    await page.get_by_role("button", name="Set the priority").click()
     await site.house.until("select 1 from execution where id = $1 and priority = 7", id)
     await page.get_by_text("Reschedule …").click()
     await page.locator("#do-reschedule").get_by_label("Start").fill("2020-01-01T09:00")
-    await page.get_by_role("button", name="Reschedule it").click()
+    await page.get_by_role("button", name="Reschedule the start").click()
     await expect(page.locator("#why .status")).to_have_text("completed")
 
 
@@ -189,7 +189,7 @@ async def test_a_signalled_durable_function_goes_on_in_an_open_page(page: Page, 
     await page.get_by_text("Signal …").click()
     await page.get_by_label("Name of the signal").fill("fetched")
     await page.get_by_label("Value, as JSON").fill('"at noon"')
-    await page.get_by_role("button", name="Send it").click()
+    await page.get_by_role("button", name="Send the signal").click()
     await expect(page.locator("#outcome")).to_contain_text("at noon")
     await expect(steps.filter(has_text="fetched")).to_contain_text("signal")
 
@@ -214,7 +214,7 @@ async def test_a_sleep_is_skipped_and_a_failed_run_goes_on_from_a_step(page: Pag
     await page.goto(f"/executions/{site.ids['sleeps']}")
     await page.get_by_text("Skip a step …").click()
     await page.locator("#skip-step").select_option("sleep")
-    await page.get_by_role("button", name="Skip it").click()
+    await page.get_by_role("button", name="Skip the step").click()
     await expect(page.locator("#steps tbody tr", has_text="sleep")).to_contain_text("completed")
     await expect(page.locator("#why .status")).to_have_text("waiting")
     await page.goto(f"/executions/{site.ids['broke']}")

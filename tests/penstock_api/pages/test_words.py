@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
+from html import unescape
 from typing import Any
 
 import httpx
@@ -12,11 +14,17 @@ import pytest
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.waits import SLEEP_CAUSES, WAIT_CAUSES
 from penstock.operate.activity import ActivityWatch
-from penstock_api.pages.templating import TEMPLATES
+from penstock.operate.why.answer import count
+from penstock.store.executions.executions import Move
+from penstock_api.pages.execution import CHILD_ENDED, shown_moves
+from penstock_api.pages.page import MENU
+from penstock_api.pages.templating import LIST_COMMANDS, TEMPLATES, with_pages
 from penstock_api.requests.code_elements import with_code
+from tests.penstock.cli.test_hostile_arguments import commands
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.test_page import PAGES
 
+BEGUN = datetime(2030, 1, 31, 9, tzinfo=UTC)
 SINCE_AN_AGE = re.compile(r"since <time[^>]*data-ago")
 """An age is no instant: "since 5 s ago" is no English."""
 
@@ -175,7 +183,7 @@ async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
         workflow = (await browser.get(f"/executions/{site.ids['good']}")).text
     assert attempts > 1
     number = attempts - 1
-    words = f"({number} resumed it after a wait, 0 were retries)"
+    words = f"(the first start, {count(number, 'continuation')} after a wait, 0 retries)"
     assert f'<dt>attempts<dd>{attempts} <span class="dim">{words}</span>' in text
     assert " attempts." not in text
     assert "<dt>attempts" not in workflow
@@ -221,9 +229,9 @@ async def test_label_of_an_execution_links_the_list_of_its_executions(site: Site
 async def test_inquiry_names_the_run_and_the_task_that_asks(site: Site) -> None:
     async with visitor(site) as browser:
         text = (await browser.get("/inquiries")).text
-    assert re.search(r'<a href="/executions/[0-9a-f-]{36}">[^<]+</a>( \([^)]*\))? asks\.', text)
+    assert re.search(r'Asked by <a href="/executions/[0-9a-f-]{36}">[^<]+</a>( \([^)]*\))?\. ', text)
     inner = re.search(
-        r'">depot.tour</a> asks, in its task \w+ <a href="/executions/([0-9a-f-]{36})">([0-9a-f]{8})</a>\.',
+        r'">depot.tour</a>, task “\w+” \(<a href="/executions/([0-9a-f-]{36})">([0-9a-f]{8})</a>\)\.',
         text,
     )
     assert inner is not None
@@ -285,6 +293,27 @@ async def test_history_tells_why_and_repeats_no_reason(site: Site) -> None:
     assert re.fullmatch(r"running \(set by client test-\d+\): a workflow itself needs no worker", workflow[1])
     assert workflow[-1].startswith("completed (set by ")
     assert workflow[-1].endswith(": the last task of the workflow has ended")
+
+
+async def test_history_explains_the_late_end_of_a_child(site: Site) -> None:
+    """The function has read the result of its child at once, and sleeps when the end of the child arrives."""
+    sleeps = site.ids["sleeps"]
+    moves = [
+        Move(BEGUN, None, "requested", 0, "client:test-1", None),
+        Move(BEGUN, "running", "waiting", 1, "worker:test-3", "waits, without a worker, for a timer"),
+        Move(BEGUN, "waiting", "requested", 1, "executor:test-2", CHILD_ENDED),
+        Move(BEGUN, "running", "waiting", 2, "worker:test-3", "waits, without a worker, for a child"),
+        Move(BEGUN, "waiting", "requested", 2, "executor:test-2", CHILD_ENDED),
+    ]
+    shown = [move.reason for move in shown_moves(moves, "", is_workflow=False)]
+    assert shown[2] == "a child execution has ended, so the function checks whether it can continue"
+    assert shown[4] == "it continues after the end of a child execution"
+    async with visitor(site) as browser:
+        history = moves_of((await browser.get(f"/executions/{sleeps}")).text)
+    before = ""
+    for line in history:
+        assert not line.endswith(CHILD_ENDED) or "child" in before, history
+        before = line if line.startswith("waiting") else before
 
 
 async def test_inquiry_of_another_user_names_its_assignee(site: Site) -> None:
@@ -395,15 +424,127 @@ async def test_pages_list_the_causes_of_waits_alike(site: Site) -> None:
             (await browser.get(path)).text for path in ("/", f"/executions/{site.ids['good']}")
         ]
     assert SLEEP_CAUSES in WAIT_CAUSES.replace("an answer, event, timer", "a timer")
-    assert f"wait, without a worker, for {SLEEP_CAUSES}" in overview
+    assert f"waiting, without a worker, for {SLEEP_CAUSES}" in overview
     assert f"Waiting (for {WAIT_CAUSES})" in execution
 
 
-async def test_refusal_shows_commands_as_code(site: Site) -> None:
+async def test_refusal_links_the_list_instead_of_its_command(site: Site) -> None:
     async with visitor(site) as browser:
         text = (await browser.get("/executions/00000000-0000-7000-8000-000000000000")).text
-    assert "For the newest executions: <code>penstock executions</code>." in text
+    assert 'For the newest executions: <a href="/executions">Executions</a>.' in text
     assert "`" not in text.partition("<main")[2]
+
+
+def test_hint_links_only_pages_of_the_menu() -> None:
+    hint = "`penstock executions` & `penstock users list` & `penstock show <b>`"
+    assert with_pages(hint, MENU[:2]) == (
+        '<a href="/executions">Executions</a> &amp; <code>penstock users list</code> &amp; '
+        "<code>penstock show &lt;b&gt;</code>"
+    )
+
+
+def test_commands_with_a_page_exist() -> None:
+    assert set(LIST_COMMANDS) <= {" ".join(("penstock", *path)) for path in commands()}
+    assert set(LIST_COMMANDS.values()) <= {place.path for place in MENU}
+
+
+SENTENCES = {
+    "/": (
+        "Time from creation to end of top-level executions. It includes the time that they waited for",
+        "Time from creation to end (waits included), last 15 min (axis from 0 to ",
+        "Open executions tasks and child executions counted",
+        "waiting for a slot of a limit",
+        "durable functions (actions that record each step)",
+        "A dash: no worker has (a workflow needs none), or it is a durable function that has waited",
+    ),
+    "/executions": (
+        "All, with tasks",
+        "contains the filter",
+        "waits for a slot of a limit that is full, or for a worker that can run it",
+        "a worker runs it; or, for a workflow, it has open tasks",
+    ),
+    "/executions/{good}": (
+        "Start pending (waits for a slot, a worker or a start time)",
+        "If a label takes its value from a parameter, it gets the new value of that parameter.",
+        "time not running",
+    ),
+    "/executions/{broke}": ("State of the function", "Result of pack", "This action is a durable function: "),
+    "/executions/{queued}": ("Set the priority", "Cancel the execution", "has held its slot the longest: "),
+    "/actions/depot.check": ("If it is started again in this time with the same debounce key",),
+    "/events/{event}": ("the condition `payload.order == 13` is false.",),
+    "/limits": (
+        "If a limit has a key, each value of the key has its own slots and its own queue.",
+        "the average since the queue of that row formed. A dash: no execution waits.",
+    ),
+    "/limits/depot.gate": ("Set the slots",),
+    "/workers": (
+        "in a work queue, until a free worker takes it.",
+        "An action that names no route uses the route of the first routing rule that matches it",
+        "Executors and API servers",
+        "Commands",
+    ),
+    "/schedules": ("One bar can stand for several starts within 15 minutes.",),
+    "/schedules/new": ("cron: 0 2 * * *", "every: 15m", "at: 2030-01-31T09:00", "rrule: FREQ=DAILY;BYHOUR=2"),
+    "/rules/depot.large": ("has already started continue.",),
+    "/audit": ("To check the log for tampering (rows changed, deleted or added afterwards)", "Until (UTC)"),
+    "/dead-letters": ("share one row.",),
+    "/dead-letters/{letter}": ("first failure", "last failure", "Replay the message"),
+    "/tokens": (
+        "After a few seconds at most, all requests with the token billing are rejected.",
+        "Rotate the token",
+        "A unique name.",
+        "Other scopes",
+    ),
+    "/users": ("A unique name.",),
+    "/secrets": ("Only executions of this tenant can use the secret.",),
+    "/webhooks?change=parcels": (
+        "Webhook parcels",
+        "Only for the signature scheme secret: the name of the header",
+        "github, stripe and standard still recognize repeated calls; with the scheme secret, each call counts as new.",
+        "the executions that wait for the callback fail, instead of continuing.",
+        "Completes callback",
+        "Fails if",
+        "Header of the call id",
+        "Header of the secret",
+    ),
+    "/subscriptions?change=shop": ("Subscription shop",),
+}
+"""Sentences of pages that readers did not understand in an earlier form."""
+
+
+def plain(html: str) -> str:
+    """Return the texts, titles and labels of a page, with single spaces."""
+    spoken = re.sub(r'<[^>]*?\b(?:title|aria-label)="([^"]*)"[^>]*>', r" \1 ", html)
+    return " ".join(unescape(re.sub("</?(?:b|code|span)[^>]*>", "", spoken)).split())
+
+
+async def test_pages_have_the_sentences_that_readers_understand(site: Site) -> None:
+    async with visitor(site) as browser:
+        texts = {path: (await browser.get(path.format(**site.ids))).text for path in SENTENCES}
+    missing = [
+        (path, sentence)
+        for path, sentences in SENTENCES.items()
+        for sentence in sentences
+        if sentence not in plain(texts[path]) and sentence not in texts[path]
+    ]
+    assert not missing
+
+
+async def test_no_page_says_required_as_a_part_of_a_label(site: Site) -> None:
+    async with visitor(site) as client:
+        texts = [(await client.get(path)).text for path in ("/webhooks", "/secrets", "/users", "/tokens")]
+    labels = [label for text in texts for label in re.findall(r"<label for=[^>]*>(.*?)</label>", text)]
+    assert "Name" in labels
+    assert [label for label in labels if "required" in label] == []
+    assert [label for label in labels if not label[:1].isupper()] == []
+
+
+async def test_tables_of_slots_have_the_same_columns(site: Site) -> None:
+    async with visitor(site) as client:
+        for path in ("/workers", "/limits"):
+            head = (await client.get(path)).text.partition("<thead>")[2].partition("</thead>")[0]
+            columns = [plain(column) for column in re.split(r"<th\b[^>]*>", head)]
+            assert columns.index("Slots") == columns.index("In use") + 1, head
 
 
 async def test_texts_in_backticks_are_escaped() -> None:

@@ -271,4 +271,4 @@ async def test_pages_lead_through_set_up_and_sign_in(api: Api, clock: Clock) -> 
             assert (await other.get("/account")).status_code == 200
         assert (await client.post("/account/totp/off", data={})).status_code == 422
         assert (await client.post("/account/totp/off", data=OLD)).status_code == 303
-        assert "Set it up" in (await client.get("/account")).text
+        assert "Set up the second factor" in (await client.get("/account")).text

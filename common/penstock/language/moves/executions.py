@@ -5,7 +5,7 @@ from __future__ import annotations
 REQUESTED = "requested"
 """The execution is to run. With `not_before` in the future it waits for that instant (a retry, a delay)."""
 QUEUED = "queued"
-"""The execution waits for a slot of a limit, in the `waiter` table, off the scheduling path."""
+"""The execution waits for a slot of a limit, or for a worker that can run it, in the `waiter` table, off the scheduling path."""
 SCHEDULED = "scheduled"
 """The execution is admitted, and its envelope is on a route."""
 RUNNING = "running"

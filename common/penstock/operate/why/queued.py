@@ -177,13 +177,13 @@ def _held(limit: KeyLimit, maximum: int, holders: list[SlotHolder]) -> list[str]
     if not holders:  # all holders have ended since the place in line was read
         return ["A slot has just become free."]
     oldest = holders[0]
-    worker = f" on worker {oldest.worker}" if oldest.worker else ""
+    worker = f", on worker {oldest.worker}" if oldest.worker else ""
     duration = span(oldest.seconds)
     if maximum == limit.held == 1:
         return [f"{oldest.id} ({oldest.action}) has held the only slot for {duration}{worker}."]
     return [
         f"{limit.held} of {count(maximum, 'slot')} are in use.",
-        f"Held longest by {oldest.id} ({oldest.action}): {duration}{worker}.",
+        f"{oldest.id} ({oldest.action}) has held its slot the longest: {duration}{worker}.",
     ]
 
 

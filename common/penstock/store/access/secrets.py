@@ -30,7 +30,7 @@ class Sealed:
 class SecretSummary:
     """A secret without its value."""
 
-    tenant: Annotated[str, Field(description="The tenant: only its executions can use the secret.")]
+    tenant: Annotated[str, Field(description="Only executions of this tenant can use the secret.")]
     name: Annotated[str, Field(description="The name of the secret, unique within the tenant.")]
     master_key: Annotated[str, Field(description="The id of its master key.")]
     set_by: Annotated[str, Field(description="The caller that set the present value.")]

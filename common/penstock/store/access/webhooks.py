@@ -49,7 +49,9 @@ class Webhook:
     ]
     fails: Annotated[
         str | None,
-        Field(description="The condition under which a call makes the waiting executions fail; null: never."),
+        Field(
+            description="The condition under which the executions that wait for the callback fail; null: never."
+        ),
     ]
     created_by: str
     created_at: datetime

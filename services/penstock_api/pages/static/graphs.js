@@ -3,7 +3,7 @@ const SMALLEST = 0.45; // below this scale its words cannot be read
 const OUTLINE = 0.2; // a graph that fits at this scale is shown whole: its boxes and statuses can be seen
 const LARGEST = 2;
 const STEP = 1.25;
-const ZOOMS = [["fit", "Fit", "Fit the graph into its frame"], ["full", "100 %", "Show the graph as large as it is drawn"], ["out", "−", "Zoom out"], ["in", "+", "Zoom in"]];
+const ZOOMS = [["fit", "Fit", "Fit the graph into its frame"], ["full", "100 %", "Show the graph at its full size (100 %)"], ["out", "−", "Zoom out"], ["in", "+", "Zoom in"]];
 const scales = new Map(); // the scale of each graph that a person has chosen, by its place on the page
 
 /** Give each graph its buttons and its scale. `zoomed` is the button with the focus before the server sent the part again. */
