@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.language.loading import load
+from penstock.operate.durable_steps import TIMED_OUT
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
+from tests.penstock.operate import deadlines
 
 CODE = """
 import asyncio
@@ -92,6 +94,18 @@ async def test_function_is_signalled_by_the_key_of_its_start(house: Installation
     assert (missing.code, "no execution of tenant public" in " ".join(missing.err.split())) == (1, True)
     for words in (("signal", id), ("signal", "--key", "k", "word", "1", "2"), ("signal", "order-7", "word")):
         assert (await penstock(*words)).code == 2
+
+
+async def test_show_names_a_passed_deadline_without_an_error(house: Installation) -> None:
+    await house.start(*deadlines.ALL)
+    id = await house.client.start("deadlines.waits")
+    await house.client.result(id, timeout=30)
+    steps = (await told("show", id))["steps"]
+    assert {step["label"]: step["status"] for step in steps} == deadlines.STATUSES
+    text = (await penstock("show", id)).out
+    assert text.count(TIMED_OUT) == len(deadlines.PLANNED)
+    assert "the step is broken" in text
+    assert "nothing was told in time" not in text
 
 
 async def test_new_code_is_tried_against_a_run(house: Installation, tmp_path: Path) -> None:
