@@ -25,11 +25,11 @@ async def order(ctx: DurableContext) -> Any:
 
 
 async def test_function_gets_an_event_of_before_its_wait(house: Installation, tmp_path: Path) -> None:
-    section = PAGE.read_text().partition(SECTION)[2].partition("\n## ")[0]
+    section = PAGE.read_text().partition(SECTION)[2].partition("\n##")[0]
     [code] = re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
     page = tmp_path / "order_rule.py"
     page.write_text(code)
     await house.start(*load(page), order)
-    id = await house.client.start("shop.order")
-    await house.client.publish("shop.paid", {"execution": str(id), "amount": 25})
+    id = await house.client.start("shop.order", key="order-7")
+    await house.client.publish("shop.paid", {"order": 7, "amount": 25})
     assert await house.client.result(id, timeout=20) == 25

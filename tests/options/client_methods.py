@@ -39,6 +39,7 @@ LEGAL: dict[str, Any] = {
     "kinds": ["action"], "notation": "mermaid", "recoveries.kind": "attempt", "worker": "no-such-worker", "fresh": True,
     "hours": 1.0, "rule": "shop.big_orders", "event": UUID(int=1), "status": "created",
     "error": None, "complete.result": {"n": 7}, "execution": UUID(int=1), "ahead": False,
+    "signal.key": None, "signal.tenant": None,
     "unset": [], "since": SOON, "until": SOON, "replay_rule.ref": "shop.big_orders", "cursor": None,
 }  # fmt: skip
 """Legal values by parameter, or by the last names of a method and its parameter."""
@@ -79,7 +80,7 @@ MORE: dict[str, tuple[Any, ...]] = {
     "set.max": (0, 1, INTEGER, INTEGER + 1),
 }
 """Bounds and their neighbours, and other forms, by parameter."""
-GIVEN = ("timeout", "params", "payload")
+GIVEN = ("timeout", "params", "payload", "id", "name")
 """Parameters with a default that does not suit the others."""
 
 

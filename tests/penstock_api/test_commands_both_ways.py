@@ -246,6 +246,7 @@ async def test_command_that_changes_prints_the_same(api: Api, server: str, recor
         ("raise-budget", records.executions[0], "tokens", "5"),
         ("answer", new_id(), "true"),
         ("signal", new_id(), "paid", "true"),
+        ("signal", "--key", "no-such", "paid", "true"),
         ("publish", "shop.order_placed", "--key", "odd"),
         ("run", "shop.count", "words=a b", "--wait", "--key", f"twice-{SEED}"),
         ("run", "shop.count", "word=a"),

@@ -54,6 +54,7 @@ POST    /api/v1/executions/{id}/skip                   operate own
 POST    /api/v1/executions/{id}/set-result             operate own
 POST    /api/v1/executions/{id}/complete               operate own
 POST    /api/v1/executions/{id}/signal                 operate own
+POST    /api/v1/signals                                operate own
 GET     /api/v1/actions                                read    own
 GET     /api/v1/actions/{ref}                          read    own
 POST    /api/v1/definitions/{ref}/retire               define  all

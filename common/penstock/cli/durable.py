@@ -28,19 +28,39 @@ RunId = Annotated[
 
 
 def signal(
-    id: RunId,
-    name: Annotated[str, typer.Argument(help="The name of the signal, as in ctx.signal(NAME).")],
-    value: Annotated[str, typer.Argument(help="JSON, or plain text.")] = "null",
+    id: Annotated[
+        str,
+        typer.Argument(
+            help="An execution of a durable function. With --key it is left out, and NAME comes first.",
+            autocompletion=name_completion.executions,
+        ),
+    ],
+    name: Annotated[
+        str | None, typer.Argument(help="The name of the signal, as in ctx.signal(NAME).")
+    ] = None,
+    value: Annotated[str | None, typer.Argument(help="JSON, or plain text. Default: null.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Signal the function that was started with this idempotency key.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option(help="The tenant of the key. Default: public.")] = None,
     json: Json = False,
 ) -> None:
     """Send a signal to a durable function. It is stored if the function does not wait for it yet."""
-    sent = by_either(lambda client: client.signal(id, name, parse_value(value)))
+    content = [word for word in (id, name, value) if word is not None]
+    receiver = parse_id(content.pop(0)) if key is None else None
+    if not 1 <= len(content) <= 2:
+        raise typer.BadParameter(
+            "Name the receiver and the signal: penstock signal ID NAME [VALUE], or penstock signal --key KEY NAME [VALUE]."
+        )
+    word, sent_value = content[0], parse_value(content[1]) if len(content) == 2 else None
+    sent = by_either(lambda client: client.signal(receiver, word, sent_value, key=key, tenant=tenant))
+    execution = sent.execution_id or receiver  # an older API answers without the id
     if json:
-        json_line({"id": id, "signal": name, "awaited": sent.is_awaited, "awaits": sent.awaits})
+        json_line({"id": execution, "signal": word, "awaited": sent.is_awaited, "awaits": sent.awaits})
         return
     if sent.notice is not None:
         err.print(f"[yellow]warning:[/yellow] {escape(sent.notice)}")
-    out.print(f"Sent. See what came of it with: penstock show {id}")
+    out.print(f"Sent. See what came of it with: penstock show {execution}")
 
 
 def replay(

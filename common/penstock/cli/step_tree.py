@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
     """Print the steps of a run as a tree of its branches, and its state."""
+    from penstock.operate.durable_steps import TIMED_OUT, status_for_people
+
     ordered = sorted(steps, key=lambda step: (step.branch[:1], step.at))
     columns = ["step", "kind", "status", "attempts", "duration", "recorded", "execution"]
     cells = [
@@ -24,7 +26,7 @@ def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
             + (" " if step.branch else "")
             + step.label.rpartition("/")[2],
             step.kind,
-            step.status,
+            status_for_people(step),
             step.tries if step.tries > 1 else "",
             span(timedelta(seconds=step.took)) if step.took else "",
             step.at,
@@ -32,7 +34,10 @@ def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
         )
         for step in ordered
     ]
-    failures = [None if step.error is None else headline(step.error) for step in ordered]
+    failures = [
+        None if step.error is None or status_for_people(step) == TIMED_OUT else headline(step.error)
+        for step in ordered
+    ]
     if any(failures):
         table_with_notes("error", columns, cells, failures)
     else:

@@ -420,14 +420,29 @@ class Client(StartAndWatch):
         self.publisher.publish(tx.staged)
         return page
 
-    async def signal(self, id: UUID, name: str, value: Any = None) -> SentSignal:
-        """Send a durable function a signal. There `ctx.signal(name)` returns its value. The answer says whether the function
-        waits for this signal now. Raises Conflict if the execution has ended, or is not a durable function. Raises
-        DefinitionError, InvalidInput."""
+    async def signal(
+        self,
+        id: UUID | None = None,
+        name: str | None = None,
+        value: Any = None,
+        *,
+        key: str | None = None,
+        tenant: str | None = None,
+    ) -> SentSignal:
+        """Send a durable function a signal. There `ctx.signal(name)` returns its value. The answer has the id of the
+        function's execution, and says whether the function waits for this signal now.
+
+        The receiver is named by its id, or by the idempotency key and the tenant (default: public) of its start:
+        `signal(key="order-7", name="paid", value=12)`.
+
+        Raises NotFound if no execution of the tenant has the key. Raises Conflict if the execution has ended, or is not a
+        durable function. Raises DefinitionError, InvalidInput."""
         from penstock.client import durable_commands
         from penstock.store.session.committed_once import committed_once
 
-        tx, sent = await committed_once(self.session, lambda tx: durable_commands.signal(tx, id, name, value))
+        tx, sent = await committed_once(
+            self.session, lambda tx: durable_commands.signal(tx, id, key, tenant, name, value)
+        )
         self.publisher.publish(tx.staged)
         return sent
 

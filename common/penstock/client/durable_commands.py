@@ -9,6 +9,7 @@ from uuid import UUID
 import orjson
 
 from penstock.client.sent_signals import sent_signal
+from penstock.client.signal_receivers import check_receiver, unknown_key
 from penstock.engine.durable.journal import signal_key
 from penstock.engine.durable.names import step_name
 from penstock.engine.durable.records import SIGNAL, Key
@@ -16,12 +17,13 @@ from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.schemas import Schema, check_value
 from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.outside_names import check_tenant
 from penstock.run.sent_signal import SentSignal
 from penstock.store.definitions import catalog
 from penstock.store.durable import steps
 from penstock.store.durable.steps import NewSignal
 from penstock.store.executions import executions, inquiries
-from penstock.store.session.database import Transaction
+from penstock.store.session.database import Session, Transaction
 
 _KEY = re.compile(r"([1-9]\d*/)*[^/\x00-\x1f]{1,200}")
 """The name of a step, with its branch in front."""
@@ -48,18 +50,40 @@ async def check_answer(tx: Transaction, id: UUID, name: str, ordinal: int | None
         )
 
 
-async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> SentSignal:
+async def signal(
+    tx: Transaction, id: UUID | None, key: str | None, tenant: str | None, name: str | None, value: Any
+) -> SentSignal:
     """Send a signal to a durable function. Return whether the function waits for it. Raises DefinitionError, InvalidInput,
-    and Conflict if the execution has ended or is not a durable function."""
-    return await send_signal(tx, checked_signal(id, name, value, tx.settings.payload_cap))
+    NotFound for an unknown key, and Conflict if the execution has ended or is not a durable function."""
+    check_receiver(id, key, tenant)
+    receiver = await receiver_of(tx, id, key, "public" if tenant is None else tenant)
+    return await send_signal(tx, checked_signal(receiver, name, value, tx.settings.payload_cap))
 
 
-def checked_signal(id: UUID, name: str, value: Any, cap: int) -> NewSignal:
+async def receiver_of(db: Session | Transaction, id: UUID | None, key: str | None, tenant: str) -> UUID:
+    """Return the id of a signal's receiver: `id`, or the execution that was started with this key in the tenant. Raises
+    InvalidInput, NotFound."""
+    check_receiver(id, key)
+    if id is not None:
+        return id
+    execution = await executions.with_key(db, check_tenant(tenant), str(key))
+    if execution is None:
+        raise unknown_key(str(key), tenant)
+    return execution
+
+
+def checked_signal(id: UUID, name: str | None, value: Any, cap: int) -> NewSignal:
     """Return a signal to a durable function, ready to be sent. Its value has at most `cap` bytes of JSON. Raises
     DefinitionError, InvalidInput."""
-    if not isinstance(id, UUID):
-        raise InvalidInput(f"{id!r:.60} is not the id of an execution", hint="Give a UUID: UUID(text).")
-    return NewSignal(id, step_name(name), check_value(value, cap, what="the signal's value").decode())
+    return NewSignal(id, *signal_content(name, value, cap))
+
+
+def signal_content(name: str | None, value: Any, cap: int) -> tuple[str, str]:
+    """Return the name of a signal, checked, and its value as JSON of at most `cap` bytes. Raises DefinitionError,
+    InvalidInput."""
+    if name is None:
+        raise InvalidInput("the signal has no name", hint='Give the name of ctx.signal: signal(id, "paid").')
+    return step_name(name), check_value(value, cap, what="the signal's value").decode()
 
 
 async def send_signal(tx: Transaction, new: NewSignal) -> SentSignal:
@@ -70,7 +94,7 @@ async def send_signal(tx: Transaction, new: NewSignal) -> SentSignal:
     )  # read before the signal is sent, since the signal may wake the function
     if not await steps.signal(tx, new.execution_id, signal_key(new.name, 1).name, new.value):
         raise await _cannot_receive(tx, new.execution_id)
-    return sent_signal(new.name, awaits)
+    return sent_signal(new.name, awaits, new.execution_id)
 
 
 async def _cannot_receive(tx: Transaction, id: UUID) -> Conflict:

@@ -34,6 +34,7 @@ from penstock.client.http_subjects import (
     HttpWorkers,
 )
 from penstock.client.rule_replays import ReplayPage
+from penstock.client.signal_receivers import check_receiver
 from penstock.client.start_and_wait import Start, Startable, StartAndWait, named_start
 from penstock.errors import ConnectionFailed, InvalidInput, NotAllowed, NotFound, PenstockError
 from penstock.language.moves import COMPLETED
@@ -285,9 +286,22 @@ class HttpClient(StartAndWait):
             body["result"] = value
         await self._send("POST", f"/executions/{id}/{kind.replace('_', '-')}", body)
 
-    async def signal(self, id: UUID, name: str, value: Any = None) -> SentSignal:
+    async def signal(
+        self,
+        id: UUID | None = None,
+        name: str | None = None,
+        value: Any = None,
+        *,
+        key: str | None = None,
+        tenant: str | None = None,
+    ) -> SentSignal:
         """Send a signal, as `Client.signal`."""
-        sent = await self._send("POST", f"/executions/{id}/signal", {"name": name, "value": value})
+        check_receiver(id, key, tenant)
+        body: dict[str, Any] = {"name": name, "value": value}
+        if key is None:
+            sent = await self._send("POST", f"/executions/{id}/signal", body)
+        else:
+            sent = await self._send("POST", "/signals", {"key": key, "tenant": tenant or "public", **body})
         return _SENT_SIGNAL.validate_python(sent)
 
     async def answer(self, id: UUID, response: Any, *, by: str = "", asked: datetime | None = None) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from uuid import UUID
 
 from penstock.language.terms.options import did_you_mean
 from penstock.run.sent_signal import SentSignal
 
 
-def sent_signal(name: str, awaits: Sequence[str] | None) -> SentSignal:
-    """Return the answer to a signal. `awaits` are the signals that the function waits for; None if it is not suspended."""
+def sent_signal(name: str, awaits: Sequence[str] | None, id: UUID | None) -> SentSignal:
+    """Return the answer to a signal to the durable function `id`. `awaits` are the signals that the function waits for; None
+    if it is not suspended."""
     names = sorted(set(awaits or ()))
     if name in names:
-        return SentSignal(name, True, names, None)
+        return SentSignal(name, True, names, None, id)
     if names:
         signals = ", ".join(repr(awaited) for awaited in names)
         hint = did_you_mean(name, names)
@@ -22,4 +24,4 @@ def sent_signal(name: str, awaits: Sequence[str] | None) -> SentSignal:
         notice = f"The function does not wait for {name!r} now."
     else:
         notice = "The function waits for no signal now."
-    return SentSignal(name, False, names, f"{notice} The signal is stored until it is asked for.")
+    return SentSignal(name, False, names, f"{notice} The signal is stored until it is asked for.", id)

@@ -10,11 +10,19 @@ from uuid import UUID
 import orjson
 from pydantic import Field
 
-from penstock.engine.durable.records import COMPLETED, END, SLEEP, STARTED, STATE, Key
+from penstock.engine.durable.records import ASK, COMPLETED, END, FAILED, SLEEP, STARTED, STATE, WAIT_FOR, Key
+from penstock.language.moves import TIMEOUT
 from penstock.store.durable import steps
 from penstock.store.durable.steps import StoredStep
 from penstock.store.session import clock
 from penstock.store.session.database import Session
+
+DEADLINES = (SLEEP, ASK, WAIT_FOR)
+"""The kinds of steps whose timeout is planned: the function gave a deadline and goes on without what it waited for."""
+TIME_LIMIT = "timeout"
+"""The name of the step of a block with a limit (`ctx.timeout`)."""
+TIMED_OUT = "timed out"
+"""The status for people of a step whose deadline has passed as planned."""
 
 
 @dataclass(slots=True)
@@ -46,7 +54,8 @@ class Step:
         Field(
             description="`started`: it has begun. `completed` or `failed`: it has its result or error. "
             "`cancelled`: its branch was cancelled. `superseded`: a later attempt of the function "
-            "did not make this step. A step with a child execution has the status of that."
+            "did not make this step. `timeout`: its deadline has passed, which the function has planned, for a signal, a "
+            "block, an event or a question. A step with a child execution has the status of that."
         ),
     ]
     tries: Annotated[int, Field(description="The number of times that it was tried.")]
@@ -57,6 +66,11 @@ class Step:
     result: Annotated[Any, Field(description="The result, any JSON; null: there is none.")]
     error: Annotated[Any, Field(description="The error, with `type` and `message`; null: there is none.")]
     execution: Annotated[UUID | None, Field(description="The id of its child execution; null: it has none.")]
+
+
+def status_for_people(step: Step) -> str:
+    """Return the status of a step, in which a planned deadline that has passed differs from an attempt that took too long."""
+    return TIMED_OUT if step.status == TIMEOUT and step.kind in DEADLINES else step.status
 
 
 async def steps_of(session: Session, id: UUID) -> list[Step]:
@@ -78,7 +92,7 @@ async def steps_and_state(session: Session, id: UUID) -> tuple[list[Step], dict[
 async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list[Step]:
     if not recorded:
         return []
-    children = {(c.name, c.ordinal): c for c in await steps.children(session, [id])}
+    children = {(c.name, c.ordinal): c for c in await steps.children_of_any_age(session, id)}
     described = [_step(step, children.get((step.name, step.ordinal))) for step in recorded]
     if sleeps := [step for step in described if step.kind == SLEEP and step.status == STARTED]:
         now = await clock.now(session)
@@ -94,6 +108,8 @@ def _step(step: StoredStep, child: steps.StoredChild | None) -> Step:
     status, result, error = step.status, step.result, step.error
     if child is not None and status == STARTED:
         status, result, error = child.status, child.result, child.error
+    elif step.kind == SLEEP and (status == FAILED or _is_passed_limit(step, name)):
+        status = TIMEOUT
     return Step(
         Key(step.name, step.ordinal).label,
         name,
@@ -108,3 +124,8 @@ def _step(step: StoredStep, child: steps.StoredChild | None) -> Step:
         orjson.loads(error) if error else None,
         None if child is None else UUID(int=child.id.int),
     )
+
+
+def _is_passed_limit(step: StoredStep, name: str) -> bool:
+    """Return whether a step is the limit of a block, and the function was told that it has passed."""
+    return name == TIME_LIMIT and step.status == STARTED and step.told is not None

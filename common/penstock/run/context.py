@@ -294,19 +294,38 @@ class RunContext:
     async def signal(
         self, id: UUID, name: str, value: Any = None, *, transactional: Literal[True]
     ) -> None: ...
+    @overload
     async def signal(
-        self, id: UUID, name: str, value: Any = None, *, transactional: bool = False
+        self, *, key: str, name: str, value: Any = None, transactional: Literal[False] = False
+    ) -> SentSignal: ...
+    @overload
+    async def signal(
+        self, *, key: str, name: str, value: Any = None, transactional: Literal[True]
+    ) -> None: ...
+    async def signal(
+        self,
+        id: UUID | None = None,
+        name: str | None = None,
+        value: Any = None,
+        *,
+        key: str | None = None,
+        transactional: bool = False,
     ) -> SentSignal | None:
         """Send a durable function of this execution's tenant a signal. There `ctx.signal(name)` returns its value. The answer
         says whether the function waits for this signal now. A retried attempt sends the signal again.
 
+        The receiver is named by its id, or by the idempotency key of its start: `signal(key="order-7", name="paid")`.
+
         `transactional`: send it with the completion of this execution, as `publish` does. Then return None.
 
-        Raises NotFound for an execution of another tenant. Raises Conflict if the execution has ended, or is not a durable
-        function; a transactional signal then fails the attempt. Raises DefinitionError for a wrong name, InvalidInput
-        for a value that is not JSON, and ClaimLost and OutsideRun as `publish` does.
+        Raises NotFound for an execution of another tenant, and for a key that no start has. Raises Conflict if the
+        execution has ended, or is not a durable function; a transactional signal then fails the attempt. Raises
+        DefinitionError for a wrong name, InvalidInput for a value that is not JSON, and ClaimLost and OutsideRun as
+        `publish` does.
         """
-        answer: SentSignal | None = await _outgoing(self._run).send(Signal(id, name, value, transactional))
+        answer: SentSignal | None = await _outgoing(self._run).send(
+            Signal(id, name, value, transactional, key)
+        )
         return answer
 
     async def callback(self) -> str:
@@ -379,10 +398,16 @@ class SyncRunContext:
         return answer
 
     def signal(
-        self, id: UUID, name: str, value: Any = None, *, transactional: bool = False
+        self,
+        id: UUID | None = None,
+        name: str | None = None,
+        value: Any = None,
+        *,
+        key: str | None = None,
+        transactional: bool = False,
     ) -> SentSignal | None:
         """Send a durable function a signal, as `RunContext.signal` does."""
-        answer: SentSignal | None = self._send(Signal(id, name, value, transactional))
+        answer: SentSignal | None = self._send(Signal(id, name, value, transactional, key))
         return answer
 
     def start(

@@ -51,12 +51,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A request to send a signal to a durable function. `transactional` as in Publish."""
+    """A request to send a signal to a durable function, which is named by its id or by the key of its start.
+    `transactional` as in Publish."""
 
-    execution_id: UUID
-    name: str
+    execution_id: UUID | None
+    name: str | None
     value: Any = None
     transactional: bool = False
+    key: str | None = None
 
 
 Effect: TypeAlias = Publish | Start | Signal
@@ -155,7 +157,7 @@ def request_of(document: Mapping[str, Any]) -> Request:
         kind = KINDS[values.pop("request")]
         if values.get("at") is not None:
             values["at"] = datetime.fromisoformat(values["at"])
-        if "execution_id" in values:
+        if values.get("execution_id") is not None:
             values["execution_id"] = UUID(values["execution_id"])
         return kind(**values)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -165,7 +167,7 @@ def request_of(document: Mapping[str, Any]) -> Request:
 def answer_document(answer: Any) -> dict[str, Any]:
     """Return the answer of a request as a document for JSON."""
     if isinstance(answer, SentSignal):
-        return {"signal": asdict(answer)}
+        return {"signal": {**asdict(answer), "execution_id": str(answer.execution_id)}}
     return {"id": str(answer)} if isinstance(answer, UUID) else {"result": answer}
 
 
@@ -182,7 +184,7 @@ def error_document(error: Exception) -> dict[str, Any]:
 def answer_of(document: Mapping[str, Any]) -> Any:
     """Return the answer in a document. Raises the error in it."""
     if "signal" in document:
-        return SentSignal(**document["signal"])
+        return SentSignal(**{**document["signal"], "execution_id": UUID(document["signal"]["execution_id"])})
     if "error" not in document:
         return UUID(document["id"]) if "id" in document else document.get("result")
     name, message = document["error"], document["message"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated
+from uuid import UUID
 
 from pydantic import Field
 
@@ -26,3 +27,7 @@ class SentSignal:
             description="Sentences for people if the function does not wait for the signal. null: it waits for it."
         ),
     ]
+    execution_id: Annotated[
+        UUID | None,
+        Field(description="The execution that receives the signal. null: an older API has answered."),
+    ] = None

@@ -78,9 +78,12 @@ class DurableRequests:
     def _signal(self, request: Signal) -> SentSignal:
         """Store a signal. The run itself receives its own signals; no other execution of the test is a durable function."""
         self.signalled.append(request)
-        if request.execution_id == self._id:
-            self._memory.signal(request.name, request.value, self._memory.now)
-        return sent_signal(request.name, None)
+        name, id = str(request.name), request.execution_id
+        if id == self._id:
+            self._memory.signal(name, request.value, self._memory.now)
+        if id is None:
+            id = next((execution.id for execution in self.started if execution.key == request.key), None)
+        return sent_signal(name, None, id)
 
     def _publish(self, request: Publish) -> UUID:
         trigger = self._memory.definition(Trigger, request.trigger)

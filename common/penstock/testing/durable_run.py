@@ -68,10 +68,13 @@ class DurableRun:
         return list(self._requests.started)
 
     @property
-    def signalled(self) -> list[tuple[UUID, str, Any]]:
-        """Return the signals that steps sent (`current().signal`), in order: the receiver's id, the name and the value. The run
-        receives a signal to itself."""
-        return [(request.execution_id, request.name, request.value) for request in self._requests.signalled]
+    def signalled(self) -> list[tuple[UUID | str, str, Any]]:
+        """Return the signals that steps sent (`current().signal`), in order: the receiver's id or key, the name and the value.
+        The run receives a signal to itself."""
+        return [
+            (request.execution_id or str(request.key), str(request.name), request.value)
+            for request in self._requests.signalled
+        ]
 
     def answer(self, value: Any, *, name: str = "ask", after: Span = 0) -> None:
         """Declare the answer to `ctx.ask(..., name=name)`, which comes once `after` has passed since the question.

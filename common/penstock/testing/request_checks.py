@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.bounds import PAYLOAD_CAP
-from penstock.client.durable_commands import checked_signal
+from penstock.client.durable_commands import signal_content
+from penstock.client.signal_receivers import check_receiver
 from penstock.client.starts import Request as StartRequest
 from penstock.client.starts import check_start_options, debounce_options
 from penstock.errors import InvalidInput
@@ -20,7 +21,8 @@ MAX_REQUESTS = 1000
 def check_request(request: Effect) -> None:
     """Check the options of a request as a worker does. Raises InvalidInput, DefinitionError."""
     if isinstance(request, Signal):
-        checked_signal(request.execution_id, request.name, request.value, PAYLOAD_CAP)
+        check_receiver(request.execution_id, request.key)
+        signal_content(request.name, request.value, PAYLOAD_CAP)
         return
     if request.key is not None:
         check_name(request.key, "the key")

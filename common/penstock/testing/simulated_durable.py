@@ -200,7 +200,7 @@ class DurableExecution(ActionExecution):
             awaits = [name.removeprefix(f"{SIGNAL}/") for name, _ in self._awaited.get("signals", ())]
         self.memory.signal(name, value, self.memory.now)
         self._wake()
-        return sent_signal(name, awaits)
+        return sent_signal(name, awaits, self.id)
 
     # -- children ----------------------------------------------------------------------------------------------------
 

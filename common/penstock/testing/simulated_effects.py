@@ -11,6 +11,7 @@ from uuid import UUID
 import orjson
 
 from penstock.bounds import PAYLOAD_CAP
+from penstock.client.signal_receivers import unknown_key
 from penstock.client.starts import debounce_options
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.rules.event_rules import compile_rule, event_namespace
@@ -55,7 +56,7 @@ class Effects:
     def check(self, request: Effect) -> None:
         """Check the target and the payload or the parameters of a request. Raises NotFound, InvalidInput."""
         if isinstance(request, Signal):
-            self.execution(request.execution_id)
+            self._receiver(request)
         elif isinstance(request, Publish):
             self._payload(request)
         else:
@@ -65,7 +66,7 @@ class Effects:
         """Raise Conflict if a request cannot be carried out with the end of its attempt: its key belongs to a request with
         other content, or its signal has no receiver."""
         if isinstance(request, Signal):
-            self.execution(request.execution_id).check_signal()
+            self._receiver(request).check_signal()
         else:
             self._existing(request)
 
@@ -73,7 +74,7 @@ class Effects:
         """Carry out a request of `execution`, and return the id of the event or the execution, or the answer to the signal.
         Raises NotFound, InvalidInput, Conflict."""
         if isinstance(request, Signal):
-            return self.execution(request.execution_id).signal(request.name, request.value)
+            return self._receiver(request).signal(str(request.name), request.value)
         id, root = self._existing(request), execution.root
         if isinstance(request, Publish):
             event = self._publish(request) if id is None else self._published[id]
@@ -223,6 +224,15 @@ class Effects:
             if execution.id == id:
                 return execution
         raise NotFound(f"no execution {id}", hint="Give the id that `start` returned.")
+
+    def _receiver(self, signal: Signal) -> Execution:
+        """Return the execution that receives a signal. Raises NotFound."""
+        if signal.execution_id is not None:
+            return self.execution(signal.execution_id)
+        key = str(signal.key)
+        if key not in self._starts:
+            raise unknown_key(key, "public")
+        return self.execution(self._starts[key][0])
 
     # -- callbacks ---------------------------------------------------------------------------------------------------
 

@@ -424,6 +424,13 @@ class Signal(Given):
     value: Any = Field(default=None, description="The value that `ctx.signal` returns.")
 
 
+class SignalByKey(Signal):
+    """A signal to the durable function that was started with an idempotency key."""
+
+    key: Text = Field(description="The idempotency key with which the durable function was started.")
+    tenant: Tenant = Field(default="public", description="The tenant of the execution.")
+
+
 class Accepted(Answer):
     """The confirmation of a command. It is stored, and the run will carry it out."""
 

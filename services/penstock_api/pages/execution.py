@@ -27,7 +27,7 @@ from penstock.language.moves import (
 from penstock.language.schemas.secrets import masked_schema
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.access import Caller
-from penstock.operate.durable_steps import Step
+from penstock.operate.durable_steps import TIMED_OUT, Step
 from penstock.operate.executions import described_execution
 from penstock.operate.why import why
 from penstock.operate.why.answer import Why
@@ -104,6 +104,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         steps=steps[-STEPS:],
         step_status=partial(step_status, is_final=not open_),
         ended_steps=ENDED,
+        timed_out=TIMED_OUT,
         step_due=step_due,
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=step_timeline(steps, row.created_at, row.finished_at),

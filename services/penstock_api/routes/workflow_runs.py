@@ -8,7 +8,7 @@ from uuid import UUID
 
 from penstock.errors import InvalidInput
 from penstock.run.sent_signal import SentSignal
-from penstock_api.auth.access import OPERATE, Asked, ExecutionId
+from penstock_api.auth.access import OPERATE, Asked, ExecutionId, own
 from penstock_api.backend import Backend, Here
 from penstock_api.models import executions as models
 from penstock_api.routes.router import Router
@@ -65,6 +65,14 @@ async def complete(id: ExecutionId, backend: Here, caller: Asked, body: models.C
 async def signal(id: ExecutionId, body: models.Signal, backend: Here) -> SentSignal:
     """Send a signal to a durable function. It is stored if the function does not wait for it yet, and `notice` says so."""
     return await backend.client.signal(id, body.name, body.value)
+
+
+@router.post("/signals", dependencies=[OPERATE])
+async def signal_by_key(caller: Asked, body: models.SignalByKey, backend: Here) -> SentSignal:
+    """Send a signal to the durable function that was started with an idempotency key. `execution_id` of the answer names its
+    execution."""
+    tenant = own(caller, body.tenant)
+    return await backend.client.signal(key=body.key, tenant=tenant, name=body.name, value=body.value)
 
 
 async def _tell(

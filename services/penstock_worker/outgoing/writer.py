@@ -80,7 +80,8 @@ class EffectWriter:
 
     async def _checked_signal(self, tenant: str, request: Signal) -> NewSignal:
         cap = self._writing.settings.payload_cap
-        new = durable_commands.checked_signal(request.execution_id, request.name, request.value, cap)
+        id = await durable_commands.receiver_of(self._looking, request.execution_id, request.key, tenant)
+        new = durable_commands.checked_signal(id, request.name, request.value, cap)
         if await executions.tenant(self._looking, new.execution_id) != tenant:
             raise NotFound(
                 f"no execution {new.execution_id}",

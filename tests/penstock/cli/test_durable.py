@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.language.loading import load
+from penstock.operate.durable_steps import TIMED_OUT
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
+from tests.penstock.operate import deadlines
 
 CODE = """
 import asyncio
@@ -76,6 +78,34 @@ async def test_a_run_is_seen_told_and_run_again(house: Installation, tmp_path: P
     rows = await house.until("select r.result from result r where r.execution_id = $1::uuid", again)
     assert rows[0]["result"] == '[6, 2, 4, 12, "go", null]'
     await house.sound()
+
+
+async def test_function_is_signalled_by_the_key_of_its_start(house: Installation, tmp_path: Path) -> None:
+    file = tmp_path / "orders.py"
+    file.write_text(CODE)
+    await house.start(*load(file).actions.values())
+    id = await house.client.start("dur.order", {"n": 3}, key="order-7", tenant="acme")
+    await house.until("select 1 from suspended where signals <> '[]'")
+    sent = await told("signal", "--key", "order-7", "--tenant", "acme", "word", '{"a": 1}')
+    assert sent == {"id": str(id), "signal": "word", "awaited": True, "awaits": ["word"]}
+    stored = "select result from step where name = 'signal/word'"
+    assert [row["result"] for row in await house.rows(stored)] == ['{"a":1}']
+    missing = await penstock("signal", "--key", "order-7", "word")
+    assert (missing.code, "no execution of tenant public" in " ".join(missing.err.split())) == (1, True)
+    for words in (("signal", id), ("signal", "--key", "k", "word", "1", "2"), ("signal", "order-7", "word")):
+        assert (await penstock(*words)).code == 2
+
+
+async def test_show_names_a_passed_deadline_without_an_error(house: Installation) -> None:
+    await house.start(*deadlines.ALL)
+    id = await house.client.start("deadlines.waits")
+    await house.client.result(id, timeout=30)
+    steps = (await told("show", id))["steps"]
+    assert {step["label"]: step["status"] for step in steps} == deadlines.STATUSES
+    text = (await penstock("show", id)).out
+    assert text.count(TIMED_OUT) == len(deadlines.PLANNED)
+    assert "the step is broken" in text
+    assert "nothing was told in time" not in text
 
 
 async def test_new_code_is_tried_against_a_run(house: Installation, tmp_path: Path) -> None:

@@ -20,10 +20,10 @@ STORED = "The signal is stored until it is asked for."
     ],
 )
 def test_notice_names_awaited_signals(awaits: list[str] | None, notice: str) -> None:
-    sent = sent_signal("aprove", awaits)
+    sent = sent_signal("aprove", awaits, None)
     assert (sent.is_awaited, sent.awaits, sent.notice) == (False, sorted(awaits or []), notice)
 
 
 def test_awaited_signal_has_no_notice() -> None:
-    sent = sent_signal("paid", ["paid", "paid", "gone"])
+    sent = sent_signal("paid", ["paid", "paid", "gone"], None)
     assert (sent.is_awaited, sent.awaits, sent.notice) == (True, ["gone", "paid"], None)

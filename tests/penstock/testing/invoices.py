@@ -106,6 +106,13 @@ async def tell_paid(run: str, transactional: bool = False, fails: bool = False) 
     return None if sent is None else sent.is_awaited
 
 
+@action(pack="invoices")
+async def starts_and_tells(key: str) -> Any:
+    id = await current().start(awaits_payment, key="invoice-7")
+    sent = await current().signal(key=key, name="paid", value="card")
+    return sent.execution_id == id
+
+
 async def _tell(run: UUID) -> None:
     await current().signal(run, "paid", "card")
 
@@ -114,6 +121,17 @@ async def _tell(run: UUID) -> None:
 async def tells_itself(ctx: DurableContext) -> Any:
     await ctx.step("tell", _tell, current().execution_id)
     return await ctx.signal("paid")
+
+
+async def _tell_invoice() -> Any:
+    started = await current().start(awaits_payment, key="invoice-7")
+    sent = await current().signal(key="invoice-7", name="paid", value="card")
+    return sent.execution_id == started
+
+
+@action(pack="invoices")
+async def tells_invoice(ctx: DurableContext) -> Any:
+    return await ctx.step("tell", _tell_invoice)
 
 
 @action(pack="invoices")

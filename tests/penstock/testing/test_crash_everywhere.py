@@ -27,6 +27,12 @@ async def test_run_receives_the_signal_of_its_step(run: DurableRun) -> None:
     assert {(name, value) for _, name, value in run.signalled} == {("paid", "card")}
 
 
+@crash_everywhere
+async def test_step_signals_the_function_with_a_key(run: DurableRun) -> None:
+    assert await run(invoices.tells_invoice) is True
+    assert set(run.signalled) == {("invoice-7", "paid", "card")}
+
+
 async def publish_without_key() -> None:
     await current().publish("invoices.paid", {"invoice": 1})
 

@@ -168,6 +168,15 @@ def test_signal_of_an_action_wakes_the_function(simulation: Simulation) -> None:
     assert error["type"] == "Conflict"
 
 
+def test_signal_reaches_the_function_with_the_key(simulation: Simulation) -> None:
+    told = simulation.run(invoices.starts_and_tells, key="invoice-7")
+    assert told.result is True
+    assert [started.result for started in told.started] == ["card"]
+    error = simulation.run(invoices.starts_and_tells, key="invoice-8").error
+    assert error
+    assert (error["type"], "key 'invoice-8'" in error["message"]) == ("NotFound", True)
+
+
 def test_transactional_signal_comes_with_the_completion(simulation: Simulation) -> None:
     waiting = simulation.start(invoices.awaits_payment)
     message = {"run": str(waiting.id), "transactional": True}

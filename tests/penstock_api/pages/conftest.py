@@ -15,6 +15,7 @@ from playwright.async_api import Browser, expect
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows.installation import Installation
+from tests.penstock.operate import deadlines
 from tests.penstock.operate.keys import KEY
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.pages import depot
@@ -39,7 +40,7 @@ async def site(postgres_server: Postgres, template: str) -> AsyncIterator[Site]:
     name = databases.new_name()
     database = await databases.create(postgres_server, name, template=template)
     async with Installation(database, None, api_access="open", secrets_key=KEY) as house:
-        await house.start(*depot.ALL, depot.wide(320))
+        await house.start(*depot.ALL, depot.wide(320), *deadlines.ALL)
         ids = await depot.fill(house)
         backend = Backend.of(house.client)
         async with serving(make_app(backend)) as address:

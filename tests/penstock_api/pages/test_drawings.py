@@ -276,6 +276,11 @@ def test_answer_that_needs_only_a_yes_or_no_has_buttons(
         ("step", "cancelled", "cancelled", "cancelled"),
         ("step", "superseded", "superseded", "superseded"),
         ("step", "completed", "completed", "completed"),
+        ("sleep", "timeout", "timed out", "timed out"),
+        ("ask", "timeout", "timed out", "timed out"),
+        ("wait_for", "timeout", "timed out", "timed out"),
+        ("run", "timeout", "timeout", "timeout"),
+        ("step", "failed", "failed", "failed"),
     ],
 )
 def test_step_is_shown_as_its_run_stands(kind: str, status: str, running: str, ended: str) -> None:

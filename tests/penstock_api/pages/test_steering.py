@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from uuid import UUID
 
 import orjson
@@ -13,8 +15,10 @@ from playwright.async_api import Browser, Page, expect
 
 from penstock.language.workflows import from_yaml
 from penstock.operate.access import create_token
+from penstock.operate.durable_steps import TIMED_OUT
 from penstock.store.access import audit
 from penstock_api.app import make_app
+from tests.penstock.operate import deadlines
 from tests.penstock_api.pages import depot
 from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.serving import serving
@@ -192,6 +196,28 @@ async def test_a_signalled_durable_function_goes_on_in_an_open_page(page: Page, 
     await page.get_by_role("button", name="Send the signal").click()
     await expect(page.locator("#outcome")).to_contain_text("at noon")
     await expect(steps.filter(has_text="fetched")).to_contain_text("signal")
+
+
+async def test_passed_deadlines_are_not_red(page: Page, site: Site, pictures: Path | None) -> None:
+    id = await site.house.client.start("deadlines.waits")
+    await site.house.client.result(id, timeout=30)
+    await page.goto(f"/executions/{id}")
+    rows = page.locator("#steps tbody tr")
+    await expect(rows).to_have_count(len(deadlines.STATUSES))
+    for label, status in deadlines.STATUSES.items():
+        is_planned = label in deadlines.PLANNED
+        shown = rows.filter(has=page.locator("td:first-child", has_text=re.compile(f"(^|/){label}$")))
+        await expect(shown.locator(".status")).to_have_text(TIMED_OUT if is_planned else status)
+        is_red = not is_planned and status in ("failed", "timeout")
+        red = shown.locator(".s-failed, .s-timeout, .s-abandoned")
+        await expect(red).to_have_count(1 if is_red else 0)
+    await expect(page.locator("#steps")).to_contain_text("the step is broken")
+    await expect(page.locator("#steps")).not_to_contain_text("nothing was told in time")
+    drawn = page.locator("#steps .gantt")
+    await expect(drawn.locator(".status", has_text=TIMED_OUT)).to_have_count(len(deadlines.PLANNED))
+    await expect(drawn.locator(".s-failed, .s-timeout")).to_have_count(2)
+    if pictures is not None:
+        await page.screenshot(path=pictures / "passed_deadlines.png", full_page=True)
 
 
 async def test_parts_come_and_go_in_an_open_page(page: Page, site: Site) -> None:

@@ -13,11 +13,13 @@ from pydantic import SecretStr
 
 from penstock.client.client import Client
 from penstock.client.http_client import HttpClient
+from penstock.errors import InvalidInput, NotFound
 from penstock.language.terms.ids import new_id
 from penstock.operate import secrets
 from penstock.store.session.database import Database
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
+from tests.flows.test_signals_by_key import place as orders_place
 from tests.flows.traced import arrived, traced
 from tests.penstock_api.conftest import Api
 
@@ -119,6 +121,35 @@ async def test_a_running_execution_names_the_sender_of_a_command(api: Api, call:
     assert new.status_code == 201
     again = await ended(call, api, new.json()["id"])
     assert again["origin"]["by"] == "token:all"
+
+
+async def test_signal_by_key_reaches_functions_of_own_tenants(api: Api) -> None:
+    await api.house.start(orders_place)
+    id = await api.house.client.start("orders.place", {"order": 7}, key="order-7", tenant="ours")
+    await api.token("pays", "operate", "read", tenants=("ours",))
+    message = {"key": "order-7", "tenant": "ours", "name": "paid", "value": {"amount": 25}}
+    async with api.caller("pays") as payer:
+        refused = await payer.post(f"{V1}/signals", json={**message, "tenant": "public"})
+        assert (refused.status_code, "not for tenant 'public'" in refused.json()["detail"]) == (403, True)
+        unknown = await payer.post(f"{V1}/signals", json={**message, "key": "order-8"})
+        assert (unknown.status_code, "order-8" in unknown.json()["detail"]) == (404, True)
+        sent = await payer.post(f"{V1}/signals", json=message)
+        assert (sent.status_code, sent.json()["execution_id"]) == (200, str(id))
+    assert await api.house.client.result(id, timeout=20) == {"amount": 25}
+    async with api.caller("pays") as payer:
+        assert (await payer.post(f"{V1}/signals", json=message)).status_code == 409
+
+
+async def test_http_client_signals_by_key(api: Api) -> None:
+    await api.house.start(orders_place)
+    id = await api.house.client.start("orders.place", {"order": 9}, key="order-9")
+    transport = httpx.ASGITransport(api.app, raise_app_exceptions=False)
+    async with HttpClient("http://penstock", token=api.secrets["all"], transport=transport) as client:
+        assert (await client.signal(key="order-9", name="paid", value=1)).execution_id == id
+        with pytest.raises(NotFound, match="order-9"):
+            await client.signal(key="order-9", tenant="acme", name="paid")
+        with pytest.raises(InvalidInput, match="one receiver"):
+            await client.signal(name="paid")
 
 
 async def test_rerun_merges_parameters_and_keeps_references(api: Api, call: AsyncClient) -> None:

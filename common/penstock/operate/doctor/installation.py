@@ -12,7 +12,7 @@ import orjson
 from penstock.errors import PenstockError
 from penstock.language.terms import labels
 from penstock.operate import routes
-from penstock.operate.doctor import connections, durable, master_keys, policies, remote_workers
+from penstock.operate.doctor import connections, durable, master_keys, policies, remote_workers, waits
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
@@ -52,6 +52,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         await _rules(session),
         await _schedules(session),
         *await durable.findings(session),
+        *await waits.findings(session, settings),
         await _subscriptions(session),
         *await master_keys.findings(session, settings),
     ]

@@ -11,7 +11,7 @@ from uuid import UUID
 from penstock.errors import NotFound
 from penstock.language.moves import CANCELING, FINAL, QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.operate.why import ended, not_started, queued, running, workflow
-from penstock.operate.why.answer import Step, Why, span
+from penstock.operate.why.answer import OTHER_ROUTE, Step, Why, span
 from penstock.settings import Settings
 from penstock.store.admission import namespaces, waiting_for
 from penstock.store.executions import executions, past_attempts
@@ -32,10 +32,7 @@ READERS: dict[str, Reader] = {
 
 
 NOT_BEGUN = (REQUESTED, QUEUED, SCHEDULED)
-OTHER_SLOTS = (
-    "If all slots are held like this, none becomes free. Give the child another route, or run it with `ctx.run` or in a "
-    "workflow."
-)
+OTHER_SLOTS = f"If all slots are held like this, none becomes free. {OTHER_ROUTE}"
 """The way out for executions that wait for each other's slots."""
 MAY_BE_HANDED_BACK = (REQUESTED, QUEUED, SCHEDULED, RUNNING)
 

@@ -20,6 +20,8 @@ live worker can run it; route: workers that can are busy, or about to claim it; 
 message: an executor is about to handle it; outage: no process can; task: a workflow's own tasks; dependency: other
 tasks of its workflow; held: a hold; outside: a system that completes it."""
 
+OTHER_ROUTE = "Give the child another route, or run it with `ctx.run` or in a workflow."
+"""The way out for an attempt that keeps its slot of a worker while it waits for a child of the same route."""
 RUNS_CHILD = "runs"
 WAITS_FOR_CHILD = "waits for"
 ONLY_FOR_CHILD = (RUNS_CHILD, WAITS_FOR_CHILD)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from penstock.language.terms.executor_names import REMOTE
 from penstock.operate.why.answer import count
 from penstock.settings import Settings
@@ -25,6 +27,12 @@ async def workers(session: Session, row: Execution, settings: Settings) -> Worke
     """Return counts of the live workers, with those that serve the route of this execution and have its action."""
     route = row.open_queue.removeprefix(WORK)
     return await presence.workers(session, settings.stale_threshold, route, row.action)
+
+
+async def held(session: Session, row: Execution, settings: Settings) -> list[UUID]:
+    """Return the executions on the live workers that serve the route of this execution and have its action."""
+    route = row.open_queue.removeprefix(WORK)
+    return await presence.held(session, settings.stale_threshold, route, row.action)
 
 
 async def missing(session: Session, row: Execution, workers: Workers) -> tuple[str, str]:

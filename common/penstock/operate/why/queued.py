@@ -57,7 +57,7 @@ async def _before(
 ) -> Why:
     """Explain the wait before a key that is full, or was a moment ago. Each query has its own snapshot, so their
     results may differ."""
-    limit = next((entry for entry in limits if entry.limit_id == place.gate_limit), None)
+    limit = gate_of(place, limits)
     if limit is None:
         return why_of(
             row, "regroup", "waits for a new place in line, since its limits have just changed", **facts
@@ -105,7 +105,7 @@ async def _before(
         if limit.budget is not None:
             details.insert(0, f"Raise the budget with: penstock raise-budget {row.id} {limit.unit} AMOUNT")
         return why_of(row, because, _costs(limit, whose), *details, **facts)
-    if limit.needs is None and limit.max is not None and limit.held >= limit.max:
+    if limit.max is not None and is_full(limit):
         clause = f"waits for a slot of the limit {limit.ref}{whose}"
         return why_of(row, "limit", clause, *_held(limit, limit.max, holders), *details, **facts)
     facts["next_look"] = limit.next_look
@@ -120,6 +120,16 @@ async def _before(
         return why_of(row, "outage", presence.NO_EXECUTOR, room, presence.START_EXECUTOR, **facts)
     clause = f"is about to be admitted: the limit {limit.ref}{whose} has room"
     return why_of(row, "limit", clause, **facts)
+
+
+def gate_of(place: LinePlace, limits: Sequence[KeyLimit]) -> KeyLimit | None:
+    """Return the limit that a place in line waits for; None if its limits have just changed."""
+    return next((entry for entry in limits if entry.limit_id == place.gate_limit), None)
+
+
+def is_full(limit: KeyLimit) -> bool:
+    """Return whether all slots of a limit are held. A limit with a cost, or a budget, has no slots."""
+    return limit.needs is None and limit.max is not None and limit.held >= limit.max
 
 
 def _broken(breaker: BreakerState, whose: str) -> tuple[str, list[str]]:

@@ -159,10 +159,10 @@ select s.execution_id as id, n.action, e.status, p.name as worker,
     extract(epoch from clock_timestamp() - s.admitted_at)::float8 as seconds
 from slot s join execution e on e.id = s.execution_id join namespace n on n.id = e.namespace_id
 left join process p on p.id = e.claim
-where s.limit_id = $1 and s.group_value = $2 order by s.admitted_at, s.execution_id limit 10
+where s.limit_id = $1 and s.group_value = $2 order by s.admitted_at, s.execution_id limit $3
 """
 
 
-async def holders(session: Session, key: KeyLimit) -> list[SlotHolder]:
-    """Return at most ten holders of this key, the longest holder first."""
-    return rows_as(SlotHolder, await session.fetch(HOLDERS, key.limit_id, key.group_value))
+async def holders(session: Session, key: KeyLimit, limit: int = 10) -> list[SlotHolder]:
+    """Return at most `limit` holders of this key, the longest holder first."""
+    return rows_as(SlotHolder, await session.fetch(HOLDERS, key.limit_id, key.group_value, limit))

@@ -275,7 +275,7 @@ class Suspended:
 SUSPENDED = """
 select extract(epoch from clock_timestamp() - s.since)::float8 as seconds,
     extract(epoch from s.until - clock_timestamp())::float8 as remaining,
-    array(select (c.task, c.status, c.id) from execution c where c.id = any (s.children) order by c.id limit 5) as children,
+    array(select (c.task, c.status, c.id) from execution c where c.id = any (s.children) order by c.id limit $2) as children,
     array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g) as signals,
     array(select distinct l.ref from execution e cross join unnest(e.keys) k join concurrency_limit l on l.id = k.limit_id
         where e.id = s.execution_id and l.while_waiting = 'keep' and exists (
@@ -285,6 +285,6 @@ from suspended s where s.execution_id = $1
 """
 
 
-async def suspended(session: Session, execution: UUID) -> Suspended | None:
-    """Return the waits of a suspended durable function, with at most five of its children."""
-    return first_as(Suspended, await session.fetch(SUSPENDED, execution))
+async def suspended(session: Session, execution: UUID, children: int = 5) -> Suspended | None:
+    """Return the waits of a suspended durable function, with at most so many of its children."""
+    return first_as(Suspended, await session.fetch(SUSPENDED, execution, children))

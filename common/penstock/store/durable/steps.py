@@ -196,6 +196,19 @@ async def children(db: Session | Transaction, parents: Sequence[UUID]) -> list[S
     return rows_as(StoredChild, await db.fetch(CHILDREN, list(parents)))
 
 
+CHILDREN_OF_ANY_AGE = f"""
+{CHILD} where e.parent = $1
+union all
+select a.parent, a.task, a.item, a.id, a.status, true, a.result::text, a.error::text, a.finished_at
+from archive a where a.root = (select o.root from archive o where o.id = $1) and a.parent = $1
+"""
+
+
+async def children_of_any_age(session: Session, parent: UUID) -> list[StoredChild]:
+    """Return the child executions of a run's steps, open or archived. A run is archived together with its children."""
+    return rows_as(StoredChild, await session.fetch(CHILDREN_OF_ANY_AGE, parent))
+
+
 async def ended_children(session: Session, ids: Sequence[UUID]) -> list[StoredChild]:
     """Return the child executions among `ids` that have ended."""
     return rows_as(StoredChild, await session.fetch(ENDED, list(ids)))

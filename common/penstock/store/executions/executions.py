@@ -324,6 +324,15 @@ async def tenant(session: Session, id: UUID) -> str | None:
     return next((str(row["tenant"]) for row in await session.fetch(TENANT, id)), None)
 
 
+WITH_KEY = "select execution_id from idempotency where tenant = $1 and key = $2"
+
+
+async def with_key(db: Session | Transaction, tenant: str, key: str) -> UUID | None:
+    """Return the execution that was started with an idempotency key; None if no start has it. The row of a key is kept, and
+    names the same execution, at least until that execution is archived. So a caller needs no lock on the row."""
+    return next((UUID(int=row["execution_id"].int) for row in await db.fetch(WITH_KEY, tenant, key)), None)
+
+
 @dataclass(slots=True)
 class ExecutionEnd:
     """The end of an execution. `result` and `error` are JSON."""

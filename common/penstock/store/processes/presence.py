@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from penstock.store.session.database import Session
 from penstock.store.session.rows import rows_as
@@ -61,6 +62,18 @@ from (select *, $2 = any (routes) and $3 = any (actions) as fits from process
 async def workers(session: Session, stale: float, route: str, action: str) -> Workers:
     """Count the workers of a route and an action with a heartbeat within `stale` seconds."""
     return rows_as(Workers, await session.fetch(WORKERS, stale, route, action))[0]
+
+
+HELD = """
+select unnest(holding) as id from process
+where kind = 'worker' and state = 'active' and beat_at > clock_timestamp() - make_interval(secs => $1)
+    and $2 = any (routes) and $3 = any (actions)
+"""
+
+
+async def held(session: Session, stale: float, route: str, action: str) -> list[UUID]:
+    """Return the executions that the able workers of a route and an action held at their last heartbeats."""
+    return [UUID(int=row["id"].int) for row in await session.fetch(HELD, stale, route, action)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ process             rawd      rawd    rawd  r       r
 result              rad       ra      ra    -       -
 route_tenant        ra        ra      ra    -       r
 route_turn          raw       -       -     -       r
-slot                rad       rad     rad   -       r
+slot                rawd      rawd    rawd  -       r
 start_burst         rd        -       r     -       r
 step                rawd      rawd    rawd  -       -
 stuck               rad       -       -     -       r

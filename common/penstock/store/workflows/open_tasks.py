@@ -48,6 +48,14 @@ async def listed(session: Session, workflow: UUID) -> list[OpenTask]:
     return rows_as(OpenTask, await session.fetch(OPEN, workflow))
 
 
+OPEN_IDS = "select id from execution where parent = $1 and finished_at is null limit $2"
+
+
+async def open_ids(session: Session, workflow: UUID, limit: int) -> list[UUID]:
+    """Return at most `limit` open executions of a workflow's tasks."""
+    return [UUID(int=row["id"].int) for row in await session.fetch(OPEN_IDS, workflow, limit)]
+
+
 # A workflow without an open task waits for an executor, as a requested execution does.
 MOST_URGENT = """
 with recursive tree as (

@@ -19,8 +19,8 @@ from penstock.engine.durable.records import (
     VERSION,
     WAIT_FOR,
 )
-from penstock.language.moves import COMPLETED, FINAL, RUNNING, WAITING
-from penstock.operate.durable_steps import Step
+from penstock.language.moves import COMPLETED, FINAL, RUNNING, TIMEOUT, WAITING
+from penstock.operate.durable_steps import Step, status_for_people
 from penstock_api.pages.drawings.timeline import HELD, RAN, Row, Scale, Segment, Timeline, drawn
 
 PARKED = (SLEEP, SIGNAL, ASK, WAIT_FOR)
@@ -51,7 +51,7 @@ def step_timeline(steps: Sequence[Step], start: datetime, end: datetime | None) 
 def step_status(step: Step, *, is_final: bool) -> str:
     """Return the status of a step for people. A step that has begun runs or waits, or its run ended first (`is_final`)."""
     if step.status != STARTED:
-        return step.status
+        return status_for_people(step)
     if is_final:
         return NOT_FINISHED
     return WAITING if step.kind in PARKED else RUNNING
@@ -99,7 +99,8 @@ def _span(
         return _beginning(step), step.at
     if step.status not in ENDED:
         return step.at, max(step.at, end)
-    if step.kind == SLEEP and step.status == COMPLETED and (until := _until(step)) is not None:
+    is_over = step.status in (COMPLETED, TIMEOUT) and step.error is None
+    if step.kind == SLEEP and is_over and (until := _until(step)) is not None:
         return step.at, max(step.at, min(until, end))  # its end is not recorded
     if step.execution is not None:
         return step.at, max(step.at, next_begins)
