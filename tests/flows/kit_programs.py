@@ -8,6 +8,7 @@ import datetime
 import decimal
 import enum
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -412,8 +413,31 @@ async def publishes_twice() -> Any:
 
 
 @action(pack="kit")
-async def hands_over(timeout: float | None = None, heartbeat: float | None = None) -> Any:
-    return later(timeout=timeout, heartbeat=heartbeat)
+async def hands_over(
+    timeout: float | None = None, heartbeat: float | None = None, id: str | None = None
+) -> Any:
+    return later(id, timeout=timeout, heartbeat=heartbeat)
+
+
+@action(pack="kit", retry=FAST)
+async def hands_over_again(id: str | None = None) -> Any:
+    return later(id, timeout=60)
+
+
+async def _no_report(execution: uuid.UUID, attempt: int, body: dict[str, Any]) -> None:
+    raise AssertionError("the test has to replace this function")
+
+
+report_early: Callable[[uuid.UUID, int, dict[str, Any]], Awaitable[None]] = _no_report
+"""The function with which an action reports about its own attempt, as the system outside does."""
+
+
+@action(pack="kit", retry=FAST)
+async def is_reported_early(body: dict[str, Any]) -> Any:
+    if current().attempt > 1:
+        return "the second attempt"
+    await report_early(current().execution_id, current().attempt, body)
+    return later(timeout=0.3)
 
 
 # -- events ------------------------------------------------------------------------------------------------------------------
@@ -462,12 +486,14 @@ EVENTS: tuple[Any, ...] = (
 
 @dataclass(frozen=True)
 class Program:
-    """A program. `reports` are what operators and other systems do once it waits: a name, and the arguments."""
+    """A program. `reports` are what operators and other systems do once it waits: a name, and the arguments. `early` are the
+    reports before its start."""
 
     name: str
     target: Any
     parameters: dict[str, Any] = field(default_factory=dict)
     reports: tuple[tuple[Any, ...], ...] = ()
+    early: tuple[tuple[Any, ...], ...] = ()
 
 
 def _programs() -> tuple[Program, ...]:
@@ -580,6 +606,28 @@ def _programs() -> tuple[Program, ...]:
         Program("outcome from outside", hands_over, {"timeout": 60}, (("result", {"b": 1, "aa": 2}),)),
         Program("error from outside", hands_over, {"timeout": 60}, (("error", "it broke"),)),
         Program("cancelled wait for outside", hands_over, {"timeout": 60}, (("cancel",),)),
+        Program("refused outcomes", hands_over, {"timeout": 60}, (
+            ("result", "x" * LARGE), ("error", {"text": "no"}), ("result", 1))),
+        Program("late outcome", hands_over, {"timeout": 60}, (("result", 1), ("late result", 2))),
+        Program("outcome of nothing", echo, {}, (("late result", 2),)),
+        Program("result by its id", hands_over, {"id": "kit:1"}, (("named result", "kit:1", {"bb": 1, "a": 2}),)),
+        Program("error by its id", hands_over, {"id": "kit:2"}, (("named error", "kit:2", "it broke"),)),
+        Program("retried error by its id", hands_over_again, {"id": "kit:3"}, (
+            ("named error", "kit:3", "it broke"), ("named error", "kit:3", {"type": "T", "message": "no", "retryable": False}))),
+        Program("retried errors by its id", hands_over_again, {"id": "kit:4"}, (("named error", "kit:4", "it broke"),) * 3),
+        Program("refused outcome by its id", hands_over, {"id": "kit:5"}, (
+            ("named result", "kit:5", "x" * LARGE), ("named error", "kit:5", 7), ("cancel",))),
+        Program("early result by its id", hands_over, {"id": "kit:6"}, (), (
+            ("named result", "kit:6", 1), ("named result", "kit:6", 2))),
+        Program("early error by its id", hands_over_again, {"id": "kit:7"}, (), (("named error", "kit:7", "it broke"),)),
+        Program("refused early result", hands_over, {"id": "kit:8", "timeout": 0.3}, (), (
+            ("named result", "kit:8", "x" * LARGE),)),
+        Program("progress and result", hands_over, {"timeout": 60, "heartbeat": 60}, (
+            ("progress", {"progress": 0.5, "text": "half"}), ("progress", {"heartbeat": True}), ("result", 1))),
+        Program("late progress", hands_over, {"timeout": 60}, (("result", 1), ("late progress", {"progress": 0.5}))),
+        Program("result of a running action", is_reported_early, {"body": {"result": 1}}),
+        Program("error of a running action", is_reported_early, {"body": {"error": "it broke"}}),
+        Program("progress of a running action", is_reported_early, {"body": {"progress": 0.5}}),
     ]  # fmt: skip
     return tuple(programs)
 

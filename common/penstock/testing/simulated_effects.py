@@ -232,6 +232,10 @@ class Effects:
         self._callbacks[address] = execution, attempt
         return address
 
+    def has_callback(self, execution: Execution, attempt: int) -> bool:
+        """Return whether the code of an attempt has asked for the address of its callback."""
+        return f"{CALLBACKS}{execution.id}-{attempt}" in self._callbacks
+
     def called_back(self, address: str) -> tuple[Execution, int]:
         """Return the execution and the attempt of an address. Raises NotFound."""
         if address not in self._callbacks:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from penstock.language.definitions.action import Action
 from penstock.language.moves import COMPLETED
 from penstock.language.rules.trial import MIDNIGHT
 from penstock.language.terms.durations import seconds
 from penstock.operate.outside import Report
+from penstock.testing import simulated_outside
 from penstock.testing.attempt_requests import AttemptRequests
 from penstock.testing.fakes import Fake, Loss, raising, returning
 from penstock.testing.known_definitions import Loadable
@@ -131,6 +133,46 @@ class Simulation:
         execution, attempt = self._effects.called_back(address)
         assert isinstance(execution, ActionExecution)
         execution.take_report(attempt, Report.of(body))
+        self.settle()
+
+    def complete(self, id: str | UUID, *, result: Any = None) -> list[SimulatedRun]:
+        """Complete what waits for the id of `later(id)`, as a webhook with `completes` does, and return its runs. If nothing
+        waits for the id, the result is kept for a day, for the next wait for it.
+
+        A UUID is the id of an execution, whose wait is completed by hand, as `Client.complete` does. Raises InvalidInput for
+        a result that cannot be stored. For a UUID, raises NotFound, and Conflict if the execution does not wait for this."""
+        return self._settle(id, Report("result", result))
+
+    def fail(self, id: str | UUID, error: str | Mapping[str, Any]) -> list[SimulatedRun]:
+        """Fail the attempts that wait for an id, as `complete` completes them. The retry policy decides about another attempt,
+        but a kept error fails its wait for good. `error` is a text, or has a `type`, a `message` and perhaps `retryable`.
+
+        Raises the errors of `complete`."""
+        return self._settle(id, Report("error", error))
+
+    def progress(self, id: str, done: float, text: str | None = None) -> None:
+        """Report the progress of work outside, from 0 to 1, to the callbacks of the attempts that wait for an id. Their time for
+        a heartbeat begins again.
+
+        Raises NotFound if nothing waits for the id, Conflict if an attempt passed on no callback, and InvalidInput."""
+        body = {"progress": done} if text is None else {"progress": done, "text": text}
+        self._note(id, Report.of(body))
+
+    def heartbeat(self, id: str) -> None:
+        """Report that work outside goes on, to the callbacks of the attempts that wait for an id. Raises the errors of
+        `progress`."""
+        self._note(id, Report("heartbeat", True))
+
+    def _settle(self, id: str | UUID, outcome: Report) -> list[SimulatedRun]:
+        if isinstance(id, UUID):
+            settled = [simulated_outside.settle_by_hand(self._effects, id, outcome)]
+        else:
+            settled = simulated_outside.settle(self._world, id, outcome)
+        self.settle()
+        return [SimulatedRun(execution.root) for execution in settled]
+
+    def _note(self, id: str, report: Report) -> None:
+        simulated_outside.note(self._world, self._effects, id, report)
         self.settle()
 
     def advance(self, duration: Any) -> None:
