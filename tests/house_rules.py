@@ -149,7 +149,6 @@ JSON_READERS = {
             "services/penstock_api/pages/templating.py",
             "services/penstock_api/pages/webhooks.py",
             "services/penstock_api/routes/executions.py",
-            "services/penstock_api/webhooks/webhook_calls.py",
             "services/penstock_api/work/sessions.py",
             "services/penstock_executor/handlers/event_created.py",
             "services/penstock_executor/handlers/event_received.py",
