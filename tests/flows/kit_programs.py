@@ -633,3 +633,76 @@ def _programs() -> tuple[Program, ...]:
 
 
 PROGRAMS = _programs()
+
+WEBHOOK_SECRET = "c2VjcmV0LW9mLXdlYmhvb2tz"
+WEBHOOKS: dict[str, dict[str, Any]] = {
+    "plain": {"trigger": "kit.called", "signature": "secret"},
+    "header": {"trigger": "kit.called", "signature": "secret", "header": "X-Own", "key_header": "X-Id"},
+    "github": {
+        "trigger": "kit.called",
+        "signature": "github",
+        "payload": {"n": "{{ body.n | int }}", "query": "{{ query.ref | default(none) }}"},
+        "completes": "{{ 'kit:hook:' ~ body.id if body.id is defined else none }}",
+        "fails": "body.ok is defined and not body.ok",
+    },
+    "stripe": {"trigger": "kit.called", "signature": "stripe"},
+    "standard": {"trigger": "kit.called", "signature": "standard", "payload": {"n": "{{ body.missing.n }}"}},
+}
+"""The webhooks that `CALLS` call. Their trigger is `kit.called`."""
+called = Trigger(
+    "kit.called",
+    schema={"n": {"type": "integer", "required": True}, "id": "string", "query": {}, "pad": "string"},
+)
+Rule("kit.on_called", trigger=called, action=odd, params={"x": "{{ payload.n * 2 }}"})
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a webhook. `is_signed`: the caller signs it, now."""
+
+    webhook: str
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+    query: str = ""
+    is_signed: bool = True
+
+
+HOOKED = ("1", "2", "3")
+"""The ids for which executions wait, as `kit:hook:1`."""
+CALLS = (
+    Call("plain", b'{"n": 1}'),
+    Call("plain", b'{"n": 1}'),
+    Call("plain", b'{"n": 1}', {"x-webhook-secret": "another secret"}),
+    Call("plain", b'{"n": 1}', is_signed=False),
+    Call("plain", b'{"n": "one"}'),
+    Call("plain", b"{no json"),
+    Call("plain", b"null"),
+    Call("plain", b'{"n": 123456789012345678901234567890}'),
+    Call("plain", b'{"n": 1, "pad": "' + b"x" * LARGE + b'"}'),
+    Call("plain", b'{"n": 1, "pad": "' + b"x" * 400_000 + b'"}'),
+    Call("unknown", b'{"n": 1}', is_signed=False),
+    Call("header", b'{"n": 1}'),
+    Call("header", b'{"n": 1}', {"x-id": "a"}),
+    Call("header", b'{"n": 1}', {"x-id": "a"}),
+    Call("header", b'{"n": 2}', {"x-id": "a"}),
+    Call("header", b'{"n": 2}', {"x-id": "k" * 5000}),
+    Call("github", b'{"n": 1}', query="ref=main&ref=next"),
+    Call("github", b'{"n": 1}', query="ref=main&ref=next"),
+    Call("github", b"n=7&n=8", FORM),
+    Call("github", b"payload=%7B%22n%22%3A+9%7D", FORM),
+    Call("github", b"n=caf\xe9", {"content-type": FORM["content-type"] + "; charset=utf-8"}),
+    Call("github", b'{"n": 1}', {"x-hub-signature-256": "sha256=00"}),
+    Call("github", b'{"n": 3, "id": "1"}'),
+    Call("github", b'{"n": 3, "id": "1"}'),
+    Call("github", b'{"n": 4, "id": "2", "ok": false}'),
+    Call("github", b'{"n": "x", "id": "3"}'),
+    Call("github", b'{"n": 5, "id": "unknown"}'),
+    Call("stripe", b'{"n": 1, "id": "evt_1"}'),
+    Call("stripe", b'{"n": 1, "id": "evt_1"}'),
+    Call("stripe", b'{"n": 2, "id": "evt_1"}'),
+    Call("stripe", b'{"n": 1}', {"stripe-signature": "t=1,v1=00"}),
+    Call("standard", b'{"n": 1}'),
+    Call("standard", b'{"n": 1}', {"webhook-timestamp": "1000"}),
+)  # fmt: skip
+"""The calls, in their order."""

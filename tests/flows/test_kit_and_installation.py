@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from uuid import UUID
 
+import httpx
 import orjson
 import pytest
 
 from penstock.errors import ExecutionFailed, PenstockError
-from penstock.operate import outside
+from penstock.operate import outside, webhooks
 from penstock.operate.outside import Report
 from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Transaction
@@ -21,7 +23,10 @@ from penstock.testing import Simulation
 from penstock.testing.simulated_run import SimulatedRun
 from tests.flows import kit_programs
 from tests.flows.installation import Installation
-from tests.flows.kit_programs import EVENTS, PROGRAMS, Program
+from tests.flows.kit_programs import CALLS, EVENTS, HOOKED, PROGRAMS, WEBHOOK_SECRET, WEBHOOKS, Call, Program
+from tests.flows.test_from_outside import api
+from tests.penstock.operate.keys import KEY
+from tests.penstock_api.webhooks.test_webhook_calls import KINDS
 
 pytestmark = pytest.mark.either_transport
 
@@ -233,6 +238,74 @@ async def _installed_event(house: Installation, payload: Any) -> Any:
             sorted([row["rule"], row["error"]] for row in rows if row["error"] is not None),
         ]
     )
+
+
+async def test_webhooks_answer_alike(make_house: Any) -> None:
+    simulated = await asyncio.to_thread(_simulated_calls)
+    async with make_house(secrets_key=KEY) as house:
+        await house.start(*_definitions())
+        for name, options in WEBHOOKS.items():
+            await webhooks.put(house.session, name, secret=WEBHOOK_SECRET, by="ada", **options)
+        waiting = [
+            await house.client.start("kit.hands_over", {"id": f"kit:hook:{id}", "timeout": 60})
+            for id in HOOKED
+        ]
+        for id in waiting:
+            await house.until(WAITING, id)
+        async with api(house) as caller:
+            installed = [await _installed_call(house, caller, call) for call in CALLS]
+        for number, call in enumerate(CALLS):
+            assert simulated[number] == installed[number], f"{number}: {call!s:.200}"
+        await house.client.cancel(waiting[-1], reason="asked by the test")
+        await house.quiet()
+        rows = [await house.client.get(id) for id in waiting]
+        ends = [
+            [row.status, orjson.loads(row.result or "null"), orjson.loads(row.error or "null")]
+            for row in rows
+        ]
+        assert simulated[len(CALLS)] == _plain(ends)
+        started = await house.rows(
+            "select count(*) from execution e join definition d on d.id = e.definition_id where d.ref = 'kit.odd'"
+        )
+        assert simulated[-1] == started[0]["count"] > 5
+        await house.sound()
+
+
+def _simulated_calls() -> list[Any]:
+    simulation = Simulation(kit_programs)
+    for name, options in WEBHOOKS.items():
+        simulation.webhook(name, secret=WEBHOOK_SECRET, **options)
+    waiting = [simulation.start("kit.hands_over", id=f"kit:hook:{id}", timeout=60) for id in HOOKED]
+    responses = [
+        simulation.call_webhook(
+            call.webhook, call.body, headers=call.headers, query=call.query, signed=call.is_signed
+        )
+        for call in CALLS
+    ]
+    waiting[-1].cancel()
+    ends = [[run.status, run.result if run.status == "completed" else None, run.error] for run in waiting]
+    answers = [
+        _plain([response.status, dict(response.body), response.event and response.event.payload])
+        for response in responses
+    ]
+    return [*answers, _plain(ends), sum(run.ref == "kit.odd" for run in simulation.runs)]
+
+
+async def _installed_call(house: Installation, caller: httpx.AsyncClient, call: Call) -> Any:
+    headers = {"content-type": "application/json", **call.headers}
+    if call.is_signed:
+        options = WEBHOOKS[call.webhook]
+        signed = KINDS[options["signature"]](call.body, int(time.time()), WEBHOOK_SECRET)
+        if "header" in options:
+            signed = {options["header"].lower(): WEBHOOK_SECRET}
+        headers = {**signed, **headers}
+    response = await caller.post(f"/hooks/{call.webhook}?{call.query}", content=call.body, headers=headers)
+    body = response.json()
+    event = None
+    if response.status_code == 202:
+        [row] = await house.rows("select payload::text as payload from event where id = $1", UUID(body["id"]))
+        event = orjson.loads(row["payload"])
+    return _plain([response.status_code, body, event])
 
 
 def _definitions() -> list[Any]:

@@ -12,6 +12,7 @@ from penstock.testing.crash_everywhere import crash_everywhere
 from penstock.testing.durable_requests import StartedExecution
 from penstock.testing.durable_run import DurableRun
 from penstock.testing.simulated_run import SimulatedRun
+from penstock.testing.simulated_webhooks import WebhookResponse
 from penstock.testing.simulation import Simulation
 from penstock.testing.steps import Step
 from penstock.testing.world import PublishedEvent, RuleFailure
@@ -26,6 +27,7 @@ __all__ = [
     "Simulation",
     "StartedExecution",
     "Step",
+    "WebhookResponse",
     "crash_everywhere",
     "evaluate",
     "play",

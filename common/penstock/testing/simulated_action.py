@@ -270,7 +270,7 @@ class ActionExecution(Execution):
 
     @property
     def outside_name(self) -> str | None:
-        """Return the id for whose outcome the execution waits now, or None."""
+        """Return the id of the outcome for which the execution waits now, or None."""
         wait = self._outside
         return wait.name if self.status == WAITING and wait.waits and wait.outcome is None else None
 

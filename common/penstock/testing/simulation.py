@@ -19,6 +19,7 @@ from penstock.testing.known_definitions import Loadable
 from penstock.testing.simulated_action import ActionExecution
 from penstock.testing.simulated_effects import Effects
 from penstock.testing.simulated_run import SimulatedRun
+from penstock.testing.simulated_webhooks import ACCEPTED, SECRET, SimulatedWebhooks, WebhookResponse
 from penstock.testing.simulated_workflow import execution_of
 from penstock.testing.world import Execution, RuleFailure, World
 
@@ -40,6 +41,7 @@ class Simulation:
         self._world.on_start.append(lambda execution: self.runs.append(SimulatedRun(execution)))
         self._world.on_end.append(self._start_callbacks)
         self._effects = Effects(self._world)
+        self._webhooks = SimulatedWebhooks(self._world, self._effects)
         self.runs: list[SimulatedRun] = []
         """The runs that the test, a rule, a callback or the code of an action started."""
         self.load(*sources)
@@ -135,11 +137,65 @@ class Simulation:
         execution.take_report(attempt, Report.of(body))
         self.settle()
 
+    def webhook(
+        self,
+        name: str,
+        *,
+        trigger: Any,
+        signature: str = "secret",
+        secret: str = SECRET,
+        header: str | None = None,
+        key_header: str | None = None,
+        payload: Any = None,
+        completes: str | None = None,
+        fails: str | None = None,
+    ) -> Simulation:
+        """Set a webhook, with the options of `penstock webhooks set`. `trigger` is a trigger or its ref, and `payload` is a
+        template. Raises NotFound for an unknown trigger, InvalidInput, and ExpressionError."""
+        self._webhooks.put(
+            name,
+            trigger=trigger,
+            signature=signature,
+            secret=secret,
+            header=header,
+            key_header=key_header,
+            payload=payload,
+            completes=completes,
+            fails=fails,
+        )
+        return self
+
+    def call_webhook(
+        self,
+        name: str,
+        body: Any,
+        *,
+        headers: Mapping[str, str] | None = None,
+        query: str | Mapping[str, Any] = "",
+        signed: bool = True,
+    ) -> WebhookResponse:
+        """Call a webhook as another program does (`POST /hooks/NAME`), and return the response and its effects. A refused call
+        has a response, too, and raises nothing.
+
+        A body of bytes or text is sent as it is, and any other value as JSON. The call is signed by the scheme of the webhook,
+        at the time of the clock. `headers` replace those of the signature, and with `signed=False` there are none."""
+        answer = self._webhooks.call(name, body, headers or {}, query, is_signed=signed)
+        if isinstance(answer, tuple):
+            problem, headers = answer
+            return WebhookResponse(problem.status, problem.model_dump(exclude_none=True), headers)
+        self.settle()
+        event, started, settled = (
+            answer.event,
+            [SimulatedRun(execution) for execution in answer.started],
+            [SimulatedRun(execution.root) for execution in answer.settled],
+        )
+        return WebhookResponse(ACCEPTED, {"id": str(event.id)}, {}, event, started, settled)
+
     def complete(self, id: str | UUID, *, result: Any = None) -> list[SimulatedRun]:
         """Complete what waits for the id of `later(id)`, as a webhook with `completes` does, and return its runs. If nothing
         waits for the id, the result is kept for a day, for the next wait for it.
 
-        A UUID is the id of an execution, whose wait is completed by hand, as `Client.complete` does. Raises InvalidInput for
+        With a UUID, the wait of this execution is completed by hand, as `Client.complete` does. Raises InvalidInput for
         a result that cannot be stored. For a UUID, raises NotFound, and Conflict if the execution does not wait for this."""
         return self._settle(id, Report("result", result))
 
