@@ -11,6 +11,7 @@ from penstock.language.rules.trial import Played, PlayedMatch, evaluate, play, t
 from penstock.testing.crash_everywhere import crash_everywhere
 from penstock.testing.durable_requests import StartedExecution
 from penstock.testing.durable_run import DurableRun
+from penstock.testing.simulated_http import SentRequest
 from penstock.testing.simulated_run import SimulatedRun
 from penstock.testing.simulated_webhooks import WebhookResponse
 from penstock.testing.simulation import Simulation
@@ -23,6 +24,7 @@ __all__ = [
     "PlayedMatch",
     "PublishedEvent",
     "RuleFailure",
+    "SentRequest",
     "SimulatedRun",
     "Simulation",
     "StartedExecution",

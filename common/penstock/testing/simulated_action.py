@@ -22,7 +22,7 @@ from penstock.language.terms.parameter_paths import value_at
 from penstock.operate.outside import OUTCOMES, Report, ending_of_report, no_outside_wait, outside_error, over
 from penstock.run.outcomes import Outcome
 from penstock.run.progress import STREAM, Progress
-from penstock.run.run import Run, RunnableAction, TaskReadyEvent
+from penstock.run.run import Run, RunnableAction, TaskReadyEvent, executor_name
 from penstock.run.run_log import RunLog
 from penstock.run.stored_json import stored_value
 from penstock.testing.clock import Timer
@@ -88,6 +88,9 @@ class ActionExecution(Execution):
             return
         if self.batch is not None and (fake is None or fake.function is None):
             self._join_batch(fake, step, self.batch)
+        elif self._is_http and (fake is None or fake.function is None):
+            outcome, seconds = self._call_http(step)
+            self._report_in_time(fake, outcome, seconds)
         else:
             self._report_in_time(fake, self._call(fake, step))
 
@@ -104,10 +107,10 @@ class ActionExecution(Execution):
         waiting = WaitingItem(run, partial(self._report_in_time, fake), lambda: self.ended)
         self.world.batches.join(key, waiting)
 
-    def _report_in_time(self, fake: Fake | None, outcome: Outcome) -> None:
-        """Report an outcome after the time that the attempt takes."""
+    def _report_in_time(self, fake: Fake | None, outcome: Outcome, seconds: float = 0.0) -> None:
+        """Report an outcome after the time that the attempt takes: that of its fake, and `seconds`."""
         outcome = with_checked_question(outcome)
-        takes, limit = (fake.takes if fake else 0.0), self.timeouts.get("attempt")
+        takes, limit = seconds + (fake.takes if fake else 0.0), self.timeouts.get("attempt")
         if fake is not None and fake.loss == "after":
             self.later(takes, self._lose)
         elif limit is not None and takes > limit:
@@ -121,6 +124,26 @@ class ActionExecution(Execution):
         run = self._run(fake, step)
         try:
             return call_here(run)
+        finally:
+            run.log.close()
+            self._close_requests()
+
+    @property
+    def _is_http(self) -> bool:
+        return self.action is not None and executor_name(self.action) == "http"
+
+    def _call_http(self, step: Step) -> tuple[Outcome, float]:
+        """Make the requests of an attempt. Return its outcome, and the seconds that its servers took."""
+        assert self.action is not None
+        named, http = self.action.options.get("secrets"), self.world.http
+        secrets: Mapping[str, str] = named if isinstance(named, Mapping) else {}
+        run = self._run(None, step)
+        run.log = RunLog(
+            lambda stream, line: _keep(step, stream, http.conceal(secrets, line)),
+            conceal=partial(http.conceal, secrets),
+        )
+        try:
+            return http.outcome_of(run, secrets)
         finally:
             run.log.close()
             self._close_requests()
@@ -158,7 +181,7 @@ class ActionExecution(Execution):
     def _runnable(self, fake: Fake | None) -> RunnableAction:
         if fake is not None and fake.function is not None:
             return FakeAction(self.call.ref, fake.function, self.action if self.batch is None else None)
-        if self.action is None or self.action.function is None:
+        if self.action is None or (self.action.function is None and not self._is_http):
             raise NotFound(
                 f"{self.call.ref} has no Python function that a simulation could run",
                 hint=f"Say what it gives: simulation.fake({self.call.ref!r}, returns=...).",

@@ -18,6 +18,7 @@ from penstock.testing.fakes import Fake, Loss, raising, returning
 from penstock.testing.known_definitions import Loadable
 from penstock.testing.simulated_action import ActionExecution
 from penstock.testing.simulated_effects import Effects
+from penstock.testing.simulated_http import SentRequest
 from penstock.testing.simulated_run import SimulatedRun
 from penstock.testing.simulated_webhooks import ACCEPTED, SECRET, SimulatedWebhooks, WebhookResponse
 from penstock.testing.simulated_workflow import execution_of
@@ -25,10 +26,10 @@ from penstock.testing.world import Execution, RuleFailure, World
 
 
 class Simulation:
-    """A simulated installation, which runs work at once, in the calling thread. Python actions run as they are, unless
-    they are faked. Other actions must be faked. A function with a batch gets the executions that are ready. Limits, routes
-    and schedules have no effect: nothing waits for a slot, and a worker is always free. Rules with a window start nothing: `play`
-    tries them on a list of events.
+    """A simulated installation, which runs work at once, in the calling thread. Python actions and HTTP actions run as they
+    are, unless they are faked; `respond` gives the responses of servers. Other actions must be faked. A function with a
+    batch gets the executions that are ready. Limits, routes and schedules have no effect: nothing waits for a slot, and a
+    worker is always free. Rules with a window start nothing: `play` tries them on a list of events.
 
     The clock starts at midnight of 1 January 2026, UTC, or at `start`. Ids count from 1, so a test is the same each
     time.
@@ -98,6 +99,53 @@ class Simulation:
         """Prepare the answer to a future inquiry of a task (its path) or an action (its ref)."""
         self._world.answers[asker] = value
         return self
+
+    # -- HTTP actions --------------------------------------------------------------------------------------------------
+
+    def respond(
+        self,
+        address: str,
+        *,
+        method: str | None = None,
+        status: int = 200,
+        json: Any = None,
+        text: str | None = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        raises: Exception | type[Exception] | None = None,
+        takes: Any = 0,
+        times: int | None = None,
+    ) -> Simulation:
+        """Give the response to the requests of HTTP actions for an address, such as `https://shop.example.org/orders/7`. Its
+        query counts if it has one, and `*` stands for any characters.
+
+        The response has a status, headers and one body, or the connection `raises` an error. It `takes` that long on the clock
+        ("2h"), and is used `times` times (None: always). Of several responses to a request the first that is not used up
+        counts, and an address with a query comes before one without. Raises InvalidInput."""
+        self._world.http.respond(
+            address,
+            method=method,
+            status=status,
+            json=json,
+            text=text,
+            content=content,
+            headers=headers or {},
+            raises=raises,
+            takes=float(seconds(takes)),
+            times=times,
+        )
+        return self
+
+    def secret(self, name: str, value: str) -> Simulation:
+        """Set a secret of the store, which HTTP actions name in their `secrets`. It is masked in their log, error and result.
+        Raises InvalidInput."""
+        self._world.http.put_secret(name, value)
+        return self
+
+    @property
+    def requests(self) -> list[SentRequest]:
+        """Return the requests that HTTP actions sent, in order."""
+        return list(self._world.http.requests)
 
     # -- starts and events -------------------------------------------------------------------------------------------
 

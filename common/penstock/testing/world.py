@@ -25,6 +25,7 @@ from penstock.testing.clock import Clock, Timer
 from penstock.testing.fakes import Fakes
 from penstock.testing.known_definitions import KnownDefinitions
 from penstock.testing.simulated_batches import SimulatedBatches
+from penstock.testing.simulated_http import SimulatedHttp
 from penstock.testing.steps import Step
 
 MOST_STEPS = 100_000
@@ -227,6 +228,7 @@ class World:
         self.clock = Clock(now)
         self.known = KnownDefinitions()
         self.fakes = Fakes()
+        self.http = SimulatedHttp(self.clock)
         self.max_workflow_depth = max_workflow_depth
         self.executions: list[Execution] = []
         self.questions: list[Question] = []
