@@ -48,11 +48,13 @@ def lint(
     `apply` runs them."""
     looked = [loading.lint(name) for name in source]
     whole, faults = loading.joined([definitions for definitions, _ in looked])
-    faults = [fault for _, reported in looked for fault in reported] + faults
+    noted = [fault for _, reported in looked for fault in reported]
+    faults = [fault for fault in noted if not fault.is_warning] + faults
+    warnings = [fault for fault in noted if fault.is_warning] + list(likely_typos(whole))
     # After faults, a missing definition may be one that could not be read.
     faults += loading.check(whole, None if faults or alone else load().executors)
     faults += _lost_calls(whole) + _faults_of_durable_functions(whole)
-    reported = sorted([*faults, *likely_typos(whole)], key=lambda fault: (fault.file or "", fault.line or 0))
+    reported = sorted([*faults, *warnings], key=lambda fault: (fault.file or "", fault.line or 0))
     if json:
         for fault in reported:
             json_line(asdict(fault))
