@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from penstock.cli.output import Json, json_line, out
 from penstock.engine.durable.lint import lost_calls, nondeterminism, unknown_methods
+from penstock.engine.durable.literal_durations import wrong_durations
 from penstock.language.loading import Definitions
 from penstock.language.loading import lint as loading
 from penstock.language.loading.likely_typos import likely_typos
@@ -53,7 +54,7 @@ def lint(
     warnings = [fault for fault in noted if fault.is_warning] + list(likely_typos(whole))
     # After faults, a missing definition may be one that could not be read.
     faults += loading.check(whole, None if faults or alone else load().executors)
-    faults += _lost_calls(whole) + _faults_of_durable_functions(whole)
+    faults += _lost_calls(whole) + _wrong_durations(whole) + _faults_of_durable_functions(whole)
     reported = sorted([*faults, *warnings], key=lambda fault: (fault.file or "", fault.line or 0))
     if json:
         for fault in reported:
@@ -92,6 +93,14 @@ def _lost_calls(definitions: Definitions) -> list[Fault]:
         for action in definitions.actions.values()
         if action.function is not None
         for item in lost_calls(action.function, durable=action.durable)
+    ]
+
+
+def _wrong_durations(definitions: Definitions) -> list[Fault]:
+    """Return a fault for each literal in the code of actions that its call will refuse as a duration."""
+    functions = [item.function for item in definitions.actions.values() if item.function is not None]
+    return [
+        Fault(item.message, shown(item.file), item.line, item.hint) for item in wrong_durations(functions)
     ]
 
 

@@ -118,6 +118,23 @@ async def test_warning_of_a_conversion_is_no_fault(tmp_path: Path, monkeypatch: 
     assert "warning: mild.py:4: `str(...)` of a reference" in " ".join(linted.out.split())
 
 
+async def test_lint_names_durations_in_the_code_of_actions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("slow.py").write_text(
+        "from penstock import DurableContext, action\n"
+        "@action(pack='slow')\n"
+        "async def nap(ctx: DurableContext) -> None:\n"
+        "    await ctx.sleep('1 day')\n"
+    )
+    linted = await penstock("lint", "slow.py", "--json")
+    [fault] = linted.documents
+    assert (linted.code, fault["line"]) == (1, 4)
+    assert fault["message"] == "the duration of `ctx.sleep` is not a duration: '1 day'"
+    assert '"1h30m"' in fault["hint"]
+
+
 def test_nearest_ref_has_a_similar_name_and_not_just_the_same_pack() -> None:
     refs = ["bad.e", "bad.charge", "shop.charge"]
     assert nearest("bad.zzz", refs) is None
