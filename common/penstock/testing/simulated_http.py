@@ -99,23 +99,13 @@ class SimulatedHttp:
         times: int | None,
     ) -> None:
         """Add a response to requests for an address. Raises InvalidInput."""
-        parts = address.replace("*", "x")
-        try:
-            is_url = httpx.URL(parts).scheme in ("http", "https") and bool(httpx.URL(parts).host)
-        except httpx.InvalidURL:
-            is_url = False
-        if not is_url:
-            raise InvalidInput(
-                f"{address!r} is no http or https URL",
-                hint="Write https://host/path; * stands for any characters.",
-            )
         if not 200 <= status <= 599:
             raise InvalidInput(f"{status} is no status of a response", hint="Give one such as 200 or 404.")
         body, kind = _body(json, text, content)
         own_headers = {name.lower(): value for name, value in headers.items()}
         self._responses.append(
             PreparedResponse(
-                address if address.count("/") > 2 else f"{address}/",
+                _normal(address),
                 method and method.upper(),
                 status,
                 {**kind, **own_headers},
@@ -221,6 +211,22 @@ class _Exchange(httpcore.AsyncConnectionInterface):
             headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in named.items()],
             content=b"" if method == "HEAD" else response.content,
         )
+
+
+def _normal(address: str) -> str:
+    """Return an address in the form that URLs of requests have: with a path, and without a default port. Raises
+    InvalidInput."""
+    try:
+        url = httpx.URL(address.replace("*", "x"))
+    except httpx.InvalidURL:
+        url = httpx.URL("")
+    if url.scheme not in ("http", "https") or not url.host:
+        raise InvalidInput(
+            f"{address!r} is no http or https URL",
+            hint="Write https://host/path; * stands for any characters.",
+        )
+    base, mark, query = (address if "*" in address else str(url)).partition("?")
+    return f"{base}{'' if base.count('/') > 2 else '/'}{mark}{query}"
 
 
 def _body(json: Any, text: str | None, content: bytes | None) -> tuple[bytes, dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock import http_action, workflow
+from penstock import DurableContext, action, current, http_action, workflow
 
 SHOP = "https://shop.example.org"
 RETRY = {"max_attempts": 3, "initial_delay": 10, "jitter": 0}
@@ -49,6 +49,18 @@ impatient = http_action(
 short = http_action("lookups.short", SHOP + "/slow", timeout=20, options={"request": {}})
 hook = http_action("lookups.hook", SHOP + "/hook", options={"secret_env": "LOOKUPS_SECRET"})
 moved = http_action("lookups.moved", SHOP + "/old", options={"request": {}})
+
+
+@action(pack="lookups")
+async def total_in_code(id: int) -> Any:
+    order = await current().run(show_order.ref, {"id": id})
+    return order["total"]
+
+
+@action(pack="lookups")
+async def total_durable(ctx: DurableContext, id: int) -> Any:
+    order = await ctx.run(show_order.ref, {"id": id})
+    return order["total"]
 
 
 @workflow(pack="lookups")

@@ -13,6 +13,7 @@ import httpcore
 import httpx
 import pytest
 
+from penstock import http_action
 from penstock.errors import InvalidInput, NotFound
 from penstock.testing import Simulation
 from tests.penstock.testing import lookups
@@ -38,6 +39,14 @@ def test_request_is_rendered_and_its_response_is_the_result(simulation: Simulati
     assert (request.method, request.url) == ("GET", f"{SHOP}/orders/7?expand=lines&expand=customer")
     assert request.headers["authorization"] == f"Bearer {TOKEN}"
     assert request.at == simulation.now
+
+
+@pytest.mark.parametrize("caller", [lookups.total_in_code, lookups.total_durable])
+def test_code_runs_an_http_action(simulation: Simulation, caller: Any) -> None:
+    simulation.respond(f"{SHOP}/orders/7", status=503, times=1)
+    simulation.respond(f"{SHOP}/orders/7", json={"total": 12})
+    assert simulation.run(caller, id=7).result == 12
+    assert len(simulation.requests) == 2
 
 
 def test_expected_status_gives_the_result_of_the_template(simulation: Simulation) -> None:
@@ -170,6 +179,32 @@ def test_request_without_a_response_ends_the_test(simulation: Simulation) -> Non
         with pytest.raises(NotFound, match=f"no more, to GET {SHOP}/orders/{id}") as error:
             simulation.run(lookups.show_order, id=id)
         assert "simulation.respond" in (error.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("https://shop.example.org", "https://shop.example.org"),
+        ("https://shop.example.org?a=1", "https://shop.example.org/?a=1"),
+        ("https://SHOP.example.org:443/x", "https://shop.example.org/x?a=1"),
+        ("https://shop.example.org/ä", "https://shop.example.org/%C3%A4"),
+        ("https://*.example.org", "https://shop.example.org/"),
+        ("https://shop.example.org/*/lines", "https://shop.example.org/orders/7/lines"),
+        ("https://shop.example.org/x?*b=2", "https://shop.example.org/x?a=1&b=2"),
+    ],
+)
+def test_address_fits_its_requests(address: str, url: str) -> None:
+    action = http_action("lookups.get", url, options={"request": {}})
+    assert Simulation(action).respond(address, json=1).run(action).result == 1
+
+
+@pytest.mark.parametrize(
+    "address", ["https://shop.example.org/x?a=2", "http://shop.example.org/x", f"{SHOP}/xx"]
+)
+def test_other_address_does_not_fit(address: str) -> None:
+    action = http_action("lookups.get", f"{SHOP}/x?a=1", options={"request": {}})
+    with pytest.raises(NotFound):
+        Simulation(action).respond(address, json=1).run(action)
 
 
 def test_fake_replaces_the_request(simulation: Simulation) -> None:
