@@ -235,7 +235,7 @@ class Simulation:
         event, started, settled = (
             answer.event,
             [SimulatedRun(execution) for execution in answer.started],
-            [SimulatedRun(execution.root) for execution in answer.settled],
+            _runs_of(answer.settled),
         )
         return WebhookResponse(ACCEPTED, {"id": str(event.id)}, {}, event, started, settled)
 
@@ -273,7 +273,7 @@ class Simulation:
         else:
             settled = simulated_outside.settle(self._world, id, outcome)
         self.settle()
-        return [SimulatedRun(execution.root) for execution in settled]
+        return _runs_of(settled)
 
     def _note(self, id: str, report: Report) -> None:
         simulated_outside.note(self._world, self._effects, id, report)
@@ -314,6 +314,11 @@ class Simulation:
         }
         for ref in choices.on_success if execution.status == COMPLETED else choices.on_failure:
             self._begin(ref, params)
+
+
+def _runs_of(executions: list[Execution]) -> list[SimulatedRun]:
+    """Return the runs to which executions belong, each once."""
+    return list(dict.fromkeys(SimulatedRun(execution.root) for execution in executions))
 
 
 def _name(target: Any) -> str:
