@@ -108,6 +108,7 @@ UNMARKED_CUTS = {
 """The files that may cut a text without the mark, with the reason."""
 
 OUTSIDE_ROOMS = (
+    "common/penstock/attempts/http",
     "common/penstock/cli",
     "common/penstock/client",
     "common/penstock/language",
@@ -149,7 +150,6 @@ JSON_READERS = {
             "services/penstock_api/pages/templating.py",
             "services/penstock_api/pages/webhooks.py",
             "services/penstock_api/routes/executions.py",
-            "services/penstock_api/webhooks/webhook_calls.py",
             "services/penstock_api/work/sessions.py",
             "services/penstock_executor/handlers/event_created.py",
             "services/penstock_executor/handlers/event_received.py",
@@ -185,7 +185,7 @@ JSON_READERS = {
     "services/penstock_api/pages/provider_sign_in.py": "a cookie of texts",
     "services/penstock_api/pages/schema_form.py": "whether a text is JSON: the value is dropped",
     "services/penstock_executor/handlers/dead_letter.py": "whether a body is JSON: the value is dropped",
-    "services/penstock_worker/executors/http/http_client.py": "an answer, of which large integers are refused",
+    "common/penstock/attempts/http/http_client.py": "an answer, of which large integers are refused",
     "services/penstock_worker/executors/kubernetes/kubernetes_api.py": "an answer of Kubernetes, of which texts are read",
     "services/penstock_worker/executors/processes/program_result.py": "whether a text is JSON: the result is checked",
     "services/penstock_api/requests/description.py": "the description of the API itself",

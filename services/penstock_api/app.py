@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.routing import iter_route_contexts
 
 from penstock import tracing
+from penstock.service.problems import BODY_SLACK, too_large
 from penstock_api import fast_path, head_requests, pages
 from penstock_api.auth.allowed import table
 from penstock_api.auth.same_origin import Receive, SameOrigin, Scope, Send, public_netloc, with_headers
@@ -16,7 +17,7 @@ from penstock_api.backend import Backend
 from penstock_api.pages.page import unknown_address
 from penstock_api.requests import public_path
 from penstock_api.requests.description import describe
-from penstock_api.requests.problems import ANSWERS, answer, handle_errors, refused, too_large
+from penstock_api.requests.problems import ANSWERS, answer, handle_errors, refused
 from penstock_api.routes import ROUTERS, log_in, worker_protocol
 from penstock_api.traced_requests import TracedRequests
 from penstock_api.webhooks import callbacks, webhook_calls
@@ -29,8 +30,6 @@ DESCRIPTION = """\
 Everything that the command line can do. Errors are problem details (RFC 9457) with the fix in `hint`.
 For the next page of a list, send the `next` of the last answer as `before`.
 Instants are ISO 8601 with an offset, durations are seconds."""
-SLACK = 64 * 1024
-"""The bytes that a request may have besides its payload."""
 
 
 class Application(FastAPI):
@@ -76,7 +75,7 @@ def declared_length(scope: Scope) -> int:
 def make_app(backend: Backend, *, only_work: bool = False) -> FastAPI:
     """Return the application of one process. `only_work`: it has the routes of the worker protocol alone."""
     routers = (worker_protocol.router,) if only_work else ROUTERS
-    largest = backend.settings.payload_cap + SLACK
+    largest = backend.settings.payload_cap + BODY_SLACK
     app = Application(
         title="Penstock",
         version=version("penstock"),

@@ -8,6 +8,7 @@ import datetime
 import decimal
 import enum
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -412,8 +413,31 @@ async def publishes_twice() -> Any:
 
 
 @action(pack="kit")
-async def hands_over(timeout: float | None = None, heartbeat: float | None = None) -> Any:
-    return later(timeout=timeout, heartbeat=heartbeat)
+async def hands_over(
+    timeout: float | None = None, heartbeat: float | None = None, id: str | None = None
+) -> Any:
+    return later(id, timeout=timeout, heartbeat=heartbeat)
+
+
+@action(pack="kit", retry=FAST)
+async def hands_over_again(id: str | None = None) -> Any:
+    return later(id, timeout=60)
+
+
+async def _no_report(execution: uuid.UUID, attempt: int, body: dict[str, Any]) -> None:
+    raise AssertionError("the test has to replace this function")
+
+
+report_early: Callable[[uuid.UUID, int, dict[str, Any]], Awaitable[None]] = _no_report
+"""The function with which an action reports about its own attempt, as the system outside does."""
+
+
+@action(pack="kit", retry=FAST)
+async def is_reported_early(body: dict[str, Any]) -> Any:
+    if current().attempt > 1:
+        return "the second attempt"
+    await report_early(current().execution_id, current().attempt, body)
+    return later(timeout=0.3)
 
 
 # -- events ------------------------------------------------------------------------------------------------------------------
@@ -462,12 +486,14 @@ EVENTS: tuple[Any, ...] = (
 
 @dataclass(frozen=True)
 class Program:
-    """A program. `reports` are what operators and other systems do once it waits: a name, and the arguments."""
+    """A program. `reports` are what operators and other systems do once it waits: a name, and the arguments. `early` are the
+    reports before its start."""
 
     name: str
     target: Any
     parameters: dict[str, Any] = field(default_factory=dict)
     reports: tuple[tuple[Any, ...], ...] = ()
+    early: tuple[tuple[Any, ...], ...] = ()
 
 
 def _programs() -> tuple[Program, ...]:
@@ -580,8 +606,103 @@ def _programs() -> tuple[Program, ...]:
         Program("outcome from outside", hands_over, {"timeout": 60}, (("result", {"b": 1, "aa": 2}),)),
         Program("error from outside", hands_over, {"timeout": 60}, (("error", "it broke"),)),
         Program("cancelled wait for outside", hands_over, {"timeout": 60}, (("cancel",),)),
+        Program("refused outcomes", hands_over, {"timeout": 60}, (
+            ("result", "x" * LARGE), ("error", {"text": "no"}), ("result", 1))),
+        Program("late outcome", hands_over, {"timeout": 60}, (("result", 1), ("late result", 2))),
+        Program("outcome of nothing", echo, {}, (("late result", 2),)),
+        Program("result by its id", hands_over, {"id": "kit:1"}, (("named result", "kit:1", {"bb": 1, "a": 2}),)),
+        Program("error by its id", hands_over, {"id": "kit:2"}, (("named error", "kit:2", "it broke"),)),
+        Program("retried error by its id", hands_over_again, {"id": "kit:3"}, (
+            ("named error", "kit:3", "it broke"), ("named error", "kit:3", {"type": "T", "message": "no", "retryable": False}))),
+        Program("retried errors by its id", hands_over_again, {"id": "kit:4"}, (("named error", "kit:4", "it broke"),) * 3),
+        Program("refused outcome by its id", hands_over, {"id": "kit:5"}, (
+            ("named result", "kit:5", "x" * LARGE), ("named error", "kit:5", 7), ("cancel",))),
+        Program("early result by its id", hands_over, {"id": "kit:6"}, (), (
+            ("named result", "kit:6", 1), ("named result", "kit:6", 2))),
+        Program("early error by its id", hands_over_again, {"id": "kit:7"}, (), (("named error", "kit:7", "it broke"),)),
+        Program("refused early result", hands_over, {"id": "kit:8", "timeout": 0.3}, (), (
+            ("named result", "kit:8", "x" * LARGE),)),
+        Program("progress and result", hands_over, {"timeout": 60, "heartbeat": 60}, (
+            ("progress", {"progress": 0.5, "text": "half"}), ("progress", {"heartbeat": True}), ("result", 1))),
+        Program("late progress", hands_over, {"timeout": 60}, (("result", 1), ("late progress", {"progress": 0.5}))),
+        Program("result of a running action", is_reported_early, {"body": {"result": 1}}),
+        Program("error of a running action", is_reported_early, {"body": {"error": "it broke"}}),
+        Program("progress of a running action", is_reported_early, {"body": {"progress": 0.5}}),
     ]  # fmt: skip
     return tuple(programs)
 
 
 PROGRAMS = _programs()
+
+WEBHOOK_SECRET = "c2VjcmV0LW9mLXdlYmhvb2tz"
+WEBHOOKS: dict[str, dict[str, Any]] = {
+    "plain": {"trigger": "kit.called", "signature": "secret"},
+    "header": {"trigger": "kit.called", "signature": "secret", "header": "X-Own", "key_header": "X-Id"},
+    "github": {
+        "trigger": "kit.called",
+        "signature": "github",
+        "payload": {"n": "{{ body.n | int }}", "query": "{{ query.ref | default(none) }}"},
+        "completes": "{{ 'kit:hook:' ~ body.id if body.id is defined else none }}",
+        "fails": "body.ok is defined and not body.ok",
+    },
+    "stripe": {"trigger": "kit.called", "signature": "stripe"},
+    "standard": {"trigger": "kit.called", "signature": "standard", "payload": {"n": "{{ body.missing.n }}"}},
+}
+"""The webhooks that `CALLS` call. Their trigger is `kit.called`."""
+called = Trigger(
+    "kit.called",
+    schema={"n": {"type": "integer", "required": True}, "id": "string", "query": {}, "pad": "string"},
+)
+Rule("kit.on_called", trigger=called, action=odd, params={"x": "{{ payload.n * 2 }}"})
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a webhook. `is_signed`: the caller signs it, now."""
+
+    webhook: str
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+    query: str = ""
+    is_signed: bool = True
+
+
+HOOKED = ("1", "2", "3")
+"""The ids for which executions wait, as `kit:hook:1`."""
+CALLS = (
+    Call("plain", b'{"n": 1}'),
+    Call("plain", b'{"n": 1}'),
+    Call("plain", b'{"n": 1}', {"x-webhook-secret": "another secret"}),
+    Call("plain", b'{"n": 1}', is_signed=False),
+    Call("plain", b'{"n": "one"}'),
+    Call("plain", b"{no json"),
+    Call("plain", b"null"),
+    Call("plain", b'{"n": 123456789012345678901234567890}'),
+    Call("plain", b'{"n": 1, "pad": "' + b"x" * LARGE + b'"}'),
+    Call("plain", b'{"n": 1, "pad": "' + b"x" * 400_000 + b'"}'),
+    Call("unknown", b'{"n": 1}', is_signed=False),
+    Call("header", b'{"n": 1}'),
+    Call("header", b'{"n": 1}', {"x-id": "a"}),
+    Call("header", b'{"n": 1}', {"x-id": "a"}),
+    Call("header", b'{"n": 2}', {"x-id": "a"}),
+    Call("header", b'{"n": 2}', {"x-id": "k" * 5000}),
+    Call("github", b'{"n": 1}', query="ref=main&ref=next"),
+    Call("github", b'{"n": 1}', query="ref=main&ref=next"),
+    Call("github", b"n=7&n=8", FORM),
+    Call("github", b"payload=%7B%22n%22%3A+9%7D", FORM),
+    Call("github", b"n=caf\xe9", {"content-type": FORM["content-type"] + "; charset=utf-8"}),
+    Call("github", b'{"n": 1}', {"x-hub-signature-256": "sha256=00"}),
+    Call("github", b'{"n": 3, "id": "1"}'),
+    Call("github", b'{"n": 3, "id": "1"}'),
+    Call("github", b'{"n": 4, "id": "2", "ok": false}'),
+    Call("github", b'{"n": "x", "id": "3"}'),
+    Call("github", b'{"n": 5, "id": "unknown"}'),
+    Call("stripe", b'{"n": 1, "id": "evt_1"}'),
+    Call("stripe", b'{"n": 1, "id": "evt_1"}'),
+    Call("stripe", b'{"n": 2, "id": "evt_1"}'),
+    Call("stripe", b'{"n": 1}', {"stripe-signature": "t=1,v1=00"}),
+    Call("standard", b'{"n": 1}'),
+    Call("standard", b'{"n": 1}', {"webhook-timestamp": "1000"}),
+)  # fmt: skip
+"""The calls, in their order."""

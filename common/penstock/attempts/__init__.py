@@ -1,4 +1,5 @@
-"""The attempts that a process owns: their actions, their parameters and the masking of their secrets.
+"""The attempts that a process owns: their actions, their parameters, the masking of their secrets, and the calls of those
+that are HTTP requests.
 
-Workers use it, and gateways for the workers that call them. Not here: SQL statements, and how an attempt runs.
+Workers use it, gateways for the workers that call them, and simulations. Not here: SQL statements, and how code runs.
 """

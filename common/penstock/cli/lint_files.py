@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from penstock.cli.output import Json, json_line, out
 from penstock.engine.durable.lint import lost_calls, nondeterminism, unknown_methods
+from penstock.engine.durable.literal_durations import wrong_durations
 from penstock.language.loading import Definitions
 from penstock.language.loading import lint as loading
 from penstock.language.loading.likely_typos import likely_typos
@@ -48,11 +49,13 @@ def lint(
     `apply` runs them."""
     looked = [loading.lint(name) for name in source]
     whole, faults = loading.joined([definitions for definitions, _ in looked])
-    faults = [fault for _, reported in looked for fault in reported] + faults
+    noted = [fault for _, reported in looked for fault in reported]
+    faults = [fault for fault in noted if not fault.is_warning] + faults
+    warnings = [fault for fault in noted if fault.is_warning] + list(likely_typos(whole))
     # After faults, a missing definition may be one that could not be read.
     faults += loading.check(whole, None if faults or alone else load().executors)
-    faults += _lost_calls(whole) + _faults_of_durable_functions(whole)
-    reported = sorted([*faults, *likely_typos(whole)], key=lambda fault: (fault.file or "", fault.line or 0))
+    faults += _lost_calls(whole) + _wrong_durations(whole) + _faults_of_durable_functions(whole)
+    reported = sorted([*faults, *warnings], key=lambda fault: (fault.file or "", fault.line or 0))
     if json:
         for fault in reported:
             json_line(asdict(fault))
@@ -90,6 +93,14 @@ def _lost_calls(definitions: Definitions) -> list[Fault]:
         for action in definitions.actions.values()
         if action.function is not None
         for item in lost_calls(action.function, durable=action.durable)
+    ]
+
+
+def _wrong_durations(definitions: Definitions) -> list[Fault]:
+    """Return a fault for each literal in the code of actions that its call will refuse as a duration."""
+    functions = [item.function for item in definitions.actions.values() if item.function is not None]
+    return [
+        Fault(item.message, shown(item.file), item.line, item.hint) for item in wrong_durations(functions)
     ]
 
 

@@ -30,6 +30,8 @@ PATH = "/callbacks/"
 GOES_ON = frozenset({RUNNING, WAITING})
 """The statuses of an execution whose attempt may still wait for work outside."""
 Kind = Literal["result", "error", "progress", "heartbeat"]
+OUTCOMES = frozenset({"result", "error"})
+"""The kinds of reports that end a wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +102,17 @@ async def complete(tx: Transaction, execution: UUID, outcome: Report, by: str) -
     wait for this, and InvalidInput."""
     wait = await outside_waits.find(tx, execution)
     if wait is None:
-        raise Conflict(
-            f"execution {execution} does not wait for an outside system",
-            hint=f"`penstock why {execution}` tells what it waits for.",
-        )
+        raise no_outside_wait(execution)
     await report(tx, tx.settings.payload_cap, execution, wait.attempt, outcome, by)
     tx.tell(execution=execution, outcome=outcome.kind)
+
+
+def no_outside_wait(execution: UUID) -> Conflict:
+    """Return the error for an outcome by hand of an execution that waits for nothing outside."""
+    return Conflict(
+        f"execution {execution} does not wait for an outside system",
+        hint=f"`penstock why {execution}` tells what it waits for.",
+    )
 
 
 async def report(
@@ -119,17 +126,17 @@ async def report(
     outcome = await _masked(tx, rows[0], outcome)
     answer = await outside_waits.settle(tx, execution, attempt, _outcome(rows[0], outcome, cap), by)
     if answer == "over":
-        raise _over(
-            execution, rows[0].status if rows[0].attempt == attempt else f"at attempt {rows[0].attempt}"
-        )
+        status = rows[0].status if rows[0].attempt == attempt else f"at attempt {rows[0].attempt}"
+        raise over(execution, status, outcome.kind)
     return answer
 
 
-def _over(execution: UUID, status: str) -> Conflict:
-    return Conflict(
-        f"execution {execution} does not wait for this any more: it is {status}",
-        hint="An outcome counts once, and only before the execution ends. Nothing was changed.",
-    )
+def over(execution: UUID, status: str, kind: Kind) -> Conflict:
+    """Return the error for a report that comes too late for an execution with this status."""
+    hint = "Stop the work: its outcome does not count any more."
+    if kind in OUTCOMES:
+        hint = "An outcome counts once, and only before the execution ends. Nothing was changed."
+    return Conflict(f"execution {execution} does not wait for this any more: it is {status}", hint=hint)
 
 
 async def _report_archived(tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report) -> str:
@@ -142,7 +149,7 @@ async def _report_archived(tx: Transaction, cap: int, execution: UUID, attempt: 
     ending = _outcome(None, outcome, cap)
     stored, sent = (end.result, ending.result) if ending.error is None else (end.error, ending.error)
     if end.attempt != attempt or end.status != ending.status or _value(stored) != _value(sent):
-        raise _over(execution, end.status)
+        raise over(execution, end.status, outcome.kind)
     return "same"
 
 
@@ -162,11 +169,11 @@ async def progress(session: Session, execution: UUID, attempt: int, outcome: Rep
         rows = await outside_waits.attempts(session, [execution])
         if any(row.attempt == attempt and row.status in GOES_ON for row in rows):
             return
-        raise await _stopped(session, execution, attempt, rows)
+        raise await _stopped(session, execution, attempt, rows, outcome.kind)
 
 
 async def _stopped(
-    session: Session, execution: UUID, attempt: int, rows: Sequence[WaitingAttempt]
+    session: Session, execution: UUID, attempt: int, rows: Sequence[WaitingAttempt], kind: Kind
 ) -> Conflict | NotFound:
     """Return the error for a report about an attempt that is over."""
     end = None if rows else await outside_waits.archived(session, execution)
@@ -177,10 +184,7 @@ async def _stopped(
     status = rows[0].status if rows else end.status if end else ""
     if rows and rows[0].attempt != attempt:
         status = f"at attempt {rows[0].attempt}"
-    return Conflict(
-        f"execution {execution} does not wait for this any more: it is {status}",
-        hint="Stop the work: its outcome does not count any more.",
-    )
+    return over(execution, status, kind)
 
 
 async def report_by_id(
@@ -215,6 +219,16 @@ async def _masked(db: Session | Transaction, row: WaitingAttempt, outcome: Repor
 def _outcome(row: WaitingAttempt | None, outcome: Report, cap: int) -> Ending:
     """Return an outcome in its stored form. An error leads to another attempt if the retry policy of the attempt allows
     one. Raises InvalidInput for a value that is too large or cannot be stored."""
+    if row is None:
+        return ending_of_report(outcome, RetryPolicy(max_attempts=1), 0, cap)
+    options = orjson.loads(row.options) if row.options else {}
+    retry = options.get("retry") or orjson.loads(row.definition).get("retry") or {}
+    return ending_of_report(outcome, RetryPolicy.model_validate(retry), row.failures, cap)
+
+
+def ending_of_report(outcome: Report, policy: RetryPolicy, failures: int, cap: int) -> Ending:
+    """Return the ending of an attempt by a result or an error from outside. Another attempt follows an error if the policy
+    allows one after so many failures. Raises InvalidInput for a value that is larger than `cap` bytes or cannot be stored."""
     if outcome.kind == "result":
         encoded = Outcome.returned(outcome.value, cap)
         if encoded.error is not None:
@@ -222,14 +236,7 @@ def _outcome(row: WaitingAttempt | None, outcome: Report, cap: int) -> Ending:
                 f"the result cannot be stored: {encoded.error.message}", hint="Send a smaller one, as JSON."
             )
         return ending_of(encoded, RetryPolicy(max_attempts=1), 0)
-    error = outside_error(outcome.value)
-    if row is None:
-        policy, failures = RetryPolicy(max_attempts=1), 0
-    else:
-        options = orjson.loads(row.options) if row.options else {}
-        retry = options.get("retry") or orjson.loads(row.definition).get("retry") or {}
-        policy, failures = RetryPolicy.model_validate(retry), row.failures
-    ending = ending_of(Outcome.failed(error), policy, failures)
+    ending = ending_of(Outcome.failed(outside_error(outcome.value)), policy, failures)
     if ending.status == REQUESTED:
         ending.delay = policy.delay_before(failures + 2, 0.0)
     return ending

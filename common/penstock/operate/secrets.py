@@ -33,6 +33,12 @@ async def put(session: Session, tenant: str, name: str, value: str, *, by: str) 
     """Set a secret, and return its summary. Running executions keep the former value. Raises InvalidInput,
     ConfigurationError."""
     check_tenant(tenant)
+    check_secret(name, value)
+    return await store.put(session, await sealed(session.settings, tenant, name, value), by)
+
+
+def check_secret(name: str, value: str) -> None:
+    """Check the name and the value of a secret. Raises InvalidInput."""
     if not SECRET.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is not a valid name of a secret", hint="Use a-z, A-Z, 0-9 and _, such as db_password."
@@ -43,7 +49,6 @@ async def put(session: Session, tenant: str, name: str, value: str, *, by: str) 
             f"a secret has {SHORTEST} characters at least, {LONGEST:,} bytes at most, and no NUL",
             hint="Set a longer one: a short one is part of ordinary text, and could not be hidden in logs.",
         )
-    return await store.put(session, await sealed(session.settings, tenant, name, value), by)
 
 
 async def sealed(settings: Settings, tenant: str, name: str, value: str) -> Sealed:
@@ -116,11 +121,16 @@ async def _opened(
 ) -> Mapping[str, str]:
     master_keys(session.settings)  # raises first if no master key is configured
     if missing := sorted(set(names) - {secret.name for secret in secrets}):
-        raise NotFound(
-            f"tenant {tenant} has no secret {', '.join(missing)}",
-            hint=f"Set it: penstock secrets set {missing[0]} --tenant {tenant}",
-        )
+        raise missing_secrets(tenant, missing)
     return {secret.name: await opened(session.settings, secret) for secret in secrets}
+
+
+def missing_secrets(tenant: str, names: Sequence[str]) -> NotFound:
+    """Return the error of an attempt that needs secrets which its tenant does not have."""
+    return NotFound(
+        f"tenant {tenant} has no secret {', '.join(names)}",
+        hint=f"Set it: penstock secrets set {names[0]} --tenant {tenant}",
+    )
 
 
 async def _wrap(keys: MasterKeys, data_key: bytes, context: bytes) -> tuple[str, bytes]:

@@ -61,6 +61,45 @@ async def put(
     result. They fail instead if the condition `fails` holds. A call has this effect once, so each has a key. Raises
     InvalidInput, Conflict, NotFound for an unknown trigger, ExpressionError, and ConfigurationError without a master key.
     """
+    check_call(
+        name, trigger, signature=signature, secret=secret, tenant=tenant, header=header, key_header=key_header
+    )
+    if secret is None and await webhooks.find(session, name) is None:
+        raise InvalidInput(
+            "a new webhook needs a secret", hint="Without a secret, any program could call it."
+        )
+    triggers = await catalog.current(session, ["trigger"], [trigger])
+    if not triggers:
+        otherwise = "`penstock triggers` lists them."
+        hint = await catalog.hint(session, ["trigger"], trigger, otherwise)
+        raise NotFound(f"there is no trigger {trigger!r}", hint=hint)
+    schema = orjson.loads(triggers[0].body).get("schema")
+    has_key = signature != "secret" or key_header is not None
+    check_templates(trigger, schema, payload=payload, completes=completes, fails=fails, has_key=has_key)
+    template = None if payload is None else orjson.dumps(payload).decode()
+    sealed = secret and await signing_secrets.sealed(session.settings, "webhook", name, secret)
+    async with session.transaction() as tx:
+        webhook = await webhooks.put(
+            tx, name, trigger, tenant, signature, header, key_header, template, completes, fails, by, only_new
+        )
+        if webhook is None:
+            raise Conflict(f"there is a webhook {name!r}", hint="Change that one, or choose another name.")
+        if sealed:
+            await signing_secrets.put(tx, sealed, by)
+    return webhook
+
+
+def check_call(
+    name: str,
+    trigger: str,
+    *,
+    signature: str,
+    secret: str | None,
+    tenant: str,
+    header: str | None,
+    key_header: str | None,
+) -> None:
+    """Check what identifies a webhook and verifies its calls. Raises InvalidInput."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is not a valid name of a webhook",
@@ -73,27 +112,24 @@ async def put(
         if header_name is not None and not _HEADER.fullmatch(header_name):
             raise InvalidInput(f"{header_name!r} is no name of a header", hint="Such as X-Webhook-Secret.")
     _check_secret(secret, signature)
-    if secret is None and await webhooks.find(session, name) is None:
-        raise InvalidInput(
-            "a new webhook needs a secret", hint="Without a secret, any program could call it."
-        )
     if is_system(trigger):
         raise InvalidInput(f"{trigger} is not published", hint=HINT_PUBLISH)
-    triggers = await catalog.current(session, ["trigger"], [trigger])
-    if not triggers:
-        otherwise = "`penstock triggers` lists them."
-        hint = await catalog.hint(session, ["trigger"], trigger, otherwise)
-        raise NotFound(f"there is no trigger {trigger!r}", hint=hint)
+
+
+def check_templates(
+    trigger: str, schema: Any, *, payload: Any, completes: str | None, fails: str | None, has_key: bool
+) -> None:
+    """Check the templates of a webhook against the names of a call, and the payload against the schema of its trigger.
+    `has_key`: each call has a key. Raises InvalidInput, ExpressionError."""
     if payload is not None:
         compile_template(payload)
         _check_names("payload", names_used(payload))
         if isinstance(payload, dict):
-            schema = orjson.loads(triggers[0].body).get("schema")
             _refuse("payload", misfits(payload, trigger, schema, noun="field"))
     if completes is not None:
         compile_template(completes)
         _check_names("completes", names_used(completes))
-        if signature == "secret" and key_header is None:
+        if not has_key:
             raise InvalidInput(
                 "completes is without a key, so a repeated call could complete another wait for the same id",
                 hint="Name the header that is equal for a repeated call: --key-header.",
@@ -104,17 +140,6 @@ async def put(
                 "fails is without completes", hint="Say which id a call completes: --completes."
             )
         _check_names("fails", condition(fails).names)
-    template = None if payload is None else orjson.dumps(payload).decode()
-    sealed = secret and await signing_secrets.sealed(session.settings, "webhook", name, secret)
-    async with session.transaction() as tx:
-        webhook = await webhooks.put(
-            tx, name, trigger, tenant, signature, header, key_header, template, completes, fails, by, only_new
-        )
-        if webhook is None:
-            raise Conflict(f"there is a webhook {name!r}", hint="Change that one, or choose another name.")
-        if sealed:
-            await signing_secrets.put(tx, sealed, by)
-    return webhook
 
 
 def _check_names(option: str, used: NamesUsed) -> None:

@@ -11,7 +11,9 @@ from penstock.language.rules.trial import Played, PlayedMatch, evaluate, play, t
 from penstock.testing.crash_everywhere import crash_everywhere
 from penstock.testing.durable_requests import StartedExecution
 from penstock.testing.durable_run import DurableRun
+from penstock.testing.simulated_http import SentRequest
 from penstock.testing.simulated_run import SimulatedRun
+from penstock.testing.simulated_webhooks import WebhookResponse
 from penstock.testing.simulation import Simulation
 from penstock.testing.steps import Step
 from penstock.testing.world import PublishedEvent, RuleFailure
@@ -22,10 +24,12 @@ __all__ = [
     "PlayedMatch",
     "PublishedEvent",
     "RuleFailure",
+    "SentRequest",
     "SimulatedRun",
     "Simulation",
     "StartedExecution",
     "Step",
+    "WebhookResponse",
     "crash_everywhere",
     "evaluate",
     "play",

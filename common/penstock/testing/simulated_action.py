@@ -10,7 +10,8 @@ from typing import Any
 
 import orjson
 
-from penstock.errors import Conflict, InvalidInput, NotFound, PenstockError
+from penstock.bounds import PAYLOAD_CAP
+from penstock.errors import InvalidInput, NotFound, PenstockError
 from penstock.language.definitions.action import Action
 from penstock.language.definitions.batch import Batch
 from penstock.language.moves import COMPLETED, FAILED, REQUESTED, RUNNING, TIMEOUT, WAITING
@@ -18,10 +19,10 @@ from penstock.language.policies.after_attempt import Ending, ending_of
 from penstock.language.policies.policies import DEFAULT_ATTEMPT_TIMEOUT, Policies, Recovery, RetryPolicy
 from penstock.language.schemas.question_schema import with_checked_question
 from penstock.language.terms.parameter_paths import value_at
-from penstock.operate.outside import Report, outside_error
+from penstock.operate.outside import OUTCOMES, Report, ending_of_report, no_outside_wait, outside_error, over
 from penstock.run.outcomes import Outcome
 from penstock.run.progress import STREAM, Progress
-from penstock.run.run import Run, RunnableAction, TaskReadyEvent
+from penstock.run.run import Run, RunnableAction, TaskReadyEvent, executor_name
 from penstock.run.run_log import RunLog
 from penstock.run.stored_json import stored_value
 from penstock.testing.clock import Timer
@@ -35,9 +36,11 @@ LOST = {"type": "WorkerLost", "message": "its worker was lost"}
 
 @dataclass(slots=True)
 class OutsideWait:
-    """The reports of the system outside about an attempt. The outcome may come before the action returns `later`."""
+    """The reports of the system outside about an attempt. The outcome may come before the action returns `later`. `name` is
+    the id of `later`."""
 
     waits: bool = False
+    name: str | None = None
     heartbeat: float | None = None
     outcome: Report | None = None
     timer: Timer | None = None
@@ -85,6 +88,9 @@ class ActionExecution(Execution):
             return
         if self.batch is not None and (fake is None or fake.function is None):
             self._join_batch(fake, step, self.batch)
+        elif self._is_http and (fake is None or fake.function is None):
+            outcome, seconds = self._call_http(step)
+            self._report_in_time(fake, outcome, seconds)
         else:
             self._report_in_time(fake, self._call(fake, step))
 
@@ -101,10 +107,10 @@ class ActionExecution(Execution):
         waiting = WaitingItem(run, partial(self._report_in_time, fake), lambda: self.ended)
         self.world.batches.join(key, waiting)
 
-    def _report_in_time(self, fake: Fake | None, outcome: Outcome) -> None:
-        """Report an outcome after the time that the attempt takes."""
+    def _report_in_time(self, fake: Fake | None, outcome: Outcome, seconds: float = 0.0) -> None:
+        """Report an outcome after the time that the attempt takes: that of its fake, and `seconds`."""
         outcome = with_checked_question(outcome)
-        takes, limit = (fake.takes if fake else 0.0), self.timeouts.get("attempt")
+        takes, limit = seconds + (fake.takes if fake else 0.0), self.timeouts.get("attempt")
         if fake is not None and fake.loss == "after":
             self.later(takes, self._lose)
         elif limit is not None and takes > limit:
@@ -118,6 +124,26 @@ class ActionExecution(Execution):
         run = self._run(fake, step)
         try:
             return call_here(run)
+        finally:
+            run.log.close()
+            self._close_requests()
+
+    @property
+    def _is_http(self) -> bool:
+        return self.action is not None and executor_name(self.action) == "http"
+
+    def _call_http(self, step: Step) -> tuple[Outcome, float]:
+        """Make the requests of an attempt. Return its outcome, and the seconds that its servers took."""
+        assert self.action is not None
+        named, http = self.action.options.get("secrets"), self.world.http
+        secrets: Mapping[str, str] = named if isinstance(named, Mapping) else {}
+        run = self._run(None, step)
+        run.log = RunLog(
+            lambda stream, line: _keep(step, stream, http.conceal(secrets, line)),
+            conceal=partial(http.conceal, secrets),
+        )
+        try:
+            return http.outcome_of(run, secrets)
         finally:
             run.log.close()
             self._close_requests()
@@ -155,7 +181,7 @@ class ActionExecution(Execution):
     def _runnable(self, fake: Fake | None) -> RunnableAction:
         if fake is not None and fake.function is not None:
             return FakeAction(self.call.ref, fake.function, self.action if self.batch is None else None)
-        if self.action is None or self.action.function is None:
+        if self.action is None or (self.action.function is None and not self._is_http):
             raise NotFound(
                 f"{self.call.ref} has no Python function that a simulation could run",
                 hint=f"Say what it gives: simulation.fake({self.call.ref!r}, returns=...).",
@@ -237,15 +263,20 @@ class ActionExecution(Execution):
     # -- outcomes from outside -------------------------------------------------------------------------------------------
 
     def _wait_outside(self, options: Mapping[str, Any]) -> None:
-        self._outside.waits, self._outside.heartbeat = True, options.get("heartbeat")
+        self._outside.waits, self._outside.name = True, options.get("id")
+        self._outside.heartbeat = options.get("heartbeat")
         self.status = self.steps[-1].status = WAITING
         timeout = self.timeouts.get("waiting") if options["timeout"] is None else options["timeout"]
         wait = self._outside
         if timeout is not None:
             self.later(timeout, lambda: self._end_late(wait, "nothing outside completed it in time"))
         self._expect_report()
-        if self._outside.outcome is not None:
-            self._end_outside(self._outside.outcome, is_early=True)
+        early = self.world.take_early_outcome(wait.name) if wait.name is not None else None
+        if wait.outcome is not None:
+            self._end_outside(wait.outcome, is_retried=True)
+        elif early is not None:
+            wait.outcome = early
+            self._end_outside(early, is_retried=False)
 
     def _expect_report(self) -> None:
         """Set the time by which the next progress or heartbeat has to come, if the action asked for them."""
@@ -260,31 +291,40 @@ class ActionExecution(Execution):
         if wait is self._outside and not self.ended and self.status == WAITING:
             self.stop(TIMEOUT, reason)
 
-    def take_report(self, attempt: int, report: Report) -> None:
-        """Take a report of the system outside about an attempt. Raises Conflict if the attempt is over, and InvalidInput."""
+    @property
+    def outside_name(self) -> str | None:
+        """Return the id of the outcome for which the execution waits now, or None."""
         wait = self._outside
-        if attempt == self.attempt and wait.outcome == report:
+        return wait.name if self.status == WAITING and wait.waits and wait.outcome is None else None
+
+    def take_report_by_hand(self, report: Report) -> None:
+        """Take an outcome that an operator gives. Raises Conflict if the execution does not wait for one, and InvalidInput."""
+        if not self._outside.waits and self._outside.outcome is None:
+            raise no_outside_wait(self.id)
+        self.take_report(self.attempt, report)
+
+    def take_report(self, attempt: int, report: Report) -> None:
+        """Take a report of the system outside about an attempt. A progress or a heartbeat before the wait has no effect. Raises
+        Conflict if the attempt is over, and InvalidInput."""
+        wait = self._outside
+        is_current, is_outcome = attempt == self.attempt, report.kind in OUTCOMES
+        if is_current and wait.outcome == report:
             return
-        is_outcome = report.kind in ("result", "error")
-        is_open = attempt == self.attempt and not self.ended and (self.status == RUNNING or wait.waits)
-        if not is_open or wait.outcome is not None or (not is_outcome and not wait.waits):
-            raise Conflict(
-                f"execution {self.id} does not wait for this: it is {self.status}",
-                hint="An outcome counts once, and only before the execution ends. Nothing was changed.",
-            )
-        if report.kind == "error":
-            outside_error(report.value)
+        is_open = is_current and not self.ended and (self.status == RUNNING or wait.waits)
+        if not is_open or (wait.outcome is not None and (is_outcome or wait.waits)):
+            raise over(self.id, self.status if is_current else f"at attempt {self.attempt}", report.kind)
         if is_outcome:
+            ending_of_report(report, self.retry, self.failures, PAYLOAD_CAP)
             wait.outcome = report
             if wait.waits:
-                self.world.soon(lambda: self._end_outside(report, is_early=False))
-        else:
+                self.world.soon(lambda: self._end_outside(report, is_retried=True))
+        elif wait.waits:
             if report.kind == "progress":
                 self.steps[-1].progress.append(Progress(float(report.value), report.text or ""))
             self._expect_report()
 
-    def _end_outside(self, report: Report, *, is_early: bool) -> None:
-        """End the wait with an outcome. An error that came before the wait is not retried."""
+    def _end_outside(self, report: Report, *, is_retried: bool) -> None:
+        """End the wait with an outcome. An error by the id of the wait that came before it is not retried."""
         if self.ended:
             return
         self._outside.waits = False
@@ -293,7 +333,7 @@ class ActionExecution(Execution):
             self.end(COMPLETED, report.value)
         else:
             error = outside_error(report.value)
-            self._report(Outcome.failed(replace(error, retryable=False) if is_early else error))
+            self._report(Outcome.failed(error if is_retried else replace(error, retryable=False)))
 
     def _lose(self) -> None:
         """Lose the worker. What follows is the same as in the database function `after_loss`."""

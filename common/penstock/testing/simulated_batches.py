@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -15,6 +14,7 @@ from penstock.run.capture import echoed
 from penstock.run.outcomes import Outcome
 from penstock.run.run import Run
 from penstock.run.run_log import RunLog
+from penstock.testing.own_loop import has_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +75,8 @@ def _call(items: list[WaitingItem]) -> None:
 def call_here(run: Run) -> Outcome:
     """Call the function of a run. A coroutine function gets its own event loop, in another thread if this thread has
     one."""
-    if not run.action.is_coroutine or not _in_a_loop():
+    if not run.action.is_coroutine or not has_loop():
         with echoed():
             return call_plain(run)
     with echoed(), ThreadPoolExecutor(1) as thread:
         return thread.submit(copy_context().run, call_plain, run).result()
-
-
-def _in_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -3,10 +3,7 @@ executions there."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -34,6 +31,7 @@ from penstock.run.sent_signal import SentSignal
 from penstock.run.stored_json import stored_value
 from penstock.testing.durable_memory import Memory, run_parameters
 from penstock.testing.fakes import Fake
+from penstock.testing.own_loop import run_in_own_loop
 from penstock.testing.simulated_action import ActionExecution
 from penstock.testing.steps import Step
 from penstock.testing.world import Call, Execution, World
@@ -116,7 +114,7 @@ class DurableExecution(ActionExecution):
         run.durable = attempt.run
         try:
             with echoed():
-                return _wait_for(self._called(run))
+                return run_in_own_loop(self._called(run))
         finally:
             run.durable = None  # the tasks of the attempt hold the run, which must not hold the attempt
             run.log.close()
@@ -253,13 +251,3 @@ class DurableExecution(ActionExecution):
         """End the execution of a child that the function no longer needs."""
         if not self._open[key].ended:
             self._open[key].cancel("the function does not wait for it any more")
-
-
-def _wait_for(main: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """Run a coroutine in its own event loop, in another thread if this thread has one."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(main)
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(copy_context().run, asyncio.run, main).result()

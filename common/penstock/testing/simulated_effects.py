@@ -20,6 +20,7 @@ from penstock.language.rules.trial import SimulatedEvent
 from penstock.language.schemas import Schema
 from penstock.language.terms.debounce import MAX_EVENTS, Debounce
 from penstock.language.terms.durations import seconds
+from penstock.language.terms.event_sources import ACTION
 from penstock.run.outgoing import Effect, Publish, Signal, Start
 from penstock.run.sent_signal import SentSignal
 from penstock.run.stored_json import stored_value
@@ -47,7 +48,8 @@ class Effects:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._events: dict[tuple[str, str], tuple[UUID, bytes]] = {}
+        self._events: dict[tuple[str, str, str], tuple[UUID, bytes]] = {}
+        """The events with a key, by trigger, source and key."""
         self._published: dict[UUID, PublishedEvent] = {}
         self._starts: dict[str, tuple[UUID, bytes]] = {}
         self._bursts: dict[tuple[str, str | None], _Burst] = {}
@@ -68,16 +70,16 @@ class Effects:
         if isinstance(request, Signal):
             self._receiver(request).check_signal()
         else:
-            self._existing(request)
+            self.existing(request)
 
     def carry_out(self, execution: Execution, request: Effect) -> UUID | SentSignal:
         """Carry out a request of `execution`, and return the id of the event or the execution, or the answer to the signal.
         Raises NotFound, InvalidInput, Conflict."""
         if isinstance(request, Signal):
             return self._receiver(request).signal(str(request.name), request.value)
-        id, root = self._existing(request), execution.root
+        id, root = self.existing(request), execution.root
         if isinstance(request, Publish):
-            event = self._publish(request) if id is None else self._published[id]
+            event = self.published(id) if id is not None else self.publish_keyed(request)[0]
             if event not in root.published:
                 root.published.append(event)
             return event.id
@@ -121,14 +123,19 @@ class Effects:
                 self._world.rule_failures.append(RuleFailure(event.id, rule.ref, error))
         return started
 
-    def _publish(self, request: Publish) -> PublishedEvent:
+    def publish_keyed(self, request: Publish, source: str = ACTION) -> tuple[PublishedEvent, list[Execution]]:
+        """Publish an event with a key that is new for its source. Return it with the executions that rules start. Raises the
+        errors of `publish`."""
         payload = self._payload(request)
-        event, _ = self.publish(request.trigger, payload)
+        event, started = self.publish(request.trigger, payload)
         if request.key is not None:
-            self._events[request.trigger, request.key] = (event.id, _canonical(payload))
+            self._events[request.trigger, source, request.key] = (event.id, _canonical(payload))
         published = PublishedEvent(event.id, request.trigger, payload, request.key, event.created_at)
         self._published[event.id] = published
-        return published
+        return published, started
+
+    def published(self, id: UUID) -> PublishedEvent:
+        return self._published[id]
 
     def _payload(self, request: Publish) -> Any:
         return checked_payload(self._world.known.trigger(request.trigger).payload_schema, request.payload)
@@ -242,6 +249,10 @@ class Effects:
         self._callbacks[address] = execution, attempt
         return address
 
+    def has_callback(self, execution: Execution, attempt: int) -> bool:
+        """Return whether the code of an attempt has asked for the address of its callback."""
+        return f"{CALLBACKS}{execution.id}-{attempt}" in self._callbacks
+
     def called_back(self, address: str) -> tuple[Execution, int]:
         """Return the execution and the attempt of an address. Raises NotFound."""
         if address not in self._callbacks:
@@ -252,12 +263,12 @@ class Effects:
 
     # -- keys --------------------------------------------------------------------------------------------------------
 
-    def _existing(self, request: Publish | Start) -> UUID | None:
-        """Return the id that has the key of a request, or None. Raises Conflict if its content differs."""
+    def existing(self, request: Publish | Start, source: str = ACTION) -> UUID | None:
+        """Return the id that has the key of a request from a source, or None. Raises Conflict if its content differs."""
         if request.key is None:
             return None
         if isinstance(request, Publish):
-            entry = self._events.get((request.trigger, request.key))
+            entry = self._events.get((request.trigger, source, request.key))
             if entry is not None and entry[1] != _canonical(self._payload(request)):
                 raise Conflict(
                     f"this key belongs to event {entry[0]}, which has another payload",

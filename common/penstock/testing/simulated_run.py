@@ -55,7 +55,8 @@ class SimulatedRun:
         if not run.ended:
             raise Conflict(
                 f"{run.call.ref} has not ended{self._reason()}",
-                hint="Answer it (run.answer), publish its event, or move the time on (run.finish()).",
+                hint="Answer it (run.answer), publish its event, complete it (simulation.complete), or move the time on "
+                "(run.finish()).",
             )
         if run.status != COMPLETED:
             failure = headline(run.error)
@@ -102,7 +103,7 @@ class SimulatedRun:
 
     @property
     def waits_for(self) -> list[str]:
-        """Return the paths of the tasks that wait for an answer or an event."""
+        """Return the paths of the tasks that wait for an answer, an event or work outside."""
         return [step.path for step in self._execution.steps if step.status == "waiting"]
 
     def attempts(self, path: str, item: int | None = None) -> list[Step]:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any, Protocol
 from uuid import UUID
@@ -17,6 +17,7 @@ from penstock.errors import Conflict, NotAllowed
 from penstock.language.definitions.action import Action
 from penstock.language.moves import CANCELLED, FINAL, REQUESTED, TIMEOUT
 from penstock.language.schemas import Schema
+from penstock.operate.outside import Report
 from penstock.run.outgoing import Outgoing, Request
 from penstock.run.sent_signal import SentSignal
 from penstock.run.stored_json import as_stored, stored_value
@@ -24,11 +25,14 @@ from penstock.testing.clock import Clock, Timer
 from penstock.testing.fakes import Fakes
 from penstock.testing.known_definitions import KnownDefinitions
 from penstock.testing.simulated_batches import SimulatedBatches
+from penstock.testing.simulated_http import SimulatedHttp
 from penstock.testing.steps import Step
 
 MOST_STEPS = 100_000
 """The maximum number of steps without a move of the clock. More mean that a workflow goes round in a circle."""
 OUT_OF_TIME = "its time to complete ran out"
+EARLY_OUTCOME_AGE = timedelta(days=1)
+"""The time for which an outcome is kept that came before its wait."""
 MOST_TIMERS = 100_000
 """The maximum number of timers that one call fires."""
 
@@ -224,6 +228,7 @@ class World:
         self.clock = Clock(now)
         self.known = KnownDefinitions()
         self.fakes = Fakes()
+        self.http = SimulatedHttp(self.clock)
         self.max_workflow_depth = max_workflow_depth
         self.executions: list[Execution] = []
         self.questions: list[Question] = []
@@ -232,6 +237,9 @@ class World:
         self.rule_failures: list[RuleFailure] = []
         self.answers: dict[str, Any] = {}
         """The prepared answers to future inquiries, by the path or the ref of the asking execution."""
+        self._early_outcomes: dict[str, tuple[datetime, Report]] = {}
+        """The outcomes of work outside for which nothing waited yet, by the id of `later`, with the time until which each is
+        kept."""
         self._ready: deque[Callable[[], None]] = deque()
         self._numbers = count(1)
         self.on_start: list[Callable[[Execution], None]] = []
@@ -282,6 +290,17 @@ class World:
 
     def withdraw_questions(self, execution: Execution) -> None:
         self.questions = [entry for entry in self.questions if entry.execution is not execution]
+
+    def keep_early_outcome(self, name: str, report: Report) -> None:
+        """Keep an outcome for a day, for the execution that will wait for this id. The first outcome stays."""
+        kept_until, _ = self._early_outcomes.get(name, (self.clock.now, None))
+        if kept_until <= self.clock.now:
+            self._early_outcomes[name] = self.clock.now + EARLY_OUTCOME_AGE, report
+
+    def take_early_outcome(self, name: str) -> Report | None:
+        """Return the outcome that is kept for an id, and forget it. None without one."""
+        kept_until, report = self._early_outcomes.pop(name, (self.clock.now, None))
+        return report if kept_until > self.clock.now else None
 
     def ask(self, question: Question, timeout: float | None) -> None:
         """Open an inquiry. A prepared answer is delivered at once."""

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from penstock.language.terms.setting_values import LOOPBACK, host_name
 from penstock.run.cut_texts import cut_end
-from penstock_api.requests.problems import Problem, answer
+from penstock.service.problems import Problem
+from penstock_api.requests.problems import answer
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -18,6 +18,7 @@ from penstock.errors import NotAllowed, NotAuthenticated, NotFound, PenstockErro
 from penstock.language.terms.visible_text import visible_order
 from penstock.operate.access import START, Caller
 from penstock.run.cut_texts import cut_end
+from penstock.service.problems import STATUSES
 from penstock_api.auth.access import Guard, GuardedRoute
 from penstock_api.auth.allowed import allowed_to
 from penstock_api.auth.same_origin import Message
@@ -25,7 +26,7 @@ from penstock_api.backend import backend_of
 from penstock_api.live import shared_renderings
 from penstock_api.live.open_pages import Live, Page
 from penstock_api.pages.templating import TEMPLATES
-from penstock_api.requests.problems import STATUSES, fault_sentence, faults_of
+from penstock_api.requests.problems import fault_sentence, faults_of
 from penstock_api.routes.router import operation_id
 
 LOOK = Guard(everywhere=False)

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from penstock.errors import NotAuthenticated, PenstockError
 from penstock.operate import access
 from penstock.operate.people import digest_of
+from penstock.service.problems import http_status
 from penstock.store.access.people import id_token_of
 from penstock.store.session import audited_change
 from penstock_api.auth import session_cookie
@@ -22,7 +23,6 @@ from penstock_api.backend import Backend, Here
 from penstock_api.models.users import Code, LogIn
 from penstock_api.pages.page import form_of, page
 from penstock_api.requests.caller_address import address_of
-from penstock_api.requests.problems import STATUSES
 from penstock_api.routes import log_in
 
 if TYPE_CHECKING:  # importing Authlib takes most of a second, so only where a provider is set
@@ -60,7 +60,7 @@ async def enter(request: Request, backend: Here) -> Response:
     except ValidationError:
         return page(request, "sign_in.html", 422, then=then, refused="This is too long to be right.")
     except PenstockError as error:
-        status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+        status = http_status(error)
         return page(request, "sign_in.html", status, then=then, refused=error.message)
     return answer
 
@@ -82,7 +82,7 @@ async def enter_with_code(request: Request, backend: Here) -> Response:
     except ValidationError:
         return page(request, "sign_in_code.html", 422, then=then, refused="This is too long to be right.")
     except PenstockError as error:
-        status = next(STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES)
+        status = http_status(error)
         return page(request, "sign_in_code.html", status, then=then, refused=error.message, hint=error.hint)
     return answer
 

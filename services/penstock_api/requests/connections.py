@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from penstock_api.requests.problems import KIND, Problem
+from penstock.service.problems import KIND, Problem
 
 HEAD_BYTES = 64 * 1024
 """The maximum size of a request line and header, in bytes."""

@@ -18,9 +18,9 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from penstock.errors import NotFound
 from penstock.language.packs.shipped_schemas import KINDS, file_name, shipped
+from penstock.service.problems import KIND
 from penstock_api.requests.code_elements import with_code
 from penstock_api.requests.field_descriptions import describe_fields, describe_parameters
-from penstock_api.requests.problems import KIND
 from penstock_api.requests.public_path import base
 
 Document = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The answers to errors: problem details (RFC 9457) with the text and the hint that the command line shows."""
+"""The answers of this application to errors, as problem details (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -12,65 +12,14 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from penstock import errors
 from penstock.language.terms.options import dotted
 from penstock.service.explain_errors import explained
+from penstock.service.problems import KIND, Fault, Problem, http_status, problem_of, too_large
 
 log = structlog.get_logger()
-
-KIND = "application/problem+json"
-STATUSES: dict[type[errors.PenstockError], int] = {
-    errors.InvalidInput: 422,
-    errors.DefinitionError: 422,
-    errors.ResultNotStorable: 422,
-    errors.Undecodable: 422,
-    errors.AddressRefused: 422,
-    errors.NotAuthenticated: 401,
-    errors.NotAllowed: 403,
-    errors.TooManyAttempts: 429,
-    errors.NotFound: 404,
-    errors.Conflict: 409,
-    errors.ClaimLost: 409,
-    errors.IllegalMove: 409,
-    errors.ConnectionFailed: 503,
-    errors.ConfigurationError: 503,
-    errors.PartitionDropped: 503,
-    errors.WrongClock: 503,
-}
-"""The HTTP status for each class of errors. A subclass has the status of its base, and any other error has 500."""
-
-
-class Fault(BaseModel):
-    """A fault in a request."""
-
-    at: str = Field(description="The place: `body.params`, `query.limit`.")
-    says: str = Field(description="The fault, such as `is missing`.")
-
-
-class Problem(BaseModel):
-    """A refused request: the reason, and what to do next."""
-
-    type: str = Field(
-        default="about:blank",
-        description="The kind of the problem, for programs, such as `urn:penstock:error:NotFound`.",
-    )
-    title: str = Field(description="The name of the HTTP status, such as Not Found.")
-    status: int = Field(description="The HTTP status, such as 404.")
-    detail: str = Field(description="The fault, as a sentence.")
-    hint: str | None = Field(
-        default=None, description="The next step that helps; null or omitted: none is known."
-    )
-    faults: list[Fault] | None = Field(
-        default=None,
-        description="The faulty fields, if the request does not have the described form; else null or omitted.",
-    )
-    instance: str | None = Field(
-        default=None, description="The id of this case in the log; null or omitted: the log has none."
-    )
-
 
 OUTAGES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 """The errors of the servers behind the API. The server of the application also logs any error that is neither one of
@@ -103,16 +52,6 @@ def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONRespo
     )
 
 
-def too_large() -> Problem:
-    """Return the refusal of a body that is larger than every request may be."""
-    return Problem(
-        title=HTTPStatus(413).phrase,
-        status=413,
-        detail="the body of this request is too large",
-        hint="Put large data in an object store and send a link, or raise PENSTOCK_PAYLOAD_CAP.",
-    )
-
-
 _UNREADABLE = "the body cannot be read as JSON"
 
 
@@ -123,36 +62,22 @@ async def _explained(_: Request, error: Exception) -> JSONResponse:
 def explained_to_callers(error: Exception) -> JSONResponse:
     """Return the answer that explains an error, and says what to do next."""
     explained_error = explained(error)
-    status = next((STATUSES[kind] for kind in type(explained_error).__mro__ if kind in STATUSES), 500)
-    title = HTTPStatus(status).phrase
+    status = http_status(explained_error)
     if status == 500:  # its text may reveal internals, so only the log has it
         instance = f"urn:uuid:{uuid4()}"
         log.error("api.failed", instance=instance, exc_info=error)
         return answer(
             Problem(
-                title=title,
+                title=HTTPStatus(500).phrase,
                 status=500,
                 detail="this should not have happened",
                 hint="Please report it, with the lines about this instance from the log of the API.",
                 instance=instance,
             )
         )
-    headers = {"www-authenticate": 'Bearer realm="penstock"'} if status == 401 else {}
-    if isinstance(explained_error, errors.TooManyAttempts):
-        headers["retry-after"] = f"{explained_error.seconds:.0f}"
     if status == 503:
         log.warning("api.unavailable", reason=explained_error.message)
-        headers["retry-after"] = "1"
-    return answer(
-        Problem(
-            type=f"urn:penstock:error:{type(explained_error).__name__}",
-            title=title,
-            status=status,
-            detail=explained_error.message,
-            hint=explained_error.hint,
-        ),
-        headers,
-    )
+    return answer(*problem_of(explained_error))
 
 
 async def _invalid(_: Request, error: Exception) -> JSONResponse:

@@ -14,10 +14,10 @@ from typing import Any
 
 import orjson
 
+from penstock.attempts.executor_options import options_of
 from penstock.errors import DefinitionError
 from penstock.language.definitions.program_actions import OPTIONS
 from penstock.run.task_executors import Outcome, Run, RunLog, TaskError
-from penstock_worker.executors.options import options_of
 from penstock_worker.executors.processes import run_environment
 from penstock_worker.executors.python import frames
 from penstock_worker.executors.python.child_process import Child

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from penstock import DurableContext, Rule, Trigger, action, current, later
+from penstock import DurableContext, Rule, Trigger, action, current, later, workflow
 
 paid = Trigger("invoices.paid", schema={"invoice": {"type": "integer", "required": True}})
 ADDRESSES: list[str] = []
@@ -70,6 +70,16 @@ async def note(word: str) -> str:
 async def build(ref: str) -> Any:
     ADDRESSES.append(await current().callback())
     return later(f"ci:{ref}", timeout="2d", heartbeat="1h")
+
+
+@action(pack="invoices")
+async def hands_over(id: str, timeout: str | None = None) -> Any:
+    return later(id, timeout=timeout)
+
+
+@workflow(pack="invoices")
+def built_twice(ref: str) -> Any:
+    return [build(ref=ref), build(ref=ref)]
 
 
 async def send(invoice: int, key: str | None) -> str:

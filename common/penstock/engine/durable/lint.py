@@ -130,7 +130,7 @@ def lost_calls(function: Callable[..., Any], *, durable: bool) -> list[LostCall]
     names = plain.__globals__
     contexts: dict[str, type] = {_function(tree).args.args[0].arg: DurableContext} if durable else {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and _is_current(node.value, names):
+        if isinstance(node, ast.Assign) and is_current(node.value, names):
             contexts |= {target.id: RunContext for target in node.targets if isinstance(target, ast.Name)}
     return [
         LostCall(plain.__code__.co_filename, first + node.lineno - 1, ast.unparse(node.value.func))
@@ -152,10 +152,10 @@ def _context_of(node: ast.expr, contexts: Mapping[str, type], names: dict[str, A
     """Return the class of the context that an expression gives; None if it gives none."""
     if isinstance(node, ast.Name):
         return contexts.get(node.id)
-    return RunContext if _is_current(node, names) else None
+    return RunContext if is_current(node, names) else None
 
 
-def _is_current(node: ast.expr, names: dict[str, Any]) -> bool:
+def is_current(node: ast.expr, names: dict[str, Any]) -> bool:
     """Return True for a call of `penstock.current`."""
     return isinstance(node, ast.Call) and _called(node.func, names) in CURRENT
 

@@ -18,7 +18,8 @@ from penstock.language.definitions.importing import explained
 from penstock.language.loading.collection import Definitions
 from penstock.language.loading.load import load, may_define
 from penstock.language.terms.executor_names import refuse_unknown_executors
-from penstock.language.terms.sources import shown
+from penstock.language.terms.sources import Source, shown
+from penstock.language.workflows.value_reference import CONVERTED
 
 PLACED = re.compile(r"(?P<file>[^\s:][^:]*):(?P<line>\d+)(?::(?P<column>\d+))?: (?P<message>.*)")
 
@@ -39,8 +40,29 @@ class Fault:
 
 
 def lint(source: str) -> tuple[Definitions, list[Fault]]:
-    """Return the faultless definitions of a file, folder, module or pack, and the faults of all other definitions in
-    it."""
+    """Return the faultless definitions of a file, folder, module or pack, the faults of all other definitions in it, and
+    warnings."""
+    places: list[Source] = []
+    token = CONVERTED.set(places)
+    try:
+        definitions, faults = _read(source)
+    finally:
+        CONVERTED.reset(token)
+    return definitions, [*faults, *map(_converted, places)]
+
+
+def _converted(place: Source) -> Fault:
+    """Return the warning for `str(...)` of a reference that is passed as a value."""
+    return Fault(
+        "`str(...)` of a reference is the value itself, of any type: the text is only known when the workflow runs",
+        shown(place.file),
+        place.line,
+        "Write value | 'string' for its text, or the value alone.",
+        is_warning=True,
+    )
+
+
+def _read(source: str) -> tuple[Definitions, list[Fault]]:
     path = Path(source)
     if path.is_dir() and not any((path / name).exists() for name in ("pack.yaml", "pack.yml", "__init__.py")):
         return _folder(path)
@@ -84,7 +106,7 @@ def _folder(path: Path) -> tuple[Definitions, list[Fault]]:
     parts, faults = [], []
     for inside in sorted(path.iterdir()):
         if may_define(inside) and not inside.name.startswith("_"):
-            part, wrong = lint(str(inside))
+            part, wrong = _read(str(inside))
             parts.append(part)
             faults += wrong
     whole, twice = joined(parts)

@@ -14,12 +14,23 @@ from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from penstock.errors import DefinitionError
-from penstock.language.terms.sources import caller, of_frame
+from penstock.language.terms.sources import Source, caller, of_frame
 
 FORMATTED: ContextVar[Any] = ContextVar("penstock.language.workflows.formatted", default=None)
 """The latest `each(...)` that was formatted into a text. The text `f"{path}.gz"` itself does not keep it."""
 
+CONVERTED: ContextVar[list[Source] | None] = ContextVar("penstock.language.workflows.converted", default=None)
+"""The places where a workflow passes `str(...)` of a reference as a value, while lint collects them, or None."""
+
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class ReferenceText(str):
+    """The text of a reference that `str(...)` gave, with its place in the code. In a longer text it is a part of a template.
+    As a value by itself it has the type of the value, and not that of a text."""
+
+    __slots__ = ("source",)
+    source: Source
 
 
 class ValueReference:
@@ -48,19 +59,61 @@ class ValueReference:
         return self._derived(lambda: f"{expression(self)}[{literal(key)}]")
 
     def __str__(self) -> str:
-        if self._each is not None:
-            FORMATTED.set(self._each)
-        return f"{{{{ {expression(self)} }}}}"
+        text = ReferenceText(self._template())
+        text.source = of_frame(caller())
+        return text
 
     def __format__(self, spec: str) -> str:
         if spec:
             raise _misuse(
-                "a format such as `:>8` is not known to expressions", "Use a filter: value | 'round'."
+                f"{self._template()} cannot have the format `:{spec}`, since its value is only known when the workflow runs",
+                "Use a filter, such as value | 'round(2)', or format the value in an action.",
             )
-        return str(self)
+        return self._template()
+
+    def _template(self) -> str:
+        if self._each is not None:
+            FORMATTED.set(self._each)
+        return f"{{{{ {expression(self)} }}}}"
 
     def __repr__(self) -> str:
-        return f"<{self}>"
+        return f"<{{{{ {expression(self)} }}}}>"
+
+    def _no_number(self, call: str, hint: str) -> DefinitionError:
+        return _misuse(f"{call} of {self._template()} is only known when the workflow runs", hint)
+
+    def __int__(self) -> int:
+        raise self._no_number("int(...)", "Write value | 'int'.")
+
+    def __float__(self) -> float:
+        raise self._no_number("float(...)", "Write value | 'float'.")
+
+    def __complex__(self) -> complex:
+        raise self._no_number("complex(...)", "Compute it in an action.")
+
+    def __index__(self) -> int:
+        raise self._no_number(
+            "the number", "Write each(...) in a task instead of range(...), or compute it in an action."
+        )
+
+    def __round__(self, digits: int | None = None) -> int:
+        name = "round" if digits is None else f"round({digits})"
+        raise self._no_number("round(...)", f"Write value | {name!r}.")
+
+    def __trunc__(self) -> int:
+        raise self._no_number("trunc(...)", "Write value | 'int'.")
+
+    def __floor__(self) -> int:
+        raise self._no_number("floor(...)", "Write value // 1.")
+
+    def __ceil__(self) -> int:
+        raise self._no_number("ceil(...)", "Write -(-value // 1).")
+
+    def __abs__(self) -> int:
+        raise self._no_number("abs(...)", "Write value | 'abs'.")
+
+    def __bytes__(self) -> bytes:
+        raise self._no_number("bytes(...)", "Compute it in an action.")
 
     def _derived(self, text: Callable[[], str], other: Any = None) -> ValueReference:
         fan_out = self._each if self._each is not None else getattr(other, "_each", None)
@@ -183,6 +236,10 @@ def template(value: Any) -> Any:
     """Return a value as a template: references in it become texts with `{{ }}`."""
     if isinstance(value, ValueReference):
         return f"{{{{ {expression(value)} }}}}"
+    if isinstance(value, ReferenceText):
+        if (places := CONVERTED.get()) is not None and value.source not in places:
+            places.append(value.source)
+        return str.__str__(value)
     if isinstance(value, Mapping):
         return {template(key): template(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -17,6 +17,7 @@ from typing import Any
 
 import structlog
 
+from penstock.attempts.executor_options import program_of
 from penstock.errors import Conflict, DefinitionError, InvalidInput
 from penstock.language.definitions.program_actions import KubernetesOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
@@ -26,7 +27,6 @@ from penstock_worker.executors.kubernetes.kubernetes_api import (
     KubernetesRefused,
     KubernetesUnreachable,
 )
-from penstock_worker.executors.options import program_of
 from penstock_worker.executors.processes import program_result
 from penstock_worker.executors.processes.child_output import Tail, Text
 

@@ -17,10 +17,10 @@ from typing import IO, Any
 
 import orjson
 
+from penstock.attempts.executor_options import program_of
 from penstock.errors import DefinitionError, InvalidInput
 from penstock.language.definitions.program_actions import CommandOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
-from penstock_worker.executors.options import program_of
 from penstock_worker.executors.processes import program_result, run_environment
 from penstock_worker.executors.processes.child_output import PipeReader, Tail, Text
 from penstock_worker.executors.processes.process_group import ProcessGroup

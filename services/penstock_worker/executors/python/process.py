@@ -15,10 +15,10 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any
 
+from penstock.attempts.executor_options import options_of
 from penstock.errors import ConfigurationError
 from penstock.language.definitions.program_actions import ProcessOptions
 from penstock.run.task_executors import ExecutorMetrics, Outcome, Run, Tally, TaskError
-from penstock_worker.executors.options import options_of
 from penstock_worker.executors.python import frames
 from penstock_worker.executors.python.child_process import Child
 from penstock_worker.executors.python.jobs import job_of

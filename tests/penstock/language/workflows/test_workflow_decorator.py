@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,7 @@ from penstock.errors import DefinitionError
 from penstock.language.definitions import Limit, Pack, action
 from penstock.language.policies.policies import RetryPolicy
 from penstock.language.workflows import from_yaml, to_yaml
+from penstock.testing import Simulation
 
 pack = Pack("shop")
 Step = Callable[[], object]
@@ -253,7 +255,19 @@ def test_each_is_found_wherever_the_item_is_used() -> None:
         (lambda t: len(t), "how long {{ tasks.y.result }} is"),
         (lambda t: "a" in t, "what is in {{ tasks.y.result }}"),
         (lambda t: t.x(), "cannot be called"),
-        (lambda t: f"{t:>8}", "a format such as"),
+        (lambda t: f"{t:>8}", "{{ tasks.y.result }} cannot have the format `:>8`"),
+        (lambda t: "{:.2f}".format(t.x), r"{{ tasks.y.result.x }} cannot have the format `:.2f`"),  # noqa: UP032
+        (lambda t: int(t), r"int\(\.\.\.\) of {{ tasks.y.result }} is only known when"),
+        (lambda t: float(t.x), r"float\(\.\.\.\) of {{ tasks.y.result.x }} is only known when"),
+        (lambda t: complex(t), r"complex\(\.\.\.\) of {{ tasks.y.result }}"),
+        (lambda t: range(t), "the number of {{ tasks.y.result }}"),
+        (lambda t: round(t, 2), r"round\(\.\.\.\) of {{ tasks.y.result }}"),
+        (lambda t: abs(t), r"abs\(\.\.\.\) of {{ tasks.y.result }}"),
+        (lambda t: math.floor(t), r"floor\(\.\.\.\) of {{ tasks.y.result }}"),
+        (lambda t: math.ceil(t), r"ceil\(\.\.\.\) of {{ tasks.y.result }}"),
+        (lambda t: math.trunc(t), r"trunc\(\.\.\.\) of {{ tasks.y.result }}"),
+        (lambda t: bytes(t), r"bytes\(\.\.\.\) of {{ tasks.y.result }}"),
+        (lambda t: "%d" % t, r"{{ tasks.y.result }} is only known when"),  # noqa: UP031
         (lambda t: t == object(), "a object cannot stand in an expression"),
         (lambda t: task(3), "is neither an action nor a workflow"),
         (lambda t: task("x.y", {"a": each([1]), "b": each([2])}), "two each"),
@@ -269,6 +283,37 @@ def test_misuse_of_an_unknown_value_is_reported_with_its_line(
 
     with pytest.raises(DefinitionError, match=rf"test_workflow_decorator\.py:\d+: .*{said}"):
         workflow(flow)
+
+
+def test_hints_of_refused_numbers_are_expressions() -> None:
+    @action(pack="numbers")
+    async def numbers() -> Any:
+        return {"text": "7", "half": 2.567, "below": -3}
+
+    @workflow(pack="numbers")
+    def converted() -> Any:
+        got = numbers()
+        return {
+            "int": got.text | "int",
+            "float": got.text | "float",
+            "round": got.half | "round(2)",
+            "floor": got.half // 1,
+            "ceil": -(-got.half // 1),
+            "abs": got.below | "abs",
+            "string": got.half | "string",
+            "part": "is " + str(got.half),
+        }
+
+    assert Simulation(numbers).run(converted).result == {
+        "int": 7,
+        "float": 7.0,
+        "round": 2.57,
+        "floor": 2.0,
+        "ceil": 3.0,
+        "abs": 3,
+        "string": "2.567",
+        "part": "is 2.567",
+    }
 
 
 def test_problems_are_told_at_the_line_of_the_call() -> None:

@@ -12,12 +12,7 @@ from urllib.parse import unquote_plus
 import httpx
 import orjson
 
-from penstock.errors import ConfigurationError, DefinitionError, InvalidInput
-from penstock.language.definitions.http_request import CHUNK, HttpEncoding, HttpFile, HttpRequest, is_json
-from penstock.language.definitions.program_actions import HttpOptions
-from penstock.language.expressions import render
-from penstock.run.task_executors import Run
-from penstock_worker.executors.http.http_encoding import (
+from penstock.attempts.http.http_encoding import (
     escaped,
     escaped_pairs,
     joined,
@@ -27,6 +22,11 @@ from penstock_worker.executors.http.http_encoding import (
     styled,
     text_of,
 )
+from penstock.errors import ConfigurationError, DefinitionError, InvalidInput
+from penstock.language.definitions.http_request import CHUNK, HttpEncoding, HttpFile, HttpRequest, is_json
+from penstock.language.definitions.program_actions import HttpOptions
+from penstock.language.expressions import render
+from penstock.run.task_executors import Run
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 """The methods that change nothing, and need no idempotency key."""

@@ -8,7 +8,7 @@ import time
 import httpx
 import pytest
 
-from penstock_worker.executors.http.link_header import links_of
+from penstock.attempts.http.link_header import links_of
 
 URL = httpx.URL("https://example.com/list?page=1")
 NEXT = "https://example.com/list?page=2"

@@ -6,14 +6,19 @@ import base64
 import time
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import httpcore
 import httpx
 import orjson
 
+from penstock.attempts.http import http_answers
+from penstock.attempts.http.http_answers import shown
+from penstock.attempts.http.http_request import Request, built, namespace_of, with_query
+from penstock.attempts.http.link_header import links_of
 from penstock.errors import AddressRefused, DefinitionError, InvalidInput, ResultNotStorable
 from penstock.language.definitions.http_request import HttpRequest, HttpTls
 from penstock.language.definitions.program_actions import HttpOptions
@@ -22,10 +27,6 @@ from penstock.run.cut_texts import cut_end
 from penstock.run.result_encoding import refuse_large_integers
 from penstock.run.task_executors import Outcome, Run
 from penstock.service.charsets import charset_of, decoded
-from penstock_worker.executors.http import http_answers
-from penstock_worker.executors.http.http_answers import shown
-from penstock_worker.executors.http.http_request import Request, built, namespace_of, with_query
-from penstock_worker.executors.http.link_header import links_of
 
 KEEPS_METHOD = frozenset({307, 308})
 TURNS_TO_GET = frozenset({301, 302, 303})
@@ -33,7 +34,23 @@ LONGEST_BODY = 32 * 1024 * 1024
 """The most bytes of one response that are read, before a template takes the result from it."""
 _ENCODINGS = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 
-Connections = Callable[[HttpTls | None], httpcore.AsyncConnectionPool]
+
+class Pool(Protocol):
+    """The connections of requests, as `httpcore.AsyncConnectionPool` has them."""
+
+    def stream(
+        self,
+        method: str,
+        url: httpcore.URL,
+        *,
+        headers: Sequence[tuple[bytes, bytes]] | Sequence[tuple[str, str]],
+        content: bytes,
+        extensions: MutableMapping[str, Any],
+    ) -> AbstractAsyncContextManager[httpcore.Response]:
+        """Send a request, and return its response. Raises the errors of httpcore."""
+
+
+Connections = Callable[[HttpTls | None], Pool]
 """A function that returns the connections for these options of TLS."""
 
 
@@ -100,9 +117,7 @@ async def call(
 class _Exchange:
     """The requests of one attempt."""
 
-    def __init__(
-        self, run: Run, options: HttpOptions, request: HttpRequest, pool: httpcore.AsyncConnectionPool
-    ) -> None:
+    def __init__(self, run: Run, options: HttpOptions, request: HttpRequest, pool: Pool) -> None:
         self._run = run
         self._options = options
         self.request = request
@@ -125,9 +140,7 @@ class _Exchange:
             with http_answers.reaching(method, url):
                 async with self._pool.stream(
                     method,
-                    httpcore.URL(
-                        scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-                    ),
+                    core_url(url),
                     headers=[(name.encode("latin-1", "replace"), value.encode()) for name, value in headers],
                     content=content,
                     extensions={"timeout": timeout},
@@ -233,6 +246,11 @@ def _following(url: httpx.URL, first: httpx.URL, following: Any) -> httpx.URL:
             hint="Pages are read from the action's own host only.",
         )
     return onward
+
+
+def core_url(url: httpx.URL) -> httpcore.URL:
+    """Return a URL in the form that connections take."""
+    return httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
 
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:

@@ -6,8 +6,8 @@ import hmac
 
 import pytest
 
+from penstock.attempts.http import http_signature
 from penstock.errors import ConfigurationError
-from penstock_worker.executors.http import http_signature
 
 
 def test_it_is_the_signature_of_the_standard_webhooks_libraries() -> None:
