@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -14,34 +13,20 @@ from penstock.client import executions as many
 from penstock.client.bulk import Tally, tally
 from penstock.errors import InvalidInput
 from penstock.language.moves import FINAL, STATUSES
-from penstock.operate import titles
+from penstock.operate import list_filters, titles
 from penstock.operate.access import Caller
 from penstock.run.cut_texts import cut_end
 from penstock.store.executions import executions
 from penstock.store.executions.execution_list import ExecutionFilter
-from penstock_api.auth.access import OPERATE, READ, Asked, own
+from penstock_api.auth.access import OPERATE, READ, Asked
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.live.changes import Watched
 from penstock_api.pages.page import PageRouter, form_of, page
-from penstock_api.requests.label_words import label_words, labels_of
+from penstock_api.requests.chosen_executions import chosen_executions
 
 router: APIRouter = PageRouter("executions")
 
 PAGE = 50
-NAMES = (
-    "status",
-    "action",
-    "tenant",
-    "since",
-    "until",
-    "event",
-    "parent",
-    "children",
-    "label",
-    "key",
-    "waits_for_answer",
-)
-"""The filters of a list, with the same names in the address of the page as in the API."""
 OPEN = ",".join(status for status in STATUSES if status not in FINAL)
 VIEWS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("All", {}),
@@ -68,7 +53,7 @@ async def show(
 ) -> Response:
     """Show the newest executions that match the filters in the address. `find` is an id, to which the page redirects,
     an action's name, a label (`key=value`), an idempotency key or a part of a title."""
-    filters = {name: ",".join(request.query_params.getlist(name)) for name in NAMES}
+    filters = {name: ",".join(request.query_params.getlist(name)) for name in list_filters.NAMES}
     filters = {name: value for name, value in filters.items() if value}
     find = find.strip()
     if match := await _found(session, caller, find):
@@ -113,55 +98,9 @@ async def _found(session: Db, caller: Caller, find: str) -> UUID | None:
     return id if tenant is not None and caller.sees(tenant) else None
 
 
-def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
+def chosen(texts: Mapping[str, str], caller: Caller) -> ExecutionFilter:
     """Return the filter of a list. Raises InvalidInput, NotAllowed."""
-    status = [value for value in filters.get("status", "").split(",") if value]
-    if unknown := sorted(set(status) - set(STATUSES)):
-        raise InvalidInput(
-            f"unknown status {', '.join(map(repr, unknown))}", hint=f"Available: {', '.join(STATUSES)}."
-        )
-    tenant = filters.get("tenant")
-    if tenant is not None:
-        own(caller, tenant)
-    elif caller.tenants is not None and len(caller.tenants) == 1:
-        [tenant] = caller.tenants
-    return ExecutionFilter(
-        tenant=tenant,
-        status=status or None,
-        action=filters.get("action"),
-        tenants=caller.tenants if tenant is None else frozenset((tenant,)),
-        since=_instant(filters, "since"),
-        until=_instant(filters, "until"),
-        event=_id(filters, "event"),
-        parent=_id(filters, "parent"),
-        children=filters.get("children") == "true",
-        waits_for_answer=filters.get("waits_for_answer") == "true",
-        labels=labels_of(label_words(filters.get("label", ""))),
-        key=filters.get("key"),
-    )
-
-
-def _instant(filters: Mapping[str, str], name: str) -> datetime | None:
-    """Parse an instant from the form in which a browser sends it. Without an offset it is UTC."""
-    if name not in filters:
-        return None
-    try:
-        instant = datetime.fromisoformat(filters[name])
-    except ValueError:
-        raise InvalidInput(
-            f"{name} is no instant: {cut_end(filters[name], 50)!r}", hint="Such as 2030-01-31T09:00."
-        ) from None
-    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
-
-
-def _id(filters: Mapping[str, str], name: str) -> UUID | None:
-    try:
-        return UUID(filters[name]) if name in filters else None
-    except ValueError:
-        raise InvalidInput(
-            f"{cut_end(filters[name], 50)!r} is not an id, which {name} needs",
-            hint="Copy the id from the page of that object.",
-        ) from None
+    return chosen_executions(list_filters.from_texts(texts), caller)
 
 
 @router.get("/executions/many", dependencies=[OPERATE])
@@ -179,7 +118,7 @@ async def change_many(request: Request, backend: Here, caller: Asked) -> Respons
 async def _many(
     request: Request, backend: Here, caller: Caller, form: Mapping[str, str], *, sure: bool
 ) -> Response:
-    filters = {name: form[name] for name in NAMES if form.get(name)}
+    filters = {name: form[name] for name in list_filters.NAMES if form.get(name)}
     does, reason = form.get("does", ""), form.get("reason") or None
     if does not in DOES:
         raise InvalidInput(
