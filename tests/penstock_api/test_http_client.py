@@ -146,6 +146,35 @@ async def server(api: Api, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str
         await task
 
 
+@pytest.mark.parametrize(
+    "filters",
+    [
+        ExecutionFilter(status=[]),
+        ExecutionFilter(action=""),
+        ExecutionFilter(key=""),
+        ExecutionFilter(tenants=["no-such"]),
+        ExecutionFilter(ended=True),
+    ],
+    ids=str,
+)
+async def test_condition_that_no_request_can_say_is_refused(
+    client: HttpClient, filters: ExecutionFilter
+) -> None:
+    """A request without the condition would cancel every execution."""
+    with pytest.raises(InvalidInput):
+        await client.cancel_chosen(filters, reason="a test", dry_run=True)
+    with pytest.raises(InvalidInput):
+        await client.executions(filters)
+
+
+async def test_many_of_a_label_are_cancelled(client: HttpClient) -> None:
+    for customer in ("over-http", "over-http", "another"):
+        await client.start("shop.charge", {"order": 1}, delay=3600, labels={"customer": customer})
+    for customer, number in (("over-http", 2), ("another", 1)):
+        chosen = ExecutionFilter(labels={"customer": customer}, status=["requested"])
+        assert await client.cancel_chosen(chosen, reason="a test") == number
+
+
 async def test_wait_without_scope_read_starts_nothing(
     server: str, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime
 from functools import wraps
 from typing import Annotated, Any
 from uuid import UUID
@@ -13,9 +14,7 @@ import typer
 
 from penstock.cli import name_completion
 from penstock.cli.arguments import label_option, parse_id, parse_params
-from penstock.errors import InvalidInput
-from penstock.language.moves import STATUSES
-from penstock.language.terms.durations import seconds
+from penstock.operate import list_filters
 from penstock.store.executions.execution_list import ExecutionFilter
 
 Text = str | None
@@ -45,6 +44,7 @@ Parent = Annotated[
     ),
 ]
 Label = Annotated[list[str] | None, typer.Option(help="Only with this label: key=value. May be repeated.")]
+Children = Annotated[bool, typer.Option("--children", help="Include the tasks of workflows.")]
 WaitsForAnswer = Annotated[
     bool, typer.Option("--waits-for-answer", help="Include only executions with an open question to a human.")
 ]
@@ -66,39 +66,82 @@ def executions(
     waits_for_answer: WaitsForAnswer = False,
 ) -> ExecutionFilter:
     """Return the filter that the options describe. Raises InvalidInput."""
-    for value in status or ():
-        if value not in STATUSES:
-            raise InvalidInput(f"unknown status {value!r}", hint=f"Available: {', '.join(STATUSES)}.")
-    return ExecutionFilter(
-        status=status or None,
+    filters = saved_filters(
+        status=status,
         action=action,
         tenant=tenant,
-        since=instant("--since", since),
-        until=instant("--until", until),
-        params=parse_params(param) if param else None,
+        since=since,
+        until=until,
         event=event,
         parent=parent,
         key=key,
-        labels=label_option(label),
+        label=label,
         waits_for_answer=waits_for_answer,
+    )
+    return replace(list_filters.execution_filter(filters), params=parse_params(param) if param else None)
+
+
+def saved_filters(
+    *,
+    status: Status = None,
+    action: Action = None,
+    tenant: Tenant = None,
+    since: Since = None,
+    until: Until = None,
+    event: Event = None,
+    parent: Parent = None,
+    key: Key = None,
+    label: Label = None,
+    children: Children = False,
+    waits_for_answer: WaitsForAnswer = False,
+) -> dict[str, Any]:
+    """Return the filters of a view that the options describe. An age stays an age. Raises InvalidInput."""
+    instant("--since", since)
+    instant("--until", until)
+    label_option(label)
+    return list_filters.checked(
+        {
+            "status": status or None,
+            "action": action,
+            "tenant": tenant,
+            "since": since,
+            "until": until,
+            "event": event,
+            "parent": parent,
+            "children": children,
+            "label": label or None,
+            "key": key,
+            "waits_for_answer": waits_for_answer,
+        }
     )
 
 
 def choosing(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with the options of `executions` in place of its parameter `chosen`, which receives their
     filter."""
-    options = inspect.signature(executions, eval_str=True).parameters
+    return _with_options(command, "chosen", executions)
+
+
+def choosing_filters(command: Callable[..., None]) -> Callable[..., None]:
+    """Return the command with the options of `saved_filters` in place of its parameter `filters`, which receives them."""
+    return _with_options(command, "filters", saved_filters)
+
+
+def _with_options(
+    command: Callable[..., None], replaced: str, build: Callable[..., Any]
+) -> Callable[..., None]:
+    options = inspect.signature(build, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True)
 
     @wraps(command)
     def chosen_by_options(**values: Any) -> None:
-        filters = executions(**{name: values.pop(name) for name in options})
-        command(chosen=filters, **values)
+        built = build(**{name: values.pop(name) for name in options})
+        command(**{replaced: built}, **values)
 
     parameters = [
         option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in own.parameters.values()
-        for option in (options.values() if parameter.name == "chosen" else [parameter])
+        for option in (options.values() if parameter.name == replaced else [parameter])
     ]
     chosen_by_options.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     chosen_by_options.__annotations__ = {option.name: option.annotation for option in parameters}
@@ -107,16 +150,4 @@ def choosing(command: Callable[..., None]) -> Callable[..., None]:
 
 def instant(option: str, text: str | None) -> datetime | None:
     """Return `1h` (ago) or ISO text as an instant. Raises InvalidInput."""
-    if text is None:
-        return None
-    try:
-        return datetime.now(UTC) - timedelta(seconds=seconds(text))
-    except ValueError:
-        pass
-    try:
-        at = datetime.fromisoformat(text)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidInput(
-            f"{option}: {text!r} is neither a time nor how long ago it was", hint=f"Write it so: {_TIME}."
-        ) from None
+    return None if text is None else list_filters.instant(option, text)

@@ -37,13 +37,16 @@ def error_of(answer: httpx.Response) -> PenstockError:
 
 
 def filter_of(filters: ExecutionFilter) -> dict[str, Any]:
-    """Return a filter as a query. Raises InvalidInput for a condition that the API has no parameter for."""
+    """Return a filter as a query. Raises InvalidInput for a condition that the API has no parameter for, and for an empty one:
+    a request without it would select more."""
     fields = asdict(filters)
-    if fields.pop("params") is not None:
-        raise InvalidInput("the API does not choose by params", hint="Choose by something else.")
+    for name in ("params", "tenants", "ended"):
+        if fields.pop(name) is not None:
+            raise InvalidInput(f"the API does not choose by {name}", hint="Choose by something else.")
     fields["label"] = [f"{key}={value}" for key, value in (fields.pop("labels") or {}).items()] or None
-    fields.pop("tenants")
-    fields.pop("ended")
+    for name, value in fields.items():
+        if value is not None and not value and name not in ("children", "waits_for_answer"):
+            raise InvalidInput(f"the filter {name} is empty", hint=f"Leave out {name}, or give it a value.")
     return {**fields, **{name: fields[name] or None for name in ("children", "waits_for_answer")}}
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from penstock.client.bulk import Tally
+from penstock.language.terms.run_labels import MAX_LABELS
 from penstock_api.models.model import Answer, Given, Id, Instant, Tenant, Text
 
 
@@ -39,6 +40,15 @@ class ChosenExecutions(Given):
         default=None, description="Only tasks of this workflow's run. null: no restriction."
     )
     children: bool = Field(default=False, description="True: include the tasks of workflows.")
+    label: list[Text] | None = Field(
+        default=None,
+        max_length=MAX_LABELS,
+        description="Only executions with each of these labels: `key=value`. null: with any labels.",
+    )
+    key: Text | None = Field(
+        default=None,
+        description="Only the execution with this idempotency key in `tenant` (or public). null: no restriction.",
+    )
     waits_for_answer: bool = Field(
         default=False, description="True: only executions in which a question to a human is open."
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from penstock.client import dead_letters, executions
 from penstock.client.bulk import Part, Tally, tally
-from penstock.errors import InvalidInput
-from penstock.language.moves import STATUSES
 from penstock.operate.access import Caller
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.outbox.dead_letters import LetterFilter
-from penstock_api.auth.access import OPERATE, OPERATE_ALL, Asked, own
+from penstock_api.auth.access import OPERATE, OPERATE_ALL, Asked
+from penstock_api.auth.chosen_executions import chosen_executions
 from penstock_api.backend import Db, Here
 from penstock_api.models import bulk as models
 from penstock_api.routes.router import Router
@@ -70,9 +69,4 @@ def _letters(body: models.BulkLetters) -> LetterFilter:
 
 def _chosen(selection: models.ChosenExecutions, caller: Caller) -> ExecutionFilter:
     """Return the filter, narrowed to the caller's tenants."""
-    if unknown := sorted(set(selection.status or ()) - set(STATUSES)):
-        raise InvalidInput(
-            f"unknown status {', '.join(map(repr, unknown))}", hint=f"Available: {', '.join(STATUSES)}."
-        )
-    tenants = caller.tenants if selection.tenant is None else frozenset((own(caller, selection.tenant),))
-    return ExecutionFilter(**selection.model_dump(exclude={"tenant"}), tenants=tenants)
+    return chosen_executions(selection.model_dump(), caller)

@@ -9,8 +9,7 @@ import orjson
 from fastapi import Header, Query, Response
 from fastapi.responses import PlainTextResponse
 
-from penstock.errors import InvalidInput, NotAllowed
-from penstock.language.moves import STATUSES
+from penstock.errors import NotAllowed
 from penstock.language.rules.secret_references import names_in
 from penstock.operate import titles
 from penstock.operate.access import DEFINE as DEFINING
@@ -18,13 +17,13 @@ from penstock.operate.durable_steps import Step, steps_of
 from penstock.operate.executions import described_execution, drawing, ending, plain
 from penstock.operate.why import why
 from penstock.store.executions import executions, log_lines, past_attempts
-from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
-from penstock_api.auth.access import OPERATE, READ, START, Asked, ExecutionId, Tenants, must_have, own
+from penstock.store.executions.execution_list import ListedExecution
+from penstock_api.auth.access import OPERATE, READ, START, Asked, ExecutionId, must_have, own
+from penstock_api.auth.chosen_executions import chosen_executions
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.fast_path import quickly
 from penstock_api.models import executions as models
-from penstock_api.models.model import Instant, Page
-from penstock_api.requests.label_words import labels_of
+from penstock_api.models.model import Page
 from penstock_api.routes.router import Router
 
 router = Router("executions")
@@ -81,16 +80,19 @@ async def start(
 @router.get("/executions", dependencies=[READ])
 async def list_executions(
     session: Lists,
-    tenants: Tenants,
+    caller: Asked,
     status: Annotated[
         list[str] | None, Query(description="Only executions with one of these statuses.")
     ] = None,
     action: Annotated[str | None, Query(description="Only executions of this action.")] = None,
+    tenant: Annotated[str | None, Query(description="Only objects of this tenant.")] = None,
     since: Annotated[
-        Instant | None, Query(description="Only executions created at this instant or later.")
+        str | None,
+        Query(description="Only executions created at this instant or later, or within this time: `24h`."),
     ] = None,
     until: Annotated[
-        Instant | None, Query(description="Only executions created before this instant.")
+        str | None,
+        Query(description="Only executions created before this instant, or longer ago than this: `1h`."),
     ] = None,
     event: Annotated[UUID | None, Query(description="Only executions that this event started.")] = None,
     parent: Annotated[UUID | None, Query(description="Only the tasks of this workflow's run.")] = None,
@@ -108,25 +110,20 @@ async def list_executions(
     limit: Limit = 50,
 ) -> Page[ListedExecution]:
     """List the newest executions, unfinished and ended, including archived ones."""
-    if unknown := sorted(set(status or ()) - set(STATUSES)):
-        raise InvalidInput(
-            f"unknown status {', '.join(map(repr, unknown))}", hint=f"Available: {', '.join(STATUSES)}."
-        )
-    execution_filter = ExecutionFilter(
-        status=status,
-        action=action,
-        tenants=tenants,
-        since=since,
-        until=until,
-        event=event,
-        parent=parent,
-        children=children,
-        waits_for_answer=waits_for_answer,
-        labels=labels_of(label or ()),
-        key=key,
-        tenant=next(iter(tenants)) if key is not None and tenants is not None and len(tenants) == 1 else None,
-    )
-    rows = await titles.listed(session, execution_filter, cursor=before, limit=limit)
+    filters = {
+        "status": status,
+        "action": action,
+        "tenant": tenant,
+        "since": since,
+        "until": until,
+        "event": event,
+        "parent": parent,
+        "children": children,
+        "label": label,
+        "key": key,
+        "waits_for_answer": waits_for_answer,
+    }
+    rows = await titles.listed(session, chosen_executions(filters, caller), cursor=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
     return Page(items=rows, next=last)
 

@@ -134,7 +134,7 @@ async def test_an_impossible_address_is_a_page_with_the_reason(api: Api) -> None
     async with visitor(api, token="all") as client:
         for path, status, says in (
             ("/executions?status=sleeping", 422, "unknown status &#39;sleeping&#39;"),
-            ("/executions?since=yesterday", 422, "since is no instant"),
+            ("/executions?since=yesterday", 422, "is neither an instant nor an age"),
             ("/executions/not-an-id", 422, "path.id"),
             ("/actions/shop.nothing", 404, "shop.nothing"),
             ("/executions/many?does=explode", 422, "there is no operation"),

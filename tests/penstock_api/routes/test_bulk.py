@@ -64,6 +64,45 @@ async def test_many_are_cancelled_in_parts_and_run_once_more(
     )
 
 
+async def test_executions_of_a_label_or_a_key_are_chosen(api: Api, call: AsyncClient) -> None:
+    start = api.house.client.start
+    options: dict[str, Any] = {"delay": 3600, "tenant": "bulk-labels"}
+    await start("shop.charge", {"order": 1}, labels={"customer": "acme", "run": "a"}, **options)
+    await start("shop.charge", {"order": 2}, labels={"customer": "acme", "run": "b"}, key="k-2", **options)
+    other = await start("shop.charge", {"order": 3}, labels={"customer": "bolt"}, key="k-3", **options)
+
+    async def count(**chosen: Any) -> int:
+        answer = await done(call, "/bulk/executions/cancel", chosen=chosen, dry_run=True)
+        return int(answer["count"])
+
+    assert await count(label=["customer=acme"]) == 2
+    assert await count(label=["customer=acme", "run=b"]) == 1
+    assert await count(key="k-2", tenant="bulk-labels") == 1
+    assert await count(key="k-2", tenant="public") == 0
+    assert (await done(call, "/bulk/executions/cancel", chosen={"label": ["customer=acme"]}))["count"] == 2
+    remaining = await call.get(f"{V1}/executions?tenant=bulk-labels&status=requested")
+    assert [row["id"] for row in remaining.json()["items"]] == [str(other)]
+    chosen = {"status": ["cancelled"], "label": ["customer=acme", "run=a"]}
+    assert (await done(call, "/bulk/executions/rerun", chosen=chosen, dry_run=True))["count"] == 1
+    await api.token("bulk-stranger", "operator", tenants=("elsewhere",))
+    async with api.caller("bulk-stranger") as caller:
+        foreign = await done(
+            caller, "/bulk/executions/cancel", chosen={"label": ["customer=bolt"]}, dry_run=True
+        )
+        assert foreign["count"] == 0
+    await api.house.client.cancel(other)
+    await api.house.until(
+        "select 1 where not exists (select from execution e join namespace n on n.id = e.namespace_id "
+        "where n.name like 'bulk-labels::%' and e.finished_at is null)"
+    )
+
+
+@pytest.mark.parametrize("chosen", [{"status": []}, {"action": ""}, {"label": []}, {"label": ["customer"]}])
+async def test_empty_or_wrong_filter_selects_nothing(call: AsyncClient, chosen: dict[str, Any]) -> None:
+    refused = await call.post(f"{V1}/bulk/executions/cancel", json={"chosen": chosen, "dry_run": True})
+    assert refused.status_code == 422, refused.text
+
+
 async def test_it_has_to_be_said_which(call: AsyncClient) -> None:
     for path in (
         "bulk/executions/cancel",
