@@ -8,13 +8,15 @@ from uuid import UUID
 import orjson
 
 from penstock import DurableContext, action
+from penstock.engine.durable.records import RUN, STARTED, ChildStart, Key, Record
 from penstock.store.durable.steps import RECORD
 from penstock.store.executions.attempts import FINISH
 from penstock.store.outbox import queues
 from penstock.store.session.database import Session
 from penstock_executor.loops import reap_workers
+from penstock_worker.durable.child_starts import ChildOrder, start_children
 from tests.interleavings.case import ACTIONS, Case, count, running
-from tests.interleavings.scene import Scene
+from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Order, Work
 
 
@@ -169,6 +171,42 @@ async def a_second_cancel_and_the_end_of_a_child(scene: Scene) -> Sequence[Work]
     return [scene.cancels([id], by_hand=True), ends]
 
 
+async def two_cancels_of_a_function_with_a_child(scene: Scene) -> Sequence[Work]:
+    """The second request reaches the child, whichever of the two comes first."""
+    id = await begun(scene)
+    [child] = await running(scene, "shop.saga")
+    await scene.session.fetch(
+        "update execution set parent = $1, task = 'charge', item = 1 where id = $2 returning 1", id, child
+    )
+    await suspends(scene, id, children=[str(child)])(scene.session)
+    return [scene.cancels([id], by_hand=True), scene.cancels([id], by_hand=True)]
+
+
+async def the_child_was_asked(scene: Scene, order: Order) -> None:
+    assert await count(scene, "select count(*) from execution where ends_as = 'cancelled'") == 2
+
+
+async def a_start_of_a_child_and_a_second_cancel(scene: Scene) -> Sequence[Work]:
+    """The function starts a child while it cleans up."""
+    id = await begun(scene)
+    await scene.session.fetch("update execution set ends_as = 'cancelled' where id = $1 returning 1", id)
+
+    record = Record(Key("charge", 1), 1, RUN, STARTED)
+    order = ChildOrder(id, 1, "public", "shop.saga", ChildStart(record, "shop.saga", {}))
+
+    async def starts(session: Session) -> None:
+        async for attempt in soon():
+            with attempt:
+                await start_children(session, scene.worker, [order])
+
+    return [starts, scene.cancels([id], by_hand=True)]
+
+
+async def no_child_goes_on(scene: Scene, order: Order) -> None:
+    """The function has started no child, or the request has reached the child, which had not begun."""
+    assert await count(scene, "select count(*) from execution where status = 'completed'") == 0
+
+
 async def both_have_ended(scene: Scene, order: Order) -> None:
     """The worker was told to end the function at once. Its child has ended, by itself or with it."""
     assert (
@@ -212,6 +250,18 @@ CASES = (
         "a second cancel and the end of a child",
         a_second_cancel_and_the_end_of_a_child,
         both_have_ended,
+        DEFINITIONS,
+    ),
+    Case(
+        "two cancels of a function with a child",
+        two_cancels_of_a_function_with_a_child,
+        the_child_was_asked,
+        DEFINITIONS,
+    ),
+    Case(
+        "a start of a child and a second cancel",
+        a_start_of_a_child_and_a_second_cancel,
+        no_child_goes_on,
         DEFINITIONS,
     ),
     Case("two signals", two_signals, it_went_on, DEFINITIONS),
