@@ -129,6 +129,26 @@ async def a_suspension_and_the_end_of_a_child(scene: Scene) -> Sequence[Work]:
     return [suspends(scene, id, children=[str(child)]), ends]
 
 
+async def a_later_suspension_and_the_end_of_a_child(scene: Scene) -> Sequence[Work]:
+    """The function has read the end of the child already, and sleeps."""
+    id = await begun(scene)
+    [child] = await running(scene)
+    await scene.session.fetch(
+        "update execution set parent = $1, task = 'charge', item = 1 where id = $2 returning 1", id, child
+    )
+    await scene.finishes([child])(scene.session)
+    await scene.session.fetch("delete from outbox where queue = $1", queues.EXECUTION_COMPLETED)
+    until = "2000-01-01T00:00:00+00:00"  # due as soon as the race is over
+    return [suspends(scene, id, until=until), scene.handles(queues.EXECUTION_COMPLETED, [child])]
+
+
+async def only_its_timer_woke_it(scene: Scene, order: Order) -> None:
+    wakes = await scene.session.fetch(
+        "select reason from history where old = 'waiting' and new = 'requested'"
+    )
+    assert [row["reason"] for row in wakes] == ["the time until which the execution waited has come"]
+
+
 async def a_suspension_and_a_signal(scene: Scene) -> Sequence[Work]:
     id = await begun(scene)
     tells = scene.calls("select * from signal_function($1, 'signal/go', '1')", id)
@@ -243,6 +263,12 @@ CASES = (
         DEFINITIONS,
     ),
     Case("a suspension and the end of a child", a_suspension_and_the_end_of_a_child, it_went_on, DEFINITIONS),
+    Case(
+        "a later suspension and the end of a child",
+        a_later_suspension_and_the_end_of_a_child,
+        only_its_timer_woke_it,
+        DEFINITIONS,
+    ),
     Case("a suspension and a signal", a_suspension_and_a_signal, it_went_on, DEFINITIONS),
     Case("a suspension and a cancel", a_suspension_and_a_cancel, it_was_told, DEFINITIONS),
     Case("a cancel and a timer", a_cancel_and_a_timer, it_was_told, DEFINITIONS),

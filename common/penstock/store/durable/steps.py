@@ -235,12 +235,12 @@ async def lock_own(
     return {row.id: row for row in rows_as(OwnedFunction, rows)}
 
 
-WAKE = "select wake_functions($1::uuid[], $2) as messages"
+WAKE_PARENTS = "select wake_parents($1::uuid[], $2::uuid[], $3) as messages"
 
 
-async def wake(tx: Transaction, ids: Sequence[UUID], reason: str) -> None:
-    """Wake the suspended functions among `ids`, since an event that they wait for has come."""
-    await tx.stage(WAKE, sorted(ids), reason)
+async def wake_parents(tx: Transaction, parents: Sequence[UUID], ended: Sequence[UUID], reason: str) -> None:
+    """Wake the suspended functions among `parents` that wait for one of the `ended` children."""
+    await tx.stage(WAKE_PARENTS, sorted(parents), list(ended), reason)
 
 
 @dataclass(frozen=True, slots=True)
