@@ -11,7 +11,7 @@ from uuid import UUID
 
 import typer
 
-from penstock.cli import name_completion
+from penstock.cli import clock, name_completion
 from penstock.cli.arguments import label_option, parse_id, parse_params
 from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
@@ -110,9 +110,11 @@ def instant(option: str, text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        return datetime.now(UTC) - timedelta(seconds=seconds(text))
+        ago = timedelta(seconds=seconds(text))
     except ValueError:
-        pass
+        ago = None
+    if ago is not None:
+        return clock.now() - ago
     try:
         at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
