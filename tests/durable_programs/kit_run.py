@@ -17,7 +17,6 @@ import orjson
 
 from penstock import DurableContext, action
 from penstock.engine.durable import waiting
-from penstock.engine.durable.attempt_run import END_AT_ONCE
 from penstock.engine.durable.records import Child, History, Key, Record
 from penstock.errors import ExecutionFailed
 from penstock.language.definitions.action import Action
@@ -129,6 +128,10 @@ class VirtualAttempt(AttemptMemory):
 
     def asked_to_end(self) -> bool:
         return self.asked
+
+    def ends_at_once(self) -> bool:
+        assert isinstance(self._memory, VirtualMemory)
+        return self._memory.run.over
 
     async def ended(self, ids: Sequence[UUID], seconds: float) -> Mapping[UUID, Child]:
         memory = self._memory
@@ -247,7 +250,7 @@ class CrashedRun(DurableRun):
     def _end_at_once(self) -> None:
         self.over = True
         if self._task is not None:
-            self._task.cancel(END_AT_ONCE)
+            self._task.cancel()
 
     async def _attempt(self, *arguments: Any) -> Any:
         assert self.attempts < MOST_ATTEMPTS, f"the run has not ended after {MOST_ATTEMPTS} attempts"

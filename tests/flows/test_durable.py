@@ -446,6 +446,37 @@ async def test_function_that_is_cancelled_twice_ends_at_once(house: Installation
     await house.sound()
 
 
+async def test_function_of_two_cancels_at_the_same_time_ends_at_once(house: Installation) -> None:
+    """The worker learns of the second cancel together with the first."""
+    await house.start(never_clean, suspend_after=60.0, grace=300)
+    id = await house.client.start("dur.never_clean", {"seconds": 50})
+    await house.until("select 1 from step where kind = 'sleep'")
+    await house.rows("select messages from cancel_nested(array[$1::uuid], 'first')", id)
+    assert await house.client.cancel(id) == 1
+    with pytest.raises(ExecutionFailed) as failed:
+        await house.client.result(id, timeout=20)
+    assert failed.value.status == "cancelled"
+    await house.quiet()
+    await house.sound()
+
+
+async def test_heartbeat_tells_a_function_of_a_second_cancel(house: Installation) -> None:
+    """The worker has missed the broadcasts of both requests."""
+    await house.start(never_clean, suspend_after=60.0, grace=300)
+    id = await house.client.start("dur.never_clean", {"seconds": 50})
+    await house.until("select 1 from step where kind = 'sleep'")
+    await house.rows("select messages from cancel_nested(array[$1::uuid], 'first')", id)
+    async with asyncio.timeout(20):
+        while not CALLS["cleans"]:
+            await asyncio.sleep(0.01)
+    await house.rows("select messages from cancel_nested(array[$1::uuid], 'second')", id)
+    with pytest.raises(ExecutionFailed) as failed:
+        await house.client.result(id, timeout=20)
+    assert failed.value.status == "cancelled"
+    await house.quiet()
+    await house.sound()
+
+
 @action(pack="dur")
 async def cleans_for_long(ctx: DurableContext) -> None:
     try:

@@ -8,13 +8,15 @@ from uuid import UUID
 import orjson
 
 from penstock import DurableContext, action
+from penstock.engine.durable.records import RUN, STARTED, ChildStart, Key, Record
 from penstock.store.durable.steps import RECORD
 from penstock.store.executions.attempts import FINISH
 from penstock.store.outbox import queues
 from penstock.store.session.database import Session
 from penstock_executor.loops import reap_workers
+from penstock_worker.durable.child_starts import ChildOrder, start_children
 from tests.interleavings.case import ACTIONS, Case, count, running
-from tests.interleavings.scene import Scene
+from tests.interleavings.scene import Scene, soon
 from tests.interleavings.stage import Order, Work
 
 
@@ -127,6 +129,26 @@ async def a_suspension_and_the_end_of_a_child(scene: Scene) -> Sequence[Work]:
     return [suspends(scene, id, children=[str(child)]), ends]
 
 
+async def a_later_suspension_and_the_end_of_a_child(scene: Scene) -> Sequence[Work]:
+    """The function has read the end of the child already, and sleeps."""
+    id = await begun(scene)
+    [child] = await running(scene)
+    await scene.session.fetch(
+        "update execution set parent = $1, task = 'charge', item = 1 where id = $2 returning 1", id, child
+    )
+    await scene.finishes([child])(scene.session)
+    await scene.session.fetch("delete from outbox where queue = $1", queues.EXECUTION_COMPLETED)
+    until = "2000-01-01T00:00:00+00:00"  # due as soon as the race is over
+    return [suspends(scene, id, until=until), scene.handles(queues.EXECUTION_COMPLETED, [child])]
+
+
+async def only_its_timer_woke_it(scene: Scene, order: Order) -> None:
+    wakes = await scene.session.fetch(
+        "select reason from history where old = 'waiting' and new = 'requested'"
+    )
+    assert [row["reason"] for row in wakes] == ["the time until which the execution waited has come"]
+
+
 async def a_suspension_and_a_signal(scene: Scene) -> Sequence[Work]:
     id = await begun(scene)
     tells = scene.calls("select * from signal_function($1, 'signal/go', '1')", id)
@@ -169,6 +191,42 @@ async def a_second_cancel_and_the_end_of_a_child(scene: Scene) -> Sequence[Work]
     return [scene.cancels([id], by_hand=True), ends]
 
 
+async def two_cancels_of_a_function_with_a_child(scene: Scene) -> Sequence[Work]:
+    """The second request reaches the child, whichever of the two comes first."""
+    id = await begun(scene)
+    [child] = await running(scene, "shop.saga")
+    await scene.session.fetch(
+        "update execution set parent = $1, task = 'charge', item = 1 where id = $2 returning 1", id, child
+    )
+    await suspends(scene, id, children=[str(child)])(scene.session)
+    return [scene.cancels([id], by_hand=True), scene.cancels([id], by_hand=True)]
+
+
+async def the_child_was_asked(scene: Scene, order: Order) -> None:
+    assert await count(scene, "select count(*) from execution where ends_as = 'cancelled'") == 2
+
+
+async def a_start_of_a_child_and_a_second_cancel(scene: Scene) -> Sequence[Work]:
+    """The function starts a child while it cleans up."""
+    id = await begun(scene)
+    await scene.session.fetch("update execution set ends_as = 'cancelled' where id = $1 returning 1", id)
+
+    record = Record(Key("charge", 1), 1, RUN, STARTED)
+    order = ChildOrder(id, 1, "public", "shop.saga", ChildStart(record, "shop.saga", {}))
+
+    async def starts(session: Session) -> None:
+        async for attempt in soon():
+            with attempt:
+                await start_children(session, scene.worker, [order])
+
+    return [starts, scene.cancels([id], by_hand=True)]
+
+
+async def no_child_goes_on(scene: Scene, order: Order) -> None:
+    """The function has started no child, or the request has reached the child, which had not begun."""
+    assert await count(scene, "select count(*) from execution where status = 'completed'") == 0
+
+
 async def both_have_ended(scene: Scene, order: Order) -> None:
     """The worker was told to end the function at once. Its child has ended, by itself or with it."""
     assert (
@@ -205,6 +263,12 @@ CASES = (
         DEFINITIONS,
     ),
     Case("a suspension and the end of a child", a_suspension_and_the_end_of_a_child, it_went_on, DEFINITIONS),
+    Case(
+        "a later suspension and the end of a child",
+        a_later_suspension_and_the_end_of_a_child,
+        only_its_timer_woke_it,
+        DEFINITIONS,
+    ),
     Case("a suspension and a signal", a_suspension_and_a_signal, it_went_on, DEFINITIONS),
     Case("a suspension and a cancel", a_suspension_and_a_cancel, it_was_told, DEFINITIONS),
     Case("a cancel and a timer", a_cancel_and_a_timer, it_was_told, DEFINITIONS),
@@ -212,6 +276,18 @@ CASES = (
         "a second cancel and the end of a child",
         a_second_cancel_and_the_end_of_a_child,
         both_have_ended,
+        DEFINITIONS,
+    ),
+    Case(
+        "two cancels of a function with a child",
+        two_cancels_of_a_function_with_a_child,
+        the_child_was_asked,
+        DEFINITIONS,
+    ),
+    Case(
+        "a start of a child and a second cancel",
+        a_start_of_a_child_and_a_second_cancel,
+        no_child_goes_on,
         DEFINITIONS,
     ),
     Case("two signals", two_signals, it_went_on, DEFINITIONS),

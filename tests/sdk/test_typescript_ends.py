@@ -30,7 +30,7 @@ actions:
   play:
     executor: remote
     timeout: 20
-    retry: {max_attempts: 2, initial_delay: 0.01, jitter: 0}
+    retry: {max_attempts: 2, initial_delay: 0.01, jitter: 0, never_on: [SyntaxError]}
     parameters: {case: {type: string}, value: {}}
 """
 WORKER = """
@@ -214,6 +214,52 @@ CASES = {
     "message_nul": fails("throw new NonRetryable('a\\0b');", "NonRetryable: a\ufffdb", 1),
     "message_control": fails("throw new NonRetryable('\\u0001'.repeat(100000));", "NonRetryable: \u0001", 1),
     "group": fails("throw new AggregateError([new Error('a')], 'agg');", "AggregateError: agg"),
+    "group_final": fails(
+        "throw new AggregateError([new Error('a'), new NonRetryable('b')], 'agg');", "AggregateError: agg", 1
+    ),
+    "group_nested": fails(
+        "throw new AggregateError([new AggregateError([new NonRetryable('b')]), 1], 'agg');",
+        "AggregateError: agg",
+        1,
+    ),
+    "group_picky": fails(
+        "throw new AggregateError([new Error('a'), new SyntaxError('b')], 'agg');", "AggregateError: agg", 1
+    ),
+    "group_deep": fails(
+        "let e = new Error('a'); for (let i = 0; i < 100000; i++) e = new AggregateError([e], 'agg'); throw e;",
+        "AggregateError: agg",
+    ),
+    "group_empty": fails("throw new AggregateError([], 'agg');", "AggregateError: agg"),
+    "group_of_itself": fails(
+        "const e = new AggregateError([1], 'agg'); e.errors.push(e); throw e;", "AggregateError: agg"
+    ),
+    "group_junk": fails(
+        "const e = new AggregateError([], 'agg'); e.errors = { length: 2 ** 40 }; throw e;",
+        "AggregateError: agg",
+    ),
+    "group_getter": fails(
+        "throw Object.defineProperty(new AggregateError([], 'agg'), 'errors', { get() { throw 1; } });",
+        "AggregateError: agg",
+    ),
+    "group_large": fails(
+        "throw new AggregateError(Array.from({ length: 100000 }, () => new Error('x'.repeat(1000))), 'agg');",
+        "AggregateError: agg",
+    ),
+    "group_retry": retried_once(
+        "new AggregateError([new SyntaxError('s'), new Retry('busy', 0.01), new Retry('busy')], 'agg')",
+        "second",
+    ),
+    "group_deferred": completes(
+        "if (run.attempt === 1) throw new AggregateError([new Defer({ delay: 0 }, 'a'), new Defer({ delay: 0.01 }, 'b')]);"
+        " return run.state;",
+        "a",
+        2,
+    ),
+    "group_half_deferred": fails(
+        "throw new AggregateError([new Defer({ delay: 0 }), new NonRetryable('b')], 'agg');",
+        "AggregateError: agg",
+        1,
+    ),
     # retries
     "retry_negative": fails(
         "throw new Retry('busy', -1);", f"Retry: busy. after {BOUNDS}, not -1. The retry policy decides when"
@@ -376,6 +422,11 @@ async def test_attempt_has_one_end_whatever_its_code_does(
     ends = await ends_of(house, tmp_path, built)
     wrong = {name: end for name, case in CASES.items() if (end := end_of(ends[name], case)) != case}
     assert wrong == {}
+    [[traceback]] = await house.rows(
+        "select error ->> 'traceback' from result where execution_id = $1", ends["group_final"]["id"]
+    )
+    assert "[errors 1] Error: a\n        at " in traceback
+    assert "[errors 2] NonRetryable: b\n        at " in traceback
     await house.quiet()
     rows = await house.rows(
         "select execution_id, line from log_line where stream = 'log' order by execution_id, seq"

@@ -36,11 +36,12 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
     ended_executions, workflows = await open_parents(tx, ids)
     if workflows:
         await advance(tx, workflows)
-    other_parents = {e.parent for e in ended_executions if e.parent is not None} - {
-        workflow.id for workflow in workflows
-    }
-    if other_parents:  # the parents are durable functions, or workflows that have ended already
-        await steps.wake(tx, list(other_parents), "it continues after the end of a child execution")
+    # The other parents are durable functions, or workflows that have ended already.
+    advanced = {workflow.id for workflow in workflows}
+    others = {e.id: e.parent for e in ended_executions if e.parent is not None and e.parent not in advanced}
+    if others:
+        reason = "it continues after the end of a child execution"
+        await steps.wake_parents(tx, sorted(set(others.values())), list(others), reason)
     followed = [execution.id for execution in ended_executions if execution.followed]
     if followed:
         await start_callbacks(tx, await callbacks.read_followed(tx, followed))

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from penstock.cli import clock
 from penstock.client.client import Client
 from penstock.client.installation import find_installation
 from penstock.errors import ConfigurationError, PenstockError
@@ -116,6 +117,8 @@ def with_client(work: Callable[[Client], Awaitable[T]], *, either: bool = False,
     async def start() -> T:
         settings = await find_installation()
         async with Client.connect(settings) if publishes else _without_broker(settings) as client:
+            if not publishes:
+                await clock.note(client.session)
             with _audited():
                 answer = await work(client)
             await client.flush()
@@ -142,8 +145,10 @@ def with_session(work: Callable[[Session], Awaitable[T]], *, either: bool = Fals
     async def start() -> T:
         database = Database(await find_installation(), role="cli")
         try:
+            session = database.session()
+            await clock.note(session)
             with _audited():
-                return await work(database.session())
+                return await work(session)
         finally:
             await database.close()
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -25,6 +25,7 @@ from penstock.language.moves import FINAL
 from penstock.operate.executions import described
 from penstock.run.failure_causes import headline
 from penstock.store.executions import changes
+from penstock.store.session import clock
 from penstock.store.session.database import Database, Session
 
 PAUSE = 0.3
@@ -88,7 +89,7 @@ async def print_executions(local: LocalInstallation) -> None:
 
 
 async def _ended(session: Session) -> AsyncIterator[UUID]:
-    at, announced = datetime.now(UTC), dict[UUID, datetime]()
+    at, announced = await clock.now(session), dict[UUID, datetime]()
     while True:
         await asyncio.sleep(PAUSE)
         moves = await changes.after(session, at - OVERLAP, MOST)

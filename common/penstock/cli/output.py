@@ -253,7 +253,11 @@ def span(length: timedelta) -> str:
 
 def age(at: datetime | None) -> str:
     """Return the age of an instant, such as `12 s ago`, or an empty text for None."""
-    return "" if at is None else f"{span(max(timedelta(0), datetime.now(UTC) - at))} ago"
+    if at is None:
+        return ""
+    from penstock.cli import clock  # only ages need it, and it imports the store
+
+    return f"{span(max(timedelta(0), clock.noted() - at))} ago"
 
 
 def complain(error: PenstockError) -> None:

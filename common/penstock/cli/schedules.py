@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
 
-from penstock.cli import schedule_definition, schedule_views
+from penstock.cli import clock, schedule_definition, schedule_views
 from penstock.cli.arguments import parse_duration, parse_instant
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out, table
@@ -112,10 +111,11 @@ def backfill(
     json: Json = False,
 ) -> None:
     """Start the fires of a past range that have no execution. A second call starts none of them again."""
+    ends_now = clock.now() if last is None else None
 
     async def work(schedules: Schedules) -> list[BackfillFire]:
         zone = (orjson.loads((await schedules.get(ref)).body)).get("timezone") or "UTC"
-        until = datetime.now(UTC) if last is None else parse_instant("--to", last, find_zone(zone))
+        until = ends_now or parse_instant("--to", last or "", find_zone(zone))
         return await schedules.backfill(
             ref, parse_instant("--from", first, find_zone(zone)), until, dry_run=dry_run
         )

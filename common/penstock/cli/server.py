@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from penstock.cli import clock
 from penstock.cli.command_runner import SERVER, run, with_client
 from penstock.client.server_address import checked_address
 from penstock.errors import ConfigurationError
@@ -70,6 +71,7 @@ def over_http(work: Callable[[HttpClient], Awaitable[T]]) -> T:
         from penstock.client.http_client import HttpClient  # slow to import
 
         async with HttpClient(server.url, token=server.token) as client:
+            client._http.event_hooks["response"] = [clock.note_answer]
             return await work(client)
 
     return run(start())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -28,9 +28,15 @@ LISTS, INSTANTS, IDS, FLAGS = (
     ("children", "waits_for_answer"),
 )
 """The filters with several texts, with an instant or an age, with an id, and those that are on or off. The others are texts."""
+Clock = Callable[[], datetime]
 INSTANT_HINT = "An hour ago is 1h. An instant is 2030-01-31T09:00, in UTC if it has no offset."
 SEPARATOR = re.compile(r",|\s+(?=[^\s,=]+=)")
 """A comma, or the space before the next `key=`. The value of a label may have spaces."""
+
+
+def local_clock() -> datetime:
+    """Return the present instant by the clock of this machine."""
+    return datetime.now(UTC)
 
 
 def checked(filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,22 +82,25 @@ def _wrong_type(name: str, value: Any, expected: str) -> InvalidInput:
     )
 
 
-def execution_filter(filters: Mapping[str, Any]) -> ExecutionFilter:
-    """Return the filter that these filters describe at this moment: an age counts back from now. Raises InvalidInput."""
+def execution_filter(filters: Mapping[str, Any], now: Clock = local_clock) -> ExecutionFilter:
+    """Return the filter that these filters describe at this moment: an age counts back from `now()`. Raises
+    InvalidInput."""
     values = checked(filters)
-    ages = {name: instant(name, values[name]) for name in INSTANTS if name in values}
+    ages = {name: instant(name, values[name], now) for name in INSTANTS if name in values}
     ids = {name: UUID(values[name]) for name in IDS if name in values}
     labels = labels_of(values.pop("label", ()))
     return ExecutionFilter(**{**values, **ages, **ids}, labels=labels)
 
 
-def instant(name: str, text: str) -> datetime:
+def instant(name: str, text: str, now: Clock = local_clock) -> datetime:
     """Return an age (`1h`) or an instant in ISO 8601 as an instant. Without an offset it is in UTC. `name` is the name of the
-    filter. Raises InvalidInput."""
+    filter. An age counts back from `now()`. Raises InvalidInput for any other text."""
     try:
-        return datetime.now(UTC) - timedelta(seconds=seconds(text))
+        age = timedelta(seconds=seconds(text))
     except ValueError:
-        pass
+        age = None
+    if age is not None:
+        return now() - age
     try:
         at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)

@@ -345,6 +345,9 @@ class AttemptMemory:
     def asked_to_end(self) -> bool:
         return False
 
+    def ends_at_once(self) -> bool:
+        return False
+
     async def requested_end(self) -> str | None:
         return self._memory.ends_as
 

@@ -2,7 +2,8 @@
 -- Under a limit with a cost, the held and the free amounts are in the limit's unit. Under a breaker, breaker_room bounds the free
 -- amount. The caller holds the locks of the keys.
 -- If a rate without costs is used up while slots are free, write a wake row for the instant of the next permitted start. While a
--- key with such a rate has a wake row in the future, it gets no room, and its admissions are not counted.
+-- key with such a rate has that wake row, it gets no room, and its admissions are not counted. A wake row that is due within
+-- 100 ms may instead be that of a locked execution (take_first, choose_at_once), so the admissions are counted then.
 create or replace function key_room(p_keys limit_key[]) returns room[]
 language plpgsql
 as $$
@@ -53,10 +54,13 @@ begin
                 and a.admitted_at > v_now - make_interval(secs => l.rate_seconds)
         ) a
         where not exists (
-            select from wake w where w.limit_id = m.limit_id and w.group_value = m.group_value and w.at > v_now)
+            select from wake w
+            where w.limit_id = m.limit_id and w.group_value = m.group_value and w.at > v_now + interval '100 milliseconds')
     ), marked as (
         insert into wake (limit_id, group_value, at)
-        select (room).limit_id, (room).group_value, next from started where free <= 0
+        select (room).limit_id, (room).group_value, next from started where free <= 0 and not exists (
+            select from wake w
+            where w.limit_id = (room).limit_id and w.group_value = (room).group_value and w.at > v_now and w.at <= next)
     )
     select array_agg((m.limit_id, m.group_value, m.held, m.allowed, m.rated, case when m.rated and not m.weighted and m.free > 0
         then greatest(least(m.free, coalesce(t.free, 0)), 0) else m.free end, m.weighted)::room) into v_rooms

@@ -50,6 +50,7 @@ export interface ActionError {
   message: string;
   traceback?: string;
   kinds?: string[];
+  members?: string[][];
   retryable?: boolean;
   retry_after?: number;
 }

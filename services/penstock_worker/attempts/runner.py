@@ -13,7 +13,6 @@ from uuid import UUID
 import structlog
 
 from penstock.attempts.owned_attempt import OwnedAttempt, share_secrets
-from penstock.engine.durable.attempt_run import END_AT_ONCE
 from penstock.errors import ClaimLost, NoCapacity
 from penstock.language.moves import CANCELLED, REQUESTED
 from penstock.language.policies.after_attempt import NOT_BEGUN, Ending, Unfinished
@@ -312,11 +311,14 @@ class Runner:
                 running.stop()
 
     def end_clean_up(self, ids: Sequence[UUID]) -> None:
-        """End the durable functions among `ids` that clean up here, because their end was requested once more."""
+        """End the durable functions among `ids` that run here at once, because their end was requested once more. The worker
+        can learn of both requests at the same time, before the function has begun to clean up."""
+        self._begin_arrived()
         for id in ids:
             running = self.running.get(id)
-            if running is not None and running.is_durable and running.cancelled:
-                running.stop(END_AT_ONCE)
+            if running is not None and running.is_durable and not running.ends_at_once:
+                running.cancelled = running.ends_at_once = True
+                running.stop()
 
     def lose(self, ids: Sequence[UUID], *, confirmed: bool) -> None:
         """End attempts with claims that are lost, or may be, without a report. `confirmed`: the database confirmed

@@ -48,8 +48,8 @@ async def obey_broadcasts(
             arrived = [id for id in unheld if id in held]
             if arrived:
                 requested = await attempts.canceling(session, arrived)
-                runner.cancel(list(requested))
                 runner.end_clean_up([id for id, canceling in requested.items() if canceling])
+                runner.cancel(list(requested))
             remaining = [(id, until) for id, until in unheld.items() if until > now and id not in held]
             unheld = dict(remaining[-REMEMBERED:])
     finally:

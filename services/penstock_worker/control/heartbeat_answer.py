@@ -17,6 +17,7 @@ def answered(runner: Runner, pulse: Pulse) -> None:
         # loss is not confirmed.
         runner.lose(list(runner.slots.held()), confirmed=False)
         return
+    runner.end_clean_up(pulse.ending)
     follow(runner, pulse.lost_attempts, pulse.canceling, cordoned=pulse.cordoned)
 
 

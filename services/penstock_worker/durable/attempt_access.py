@@ -36,7 +36,7 @@ class AttemptAccess:
 
     `conceal` masks secrets in a record, and `passed_on` replaces the store's secrets in a child's parameters by
     references. `free` says whether no other attempt needs the slot. `asked_to_end` says whether the execution is to
-    end; if that was so before the attempt began, `ends` is called.
+    end; if that was so before the attempt began, `ends` is called. `ends_at_once` says whether that was requested once more.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class AttemptAccess:
         passed_on: Callable[[Any], Any],
         free: Callable[[], bool],
         asked_to_end: Callable[[], bool],
+        ends_at_once: Callable[[], bool],
         ends: Callable[[], None],
     ) -> None:
         self._event = event
@@ -60,6 +61,7 @@ class AttemptAccess:
         self._passed_on = passed_on
         self._free = free
         self._asked_to_end = asked_to_end
+        self._ends_at_once = ends_at_once
         self._ends = ends
         self._awaited: dict[UUID, asyncio.Future[ExecutionEnd]] = {}
 
@@ -152,6 +154,9 @@ class AttemptAccess:
 
     def asked_to_end(self) -> bool:
         return self._asked_to_end()
+
+    def ends_at_once(self) -> bool:
+        return self._ends_at_once()
 
     async def requested_end(self) -> str | None:
         return (await self._recorder.load(self._event.execution_id)).ends_as

@@ -3,7 +3,7 @@ one transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -13,7 +13,7 @@ import orjson
 from penstock.advance.child_targets import current_targets, known_targets, remembered
 from penstock.engine.durable.item_workflow import item_workflow_ref
 from penstock.engine.durable.records import MAP, WAIT_FOR, Child, ChildStart
-from penstock.errors import InvalidInput, NotFound, PenstockError
+from penstock.errors import Conflict, InvalidInput, NotFound, PenstockError
 from penstock.language.rules.event_filter import bind_filter, check_filter
 from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schemas import Schema, check_value
@@ -25,7 +25,7 @@ from penstock.store.admission import namespaces
 from penstock.store.admission.namespaces import Namespace
 from penstock.store.definitions import catalog
 from penstock.store.durable import steps
-from penstock.store.durable.steps import StepWrite
+from penstock.store.durable.steps import OwnedFunction, StepWrite
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.staged_messages import StagedMessage
 from penstock.store.workflows import children
@@ -92,11 +92,10 @@ async def start_children(
         ours = [order for order in orders_by_id if order.execution_id in owned]
         refs = sorted({order.target for order in ours})
         targets = await known_targets(tx, refs) if refs else {}
-        too_deep = {id for id, depth in owned.items() if depth >= max_depth}
-        new_children, refused = await _made(tx, ours, targets, too_deep, max_depth)
+        new_children, refused = await _made(tx, ours, targets, owned, max_depth)
         if new_children and not await children.start(tx, list(new_children.values()), remembered(targets)):
             targets = await current_targets(tx, refs)
-            new_children, refused = await _made(tx, ours, targets, too_deep, max_depth)
+            new_children, refused = await _made(tx, ours, targets, owned, max_depth)
             await children.start(tx, list(new_children.values()), {})
         writes = [order.recorded() for order in ours if id(order) in new_children]
         if writes:
@@ -110,7 +109,7 @@ async def start_children(
 
 def _answer(
     order: ChildOrder,
-    owned: Mapping[UUID, int],
+    owned: Mapping[UUID, OwnedFunction],
     refused: Mapping[int, PenstockError],
     existing: Mapping[Any, Any],
 ) -> Answer:
@@ -129,7 +128,7 @@ async def _made(
     tx: Transaction,
     orders: Sequence[ChildOrder],
     targets: Mapping[str, Target],
-    too_deep: Collection[UUID],
+    owned: Mapping[UUID, OwnedFunction],
     max_depth: int,
 ) -> tuple[dict[int, NewChild], dict[int, PenstockError]]:
     """Return the children to create, and the errors of the other orders, both by the identity of the order."""
@@ -141,7 +140,14 @@ async def _made(
     for order in orders:
         try:
             target = _target(order, targets)
-            if order.execution_id in too_deep:
+            function = owned[order.execution_id]
+            if function.ends_at_once:
+                # The request has reached the children that were there. It would not reach this one.
+                raise Conflict(
+                    f"{order.function} starts nothing more, since its end was requested once more",
+                    hint="Nothing has to be done: the function ends at once.",
+                )
+            if function.depth >= max_depth:
                 raise _too_deep(order, max_depth)
             parameters = (
                 _wait(order, payloads, tx.settings.payload_cap)

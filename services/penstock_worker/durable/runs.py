@@ -26,10 +26,12 @@ from penstock_worker.records.slots import Slots
 
 
 class RunningAttempt(Protocol):
-    """A running attempt, as the runner keeps it. `cancelled` says whether its end was requested."""
+    """A running attempt, as the runner keeps it. `cancelled` says whether its end was requested, and `ends_at_once`
+    whether that was requested once more."""
 
     attempt: OwnedAttempt
     cancelled: bool
+    ends_at_once: bool
 
 
 class DurableRuns:
@@ -71,6 +73,7 @@ class DurableRuns:
             passed_on=lambda value: passed_on(value, owned.store_names, owned.of_store),
             free=lambda: self._slots.free > 0,
             asked_to_end=lambda: self._is_cancelled(owned),
+            ends_at_once=lambda: self._ends_at_once(owned),
             ends=lambda: self._note_end(owned),
         )
         attempt = Attempt(
@@ -93,11 +96,19 @@ class DurableRuns:
         return run
 
     def _is_cancelled(self, owned: OwnedAttempt) -> bool:
-        running = self._running.get(owned.event.execution_id)
-        return running is not None and running.attempt is owned and running.cancelled
+        running = self._running_attempt(owned)
+        return running is not None and running.cancelled
+
+    def _ends_at_once(self, owned: OwnedAttempt) -> bool:
+        running = self._running_attempt(owned)
+        return running is not None and running.ends_at_once
 
     def _note_end(self, owned: OwnedAttempt) -> None:
         """Note that the attempt runs only to clean up, so that it cannot be cancelled again."""
-        running = self._running.get(owned.event.execution_id)
-        if running is not None and running.attempt is owned:
+        running = self._running_attempt(owned)
+        if running is not None:
             running.cancelled = True
+
+    def _running_attempt(self, owned: OwnedAttempt) -> RunningAttempt | None:
+        running = self._running.get(owned.event.execution_id)
+        return running if running is not None and running.attempt is owned else None

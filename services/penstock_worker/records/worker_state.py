@@ -46,14 +46,16 @@ class Inbox:
 @dataclass(slots=True)
 class Running:
     """A running attempt. `is_executing`: its task executor has it, so that it may have had effects. `cancelled`: its end was
-    requested. `claim_lost`: its claim is lost, or may be. `known_to_be_lost`: the database confirmed that. `given_up`: the
-    reason why this worker ends it, if not because it stops. `is_durable`: a durable function, which cleans up once its end was
-    requested. `is_stopped`: the worker has cancelled its task. `costs`: the true costs that it has reported so far, by unit."""
+    requested. `ends_at_once`: its end was requested once more, so that it may not clean up. `claim_lost`: its claim is lost, or
+    may be. `known_to_be_lost`: the database confirmed that. `given_up`: the reason why this worker ends it, if not because it
+    stops. `is_durable`: a durable function, which cleans up once its end was requested. `is_stopped`: the worker has cancelled
+    its task. `costs`: the true costs that it has reported so far, by unit."""
 
     attempt: OwnedAttempt
     task: asyncio.Task[None]
     is_executing: bool = False
     cancelled: bool = False
+    ends_at_once: bool = False
     claim_lost: bool = False
     known_to_be_lost: bool = False
     given_up: str | None = None
@@ -61,10 +63,10 @@ class Running:
     is_stopped: bool = False
     costs: Mapping[str, Decimal] = field(default_factory=dict)
 
-    def stop(self, message: str | None = None) -> None:
+    def stop(self) -> None:
         """Cancel the task of the attempt."""
         self.is_stopped = True
-        self.task.cancel(message)
+        self.task.cancel()
 
     @property
     def may_begin(self) -> bool:

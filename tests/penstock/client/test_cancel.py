@@ -9,7 +9,7 @@ from tests.flows.installation import Installation
 
 WAITS = """
 select pg_cancel_backend(pid) from pg_stat_activity
-where wait_event_type = 'Lock' and query like '%cancel_by_hand%' and datname = current_database()
+where wait_event_type = 'Lock' and query like '%cancel_nested%' and datname = current_database()
 """
 
 

@@ -31,8 +31,6 @@ from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.run.raised_by_code import ends_from_outside, task_reference
 
-END_AT_ONCE = "the end of the run was requested once more"
-"""The message of the cancellation of an attempt that may not clean up any more."""
 CANCELS_LIMIT = 100
 """The maximum number of times that the tasks of an ended function are cancelled."""
 Function = Callable[..., Coroutine[Any, Any, Any]]
@@ -93,7 +91,9 @@ class Attempt:
     async def _end_to_tell(self, cancelled: asyncio.CancelledError) -> str | None:
         """Return the status with which the function is asked to end the run; None if only this attempt is over, or the
         function may no longer clean up."""
-        if END_AT_ONCE in cancelled.args:
+        # The state decides, and not the message of the cancellation: asyncio drops the message of a cancellation that comes
+        # before the task has received the one before it.
+        if self._backend.ends_at_once():
             return None
         if self._backend.asked_to_end():
             return await self._requested_end()

@@ -47,5 +47,8 @@ class Backend(Protocol):
     def asked_to_end(self) -> bool:
         """Return whether an end of this run was requested while this attempt ran."""
 
+    def ends_at_once(self) -> bool:
+        """Return whether the end was requested once more, so that the attempt may not clean up any more."""
+
     async def requested_end(self) -> str | None:
         """Return the status as which the run was asked to end; None if it was not."""

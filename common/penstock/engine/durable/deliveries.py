@@ -75,6 +75,12 @@ class Deliveries(OpenCalls):
             self._scheduled = True
             self._outside.call_soon(self._turn)
 
+    def end_attempt(self) -> None:
+        """Let the function notice that its attempt has a verdict."""
+        if not self.attempt_over.done():
+            self.attempt_over.set_result(None)
+        self.wake()
+
     def _turn(self) -> None:
         self._scheduled = False
         finished = self._finished

@@ -89,6 +89,8 @@ class OpenCalls(ABC):
         """The function has failed and is tried again: functions of steps that run are let finish, and nothing is told."""
         self.asked_to_end = self._outside.create_future()
         """Done once the end of the run is requested."""
+        self.attempt_over = self._outside.create_future()
+        """Done once the attempt has a verdict."""
 
     @abstractmethod
     def wake(self) -> None:
@@ -336,11 +338,13 @@ class OpenCalls(ABC):
 
     async def finish_running(self) -> None:
         """Wait until the running functions of steps have finished, and their results are recorded. Stop waiting if the end of
-        the run is requested: no other attempt would use these results."""
+        the run is requested: no other attempt would use these results. Stop also if the attempt is over, since it records
+        nothing more: its claim is lost, or its worker stops."""
         self.closing = True
         running = {call.task for call in self._open if call.calling and call.task is not None}
-        while running and not self.asked_to_end.done():
-            done, _ = await asyncio.wait({*running, self.asked_to_end}, return_when=asyncio.FIRST_COMPLETED)
+        reasons = {self.asked_to_end, self.attempt_over}
+        while running and not any(reason.done() for reason in reasons):
+            done, _ = await asyncio.wait({*running, *reasons}, return_when=asyncio.FIRST_COMPLETED)
             running -= done
 
     def reopen(self) -> None:

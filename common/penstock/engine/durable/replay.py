@@ -121,5 +121,8 @@ class _Reader:
     def asked_to_end(self) -> bool:
         return False
 
+    def ends_at_once(self) -> bool:
+        return False
+
     async def requested_end(self) -> str | None:
         return None

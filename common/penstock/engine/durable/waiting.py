@@ -35,7 +35,7 @@ class WaitDeliveries(Protocol):
     @property
     def has_cancels(self) -> bool: ...
 
-    def wake(self) -> None: ...
+    def end_attempt(self) -> None: ...
 
     def expect_children(self, ends: Mapping[UUID, Child]) -> None: ...
 
@@ -113,7 +113,7 @@ class Waiting:
             # future the exception, until a garbage collection.
             self._resolve(wait, None)
         if self._core is not None:
-            self._core.deliveries.wake()
+            self._core.deliveries.end_attempt()
 
     # -- waits for answers ---------------------------------------------------------------------------------------
 

@@ -223,27 +223,37 @@ select x.id, (
         select e.parent, a.depth + 1 from above a join execution e on e.id = a.parent where a.depth < $4
     )
     select max(depth) from above
-) as depth
+) as depth, (select e.status from execution e where e.id = x.id) = 'canceling' as ends_at_once
 from unnest($2::uuid[], $3::integer[]) as x (id, attempt) where owns_attempt($1, x.id, x.attempt)
 """
 
 
+@dataclass(frozen=True, slots=True)
+class OwnedFunction:
+    """An execution that a worker owns, with the `depth` of nested executions around it. `ends_at_once`: its end was requested
+    once more while it cleaned up."""
+
+    id: UUID
+    depth: int
+    ends_at_once: bool
+
+
 async def lock_own(
     tx: Transaction, worker: UUID, ids: Sequence[UUID], attempts: Sequence[int], depth: int
-) -> dict[UUID, int]:
-    """Lock the executions of this worker's attempts until the transaction ends, so that no attempt is taken away.
-    Return the attempts that the worker owns, with the depth of nested executions around each, counted up to `depth`."""
+) -> dict[UUID, OwnedFunction]:
+    """Lock the executions of this worker's attempts until the transaction ends, so that no attempt is taken away, and no end
+    is requested. Return the attempts that the worker owns. Their depths are counted up to `depth`."""
     await tx.fetch(OWN, worker, list(ids))
     rows: list[Row] = await tx.fetch(OWNED, worker, list(ids), list(attempts), depth)
-    return {row["id"]: row["depth"] for row in rows}
+    return {row.id: row for row in rows_as(OwnedFunction, rows)}
 
 
-WAKE = "select wake_functions($1::uuid[], $2) as messages"
+WAKE_PARENTS = "select wake_parents($1::uuid[], $2::uuid[], $3) as messages"
 
 
-async def wake(tx: Transaction, ids: Sequence[UUID], reason: str) -> None:
-    """Wake the suspended functions among `ids`, since an event that they wait for has come."""
-    await tx.stage(WAKE, sorted(ids), reason)
+async def wake_parents(tx: Transaction, parents: Sequence[UUID], ended: Sequence[UUID], reason: str) -> None:
+    """Wake the suspended functions among `parents` that wait for one of the `ended` children."""
+    await tx.stage(WAKE_PARENTS, sorted(parents), list(ended), reason)
 
 
 @dataclass(frozen=True, slots=True)

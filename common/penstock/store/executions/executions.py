@@ -128,31 +128,7 @@ async def schedule_submitted(tx: Transaction, ids: Sequence[UUID]) -> None:
 
 
 CANCEL = "select messages, canceling, stopping, moved from cancel_executions($1::uuid[], $2)"
-CANCEL_BY_HAND = "select messages, canceling, stopping, moved from cancel_by_hand($1::uuid[], $2)"
-
-
-# The open executions inside the durable functions among $1 that were asked to end. Each has its depth: a nested
-# function that cleans up is cancelled before the function around it.
-INSIDE = """
-with recursive inside as (
-    select e.id, e.id as root, 0 as depth from execution e join definition d on d.id = e.definition_id
-    where e.id = any ($1::uuid[]) and e.ends_as is not null and d.body ? 'durable'
-    union all
-    select c.id, i.root, i.depth + 1 from inside i
-    join execution e on e.id = i.id join definition d on d.id = e.definition_id join execution c on c.parent = i.id
-    where e.ends_as is not null and d.body ? 'durable' and c.finished_at is null
-)
-select id, root, depth from inside where depth > 0
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Inside:
-    """An open execution at a depth inside the durable function `root`, which cleans up."""
-
-    id: UUID
-    root: UUID
-    depth: int
+CANCEL_NESTED = "select messages, canceling, notified from cancel_nested($1::uuid[], $2)"
 
 
 async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str, *, by_hand: bool = False) -> int:
@@ -162,21 +138,15 @@ async def cancel(tx: Transaction, ids: Sequence[UUID], reason: str, *, by_hand: 
     Only a request `by_hand` cancels what cleans up already: the exit task of a workflow, or a durable function and the open
     children of that function. An ended function with children that still clean up counts as notified, too.
     """
-    notified: set[UUID] = set()
-    children = [Inside(**row) for row in await tx.fetch(INSIDE, list(ids))] if by_hand and ids else []
-    # Deepest first: the end of a child locks the child's row, and then the row of its function.
-    for depth in sorted({child.depth for child in children}, reverse=True):
-        level = {child.id: child.root for child in children if child.depth == depth}
-        notified.update(level[id] for id in await _cancel(tx, list(level), reason, CANCEL_BY_HAND))
-    notified.update(await _cancel(tx, ids, reason, CANCEL_BY_HAND if by_hand else CANCEL))
-    tx.tell(asked=len(ids), told=len(notified))
-    return len(notified)
-
-
-async def _cancel(tx: Transaction, ids: Sequence[UUID], reason: str, statement: str) -> list[UUID]:
-    [row] = await tx.stage(statement, sorted(ids), reason)
-    notified = row["moved"] + row["canceling"] + row["stopping"]  # ended at once, run by a worker, workflows
-    return [UUID(int=id.int) for id in notified]
+    if by_hand:
+        [row] = await tx.stage(CANCEL_NESTED, sorted(ids), reason)
+        notified = len(row["notified"])
+    else:
+        [row] = await tx.stage(CANCEL, sorted(ids), reason)
+        # ended at once, run by a worker, workflows
+        notified = len(row["moved"] + row["canceling"] + row["stopping"])
+    tx.tell(asked=len(ids), told=notified)
+    return notified
 
 
 SET_PRIORITY = "select messages, changed from set_priority($1, $2)"

@@ -34,7 +34,8 @@ class Pulse:
     """The answer to a heartbeat: attempts that the process has lost (`lost_attempts`), and attempts that it has to
     cancel (`canceling`). `missing` are attempts that the database has for it, and that it does not know.
     `is_registered`: the process is registered. `cordoned`: it must take no new work. `share`: the connections that it
-    may have."""
+    may have. `ending` are those among `canceling` with the status canceling: a durable function is so only after a second
+    request."""
 
     lost_attempts: Sequence[UUID] = ()
     canceling: Sequence[UUID] = ()
@@ -42,6 +43,7 @@ class Pulse:
     is_registered: bool = True
     cordoned: bool = False
     share: int = 0
+    ending: Sequence[UUID] = ()
 
 
 NOTE_SILENCE = "select note_silence(make_interval(secs => $1))"
@@ -105,7 +107,8 @@ async def hold_lock(connection: asyncpg.Connection[Row], id: UUID) -> int | None
 BEAT = " ".join(
     f"""
 select known, cordoned, lost, canceling, missing, room, used, foreign_connections, services,
-    (select count(*) from process p where p.state <> 'dead' and p.id < $1)::integer as place
+    (select count(*) from process p where p.state <> 'dead' and p.id < $1)::integer as place,
+    array(select c from unnest(canceling) c where (select e.status from execution e where e.id = c) = 'canceling') as ending
 from beat($1, $2::uuid[], $3::integer[], make_interval(secs => $4), $5::jsonb), ({connection_shares.ROOM}) room
 """.split()
 )
@@ -119,7 +122,9 @@ async def beat(
     [row] = await session.fetch(BEAT, id, list(holding), list(holding.values()), silence, executors)
     room = ConnectionRoom(row["room"], row["used"], row["foreign_connections"], row["services"])
     share = room.share(row["place"])
-    return Pulse(row["lost"], row["canceling"], row["missing"], row["known"], row["cordoned"], share)
+    return Pulse(
+        row["lost"], row["canceling"], row["missing"], row["known"], row["cordoned"], share, row["ending"]
+    )
 
 
 SET_STATE = "update process set state = $2 where id = $1 and state <> 'dead'"

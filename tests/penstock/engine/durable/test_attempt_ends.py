@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from penstock import AskInquiry, Defer, DurableContext, action
 from penstock.engine.durable import run_loop
+from penstock.engine.durable.drive import Attempt
 from penstock.engine.durable.records import (
     ASK,
     CANCELLED,
@@ -24,12 +25,19 @@ from penstock.engine.durable.records import (
     Key,
     Record,
 )
-from penstock.errors import NotFound, ResultNotStorable
+from penstock.errors import ClaimLost, NotFound, ResultNotStorable
 from penstock.run.deadlines import TIME_IS_UP
 from penstock.run.outcomes import Outcome
 from penstock.testing.durable_memory import Memory
 from penstock.testing.durable_run import DurableRun
-from tests.penstock.engine.durable.attempts import LIMIT, Outside, attempt_of, memory_of_run, outcome_of
+from tests.penstock.engine.durable.attempts import (
+    LIMIT,
+    Outside,
+    attempt_of,
+    memory_of_run,
+    outcome_of,
+    turns,
+)
 
 CLEAN = Key("clean", 1)
 
@@ -560,3 +568,52 @@ async def test_large_state_is_refused_where_the_call_stands() -> None:
             ctx.set("stage", "x" * LIMIT)
 
     assert (await outcome_of(Outside(memory_of_run()), function)).kind == "completed"
+
+
+async def _fail() -> None:
+    raise ValueError("it failed")
+
+
+class LosesItsClaim(Outside):
+    """An attempt that learns that its claim is lost, when it records the result of the step `short`."""
+
+    async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        if any(record.key.name == "short" and record.status == COMPLETED for record in records):
+            raise ClaimLost("the attempt was taken over")
+        return await super().record(records)
+
+
+def _failing_attempt(backend: Outside) -> tuple[Attempt, asyncio.Event]:
+    """Return an attempt that fails and is tried again while two steps run, one of which ends then. The event is set once it
+    has failed."""
+    failed = asyncio.Event()
+
+    async def function(ctx: DurableContext) -> None:
+        await asyncio.gather(
+            ctx.step("long", _hang), ctx.step("short", failed.wait), ctx.step("fails", _fail)
+        )
+
+    def retried(outcome: Outcome) -> bool:
+        failed.set()
+        return True
+
+    return Attempt(backend, function, limit=LIMIT, warm=5.0, grace=3600.0, retried=retried), failed
+
+
+async def test_failed_attempt_without_claim_waits_for_no_running_step() -> None:
+    attempt, _ = _failing_attempt(LosesItsClaim(memory_of_run()))
+    async with asyncio.timeout(60):
+        with pytest.raises(ClaimLost):
+            await attempt.run({})
+
+
+async def test_failed_attempt_of_stopping_worker_waits_for_no_running_step() -> None:
+    """The worker does not wait for the grace: the result of the step would not be recorded."""
+    attempt, failed = _failing_attempt(Outside(memory_of_run()))
+    task = asyncio.create_task(attempt.run({}))
+    async with asyncio.timeout(60):
+        await failed.wait()
+        await turns()
+        task.cancel()
+        await asyncio.wait({task})
+    assert task.cancelled()

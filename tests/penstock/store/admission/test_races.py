@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from penstock import Limit
+from penstock.store.executions import executions
 from tests.penstock.store.admission.desk import Desk, racing
 
 ONE = Limit(1, ref="shop.one", scope="shop")
@@ -141,6 +142,35 @@ async def test_a_locked_first_in_line_is_looked_at_again_soon(desk: Desk, limits
         assert due or not woken, "before it was due"
     await desk.tidy()
     assert await desk.statuses([waits]) == ["scheduled"]
+
+
+async def test_cancel_of_a_locked_first_in_line_starts_the_next_at_once(desk: Desk) -> None:
+    """The wake row of the first execution is due later, and does not stand for a rate that is used up."""
+    await desk.open(Limit(1, rate="1000/min", ref="shop.rated", scope="shop.charge", by="customer"))
+    [first] = await desk.start(1, customer="a")
+    await desk.claim([first])
+    [locked, waits] = await desk.start(2, customer="a")
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select from execution where id = $1 for no key update", locked)
+        await desk.finish([first])
+        assert await desk.statuses([locked, waits]) == ["queued", "queued"]
+        await tx.fetch("update wake set at = clock_timestamp() + interval '100 milliseconds'")
+        await executions.cancel(tx, [locked], "asked")
+    assert await desk.statuses([locked, waits]) == ["cancelled", "scheduled"]
+    await desk.sound()
+
+
+async def test_locked_first_in_line_delays_no_other_key_of_its_rate(desk: Desk) -> None:
+    await desk.open(Limit(1, rate="1000/min", ref="shop.rated", scope="shop.charge", by="customer"))
+    holders = [(await desk.start(1, customer=customer))[0] for customer in "ab"]
+    await desk.claim(holders)
+    waiters = [(await desk.start(1, customer=customer))[0] for customer in "ab"]
+    async with desk.database.session().transaction() as tx:
+        await tx.fetch("select from execution where id = $1 for no key update", waiters[0])
+        await desk.finish(holders[:1])
+        assert len(await desk.session.fetch("select from wake")) == 1
+        await desk.finish(holders[1:])
+        assert await desk.statuses(waiters) == ["queued", "scheduled"]
 
 
 @pytest.mark.parametrize("more", [(), (WHOLE,)], ids=["one limit", "two limits"])

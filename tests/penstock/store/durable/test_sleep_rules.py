@@ -126,6 +126,55 @@ async def test_an_execution_about_to_sleep_is_waited_for_and_woken(stand: Functi
     assert await task == {"run"}
 
 
+async def wake_parents(stand: Functions, parents: list[str], *ended: str) -> set[str]:
+    [row] = await stand.sql(
+        "select wake_parents($1, $2, 'so') as messages",
+        [stand.ids[name] for name in parents],
+        [stand.ids[name] for name in ended],
+    )
+    return stand.requested(row["messages"])
+
+
+async def test_end_of_child_wakes_only_functions_that_wait_for_it(stand: Functions) -> None:
+    """A function that read the end while it ran waits for a timer, or for another child, when the message of the end comes."""
+    parents = ["waits", "waits for several", "waits for another", "waits for a timer", "runs"]
+    for name in parents:
+        await stand.add(name, "running" if name == "runs" else "waiting")
+    for name in ("ended", "open"):
+        await stand.add(name, "completed" if name == "ended" else "running")
+    await stand.suspended(*parents[:-1])
+    for name, children in (
+        ("waits", ["ended"]),
+        ("waits for several", ["open", "ended"]),
+        ("waits for another", ["open"]),
+    ):
+        await stand.sql(
+            "update suspended set children = $2 where execution_id = $1",
+            stand.ids[name],
+            [stand.ids[child] for child in children],
+        )
+    assert await wake_parents(stand, parents, "ended") == {"waits", "waits for several"}
+    assert await stand.asleep() == {"waits for another", "waits for a timer"}
+    assert await stand.with_status("running") == {"runs", "open"}
+
+
+async def test_end_of_child_waits_for_a_function_about_to_sleep(stand: Functions) -> None:
+    await stand.add("run", "running")
+    await stand.add("child", "completed")
+    async with stand.home.session().transaction() as tx:
+        await tx.fetch("update execution set status = 'waiting' where id = $1", stand.ids["run"])
+        await tx.fetch(
+            "insert into suspended (execution_id, children) values ($1, array[$2::uuid])",
+            stand.ids["run"],
+            stand.ids["child"],
+        )
+        task = asyncio.create_task(wake_parents(stand, ["run"], "child"))
+        async with asyncio.timeout(SOON):
+            while not await tx.fetch("select from pg_locks where not granted"):
+                await asyncio.sleep(0.01)
+    assert await task == {"run"}
+
+
 async def test_slots_that_a_sleeper_held_are_given_back_as_it_is_woken(stand: Functions) -> None:
     [[limit]] = await stand.sql(
         "insert into concurrency_limit (ref, definition_id, scope, max) values ('l', $1, 'a.d', 1) returning id",

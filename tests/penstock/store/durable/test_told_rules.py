@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from tests.penstock.store.durable.functions import Functions
+from tests.penstock.store.race_scene import ids_of
 from tests.penstock.store.stand import HELD
 
 
@@ -151,3 +152,22 @@ async def test_functions_that_have_begun_are_told_once_that_they_are_to_end(stan
     rows = await stand.sql("select id from execution where not_before is not null")
     assert stand.names([row[0] for row in rows]) == {"delayed in line", "not told", "held"}
     assert await stop(stand, *(name for name in stand.ids if name != "not told")) == (set(), set())
+
+
+async def test_request_by_hand_asks_each_execution_once(stand: Functions) -> None:
+    """The child is inside of the function that cleans up, and is named itself. It cleans up, too, and does not end at once."""
+    await stand.add("cleans up", "running", attempt=1, ends_as="cancelled")
+    await stand.add("asleep", "waiting", attempt=1, parent="cleans up")
+    await stand.add("inside", "running", attempt=1, parent="asleep")
+    await stand.suspended("asleep")
+    await stand.add("ended", "cancelled", attempt=1, ends_as="cancelled")
+    await stand.add("still cleans up", "running", attempt=1, ends_as="cancelled", parent="ended")
+    await stand.add("not begun", "requested", attempt=0, parent="still cleans up")
+    await stand.add("over", "completed", attempt=1)
+    named = ["cleans up", "asleep", "ended", "over"]
+    [row] = await stand.sql("select * from cancel_nested($1, 'so')", [stand.ids[name] for name in named])
+    assert stand.names(row["canceling"]) == {"cleans up", "asleep", "still cleans up"}
+    assert stand.names(row["moved"]) == {"not begun"}
+    assert stand.names(row["notified"]) == {"cleans up", "asleep", "ended"}
+    assert stand.names(ids_of(row["messages"], "work.default")) == {"asleep"}
+    assert await stand.with_status("canceling") == {"cleans up", "still cleans up"}

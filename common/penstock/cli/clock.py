@@ -1,0 +1,73 @@
+"""The clock by which a command counts ages and durations: that of the database, or over HTTP that of the server. The clock of the
+command's own machine may be wrong."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+from penstock.errors import PenstockError
+from penstock.store.session import clock
+from penstock.store.session.database import Session
+
+if TYPE_CHECKING:
+    import httpx
+
+    from penstock.client.http_client import HttpClient
+
+UNNOTICED = timedelta(seconds=2)
+"""The difference of two clocks that the answer of a server does not show, since it has whole seconds."""
+_ahead: list[timedelta] = []
+"""How far the clock of the installation is ahead of this machine's. Empty before the command has looked at it."""
+
+
+def now() -> datetime:
+    """Return the present instant, for an option that counts from it. If the command has not looked at the clock of the
+    installation before, it looks now."""
+    from penstock.cli.command_runner import with_session
+    from penstock.cli.server import chosen_server, over_http
+
+    if not _ahead:
+        if chosen_server() is None:
+            with_session(_nothing_more)
+        else:
+            over_http(_any_answer)
+    return noted()
+
+
+def noted() -> datetime:
+    """Return the present instant. The command has looked at the clock of the installation, if there is one."""
+    return datetime.now(UTC) + (_ahead[0] if _ahead else timedelta(0))
+
+
+async def note(session: Session) -> None:
+    """Note how far the database's clock is ahead. If the database does not answer, the command reports that itself."""
+    with contextlib.suppress(PenstockError):
+        before = datetime.now(UTC)
+        at = await clock.now(session)
+        _ahead[:] = [at - _between(before)]
+
+
+async def note_answer(answer: httpx.Response) -> None:
+    """Note how far the clock of a server is ahead, which has sent this answer."""
+    try:
+        at = parsedate_to_datetime(answer.headers["date"])
+    except (KeyError, ValueError):
+        return
+    ahead = at - datetime.now(UTC)
+    _ahead[:] = [timedelta(0) if abs(ahead) < UNNOTICED else ahead]
+
+
+async def _any_answer(client: HttpClient) -> None:
+    with contextlib.suppress(PenstockError):  # a refusal has the server's time, too
+        await client._get("/session")
+
+
+async def _nothing_more(_: Session) -> None:
+    """Do nothing: a command that gets a session has noted the clock."""
+
+
+def _between(before: datetime) -> datetime:
+    return before + (datetime.now(UTC) - before) / 2
