@@ -9,8 +9,8 @@ down_revision = "0017"
 branch_labels = None
 depends_on = None
 
-# `owner` is the caller that saved it; null: a removed one, which had shared it. `filters` are those of a list, `tenants` those that
-# its filters were chosen for; null: all.
+# `owner` is the user that saved the view; null: a removed user, and the view is shared. `filters` are those of a list. `tenants`
+# are the tenants that the filters were chosen for; null: all.
 SAVED_VIEW = """
 create table if not exists saved_view (
     id uuid primary key,

@@ -13,7 +13,7 @@ import orjson
 import typer
 from rich.markup import escape
 
-from penstock.cli import name_completion
+from penstock.cli import clock, name_completion
 from penstock.cli.arguments import parse_id
 from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
@@ -119,7 +119,9 @@ def executions(
 def _within(view: SavedView, options: ExecutionFilter) -> ExecutionFilter:
     """Return the filter of a view, in which each condition of `options` replaces its own."""
     conditions = {field.name: getattr(options, field.name) for field in dataclass_fields(options)}
-    return replace(filter_of(view), **{name: value for name, value in conditions.items() if value})
+    return replace(
+        filter_of(view, clock.noted), **{name: value for name, value in conditions.items() if value}
+    )
 
 
 def _note(row: ListedExecution) -> str | None:

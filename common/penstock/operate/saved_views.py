@@ -73,10 +73,11 @@ async def named(session: Session, caller: Caller, name: str) -> SavedView:
     return same[0]
 
 
-def filter_of(view: SavedView) -> ExecutionFilter:
-    """Return the filter of a view at this moment. Raises InvalidInput if it is no longer valid."""
+def filter_of(view: SavedView, now: list_filters.Clock = list_filters.local_clock) -> ExecutionFilter:
+    """Return the filter of a view at this moment: an age counts back from `now()`. Raises InvalidInput if the filter is no
+    longer valid."""
     try:
-        return list_filters.execution_filter(view.filters)
+        return list_filters.execution_filter(view.filters, now)
     except InvalidInput as error:
         raise InvalidInput(
             f"the view {view.name!r} is no longer valid: {error.message}",

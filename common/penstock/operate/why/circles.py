@@ -8,7 +8,7 @@ from typing import Literal
 from uuid import UUID
 
 from penstock.language.moves import QUEUED, RUNNING, SCHEDULED, WAITING
-from penstock.operate.why import line, presence
+from penstock.operate.why import presence, queued
 from penstock.settings import Settings
 from penstock.store.admission import admission_line, full_lines, namespaces, waiting_for
 from penstock.store.executions import executions
@@ -112,8 +112,8 @@ async def _queued(session: Session, row: Execution) -> Block | None:
     if place is None or place.gate_kind != "limit":
         return None
     limits = await admission_line.limits(session, place.lane, row.id)
-    limit = line.gate_of(place, limits)
-    if limit is None or limit.breaker or not line.is_full(limit):
+    limit = queued.gate_of(place, limits)
+    if limit is None or limit.breaker or not queued.is_full(limit):
         return None
     holders = await admission_line.holders(session, limit, MAX_EXECUTIONS)
     return _block(row, "limit", limit.ref, [holder.id for holder in holders], limit.held)

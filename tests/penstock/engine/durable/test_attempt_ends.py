@@ -10,7 +10,7 @@ import pytest
 
 from penstock import AskInquiry, Defer, DurableContext, action
 from penstock.engine.durable import run_loop
-from penstock.engine.durable.drive import Attempt
+from penstock.engine.durable.attempt_run import Attempt
 from penstock.engine.durable.records import (
     ASK,
     CANCELLED,
