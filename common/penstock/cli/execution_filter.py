@@ -11,8 +11,9 @@ from uuid import UUID
 
 import typer
 
-from penstock.cli import clock, name_completion
+from penstock.cli import name_completion
 from penstock.cli.arguments import label_option, parse_id, parse_params
+from penstock.cli.server import now
 from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
 from penstock.language.terms.durations import seconds
@@ -114,7 +115,7 @@ def instant(option: str, text: str | None) -> datetime | None:
     except ValueError:
         ago = None
     if ago is not None:
-        return clock.now() - ago
+        return now() - ago
     try:
         at = datetime.fromisoformat(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
