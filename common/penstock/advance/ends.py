@@ -38,10 +38,10 @@ async def follow_ends(tx: Transaction, ids: Sequence[UUID]) -> None:
         await advance(tx, workflows)
     # The other parents are durable functions, or workflows that have ended already.
     advanced = {workflow.id for workflow in workflows}
-    others = {e.id: e.parent for e in ended_executions if e.parent is not None and e.parent not in advanced}
-    if others:
+    parents = {e.id: e.parent for e in ended_executions if e.parent is not None and e.parent not in advanced}
+    if parents:
         reason = "it continues after the end of a child execution"
-        await steps.wake_parents(tx, sorted(set(others.values())), list(others), reason)
+        await steps.wake_parents(tx, sorted(set(parents.values())), list(parents), reason)
     followed = [execution.id for execution in ended_executions if execution.followed]
     if followed:
         await start_callbacks(tx, await callbacks.read_followed(tx, followed))

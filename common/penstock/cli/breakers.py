@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import clock
 from penstock.cli.arguments import parse_duration, parse_params
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, listing, out
-from penstock.cli.server import by_either, read
+from penstock.cli.server import by_either, now, read
 
 commands = typer.Typer(help="List, open and close breakers.", no_args_is_help=True)
 
@@ -65,7 +64,7 @@ def open_(
     json: Json = False,
 ) -> None:
     """Open a breaker by hand: what it covers waits, and keeps its place. Running executions go on."""
-    until = None if for_ is None else clock.now() + timedelta(seconds=parse_duration("--for", for_))
+    until = None if for_ is None else now() + timedelta(seconds=parse_duration("--for", for_))
     values = parse_params(parameters or [])
     by_either(lambda client: client.breakers.open(ref, values, by=by, reason=reason, until=until))
     if json:

@@ -15,26 +15,15 @@ from penstock.store.session.database import Session
 if TYPE_CHECKING:
     import httpx
 
-    from penstock.client.http_client import HttpClient
-
 UNNOTICED = timedelta(seconds=2)
 """The difference of two clocks that the answer of a server does not show, since it has whole seconds."""
 _ahead: list[timedelta] = []
 """How far the clock of the installation is ahead of this machine's. Empty before the command has looked at it."""
 
 
-def now() -> datetime:
-    """Return the present instant, for an option that counts from it. If the command has not looked at the clock of the
-    installation before, it looks now."""
-    from penstock.cli.command_runner import with_session
-    from penstock.cli.server import chosen_server, over_http
-
-    if not _ahead:
-        if chosen_server() is None:
-            with_session(_nothing_more)
-        else:
-            over_http(_any_answer)
-    return noted()
+def is_noted() -> bool:
+    """Return whether the command has looked at the clock of the installation."""
+    return bool(_ahead)
 
 
 def noted() -> datetime:
@@ -45,9 +34,9 @@ def noted() -> datetime:
 async def note(session: Session) -> None:
     """Note how far the database's clock is ahead. If the database does not answer, the command reports that itself."""
     with contextlib.suppress(PenstockError):
-        before = datetime.now(UTC)
+        sent_at = datetime.now(UTC)
         at = await clock.now(session)
-        _ahead[:] = [at - _between(before)]
+        _ahead[:] = [at - _middle(sent_at)]
 
 
 async def note_answer(answer: httpx.Response) -> None:
@@ -60,14 +49,5 @@ async def note_answer(answer: httpx.Response) -> None:
     _ahead[:] = [timedelta(0) if abs(ahead) < UNNOTICED else ahead]
 
 
-async def _any_answer(client: HttpClient) -> None:
-    with contextlib.suppress(PenstockError):  # a refusal has the server's time, too
-        await client._get("/session")
-
-
-async def _nothing_more(_: Session) -> None:
-    """Do nothing: a command that gets a session has noted the clock."""
-
-
-def _between(before: datetime) -> datetime:
-    return before + (datetime.now(UTC) - before) / 2
+def _middle(sent_at: datetime) -> datetime:
+    return sent_at + (datetime.now(UTC) - sent_at) / 2

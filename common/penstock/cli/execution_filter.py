@@ -12,8 +12,9 @@ from uuid import UUID
 
 import typer
 
-from penstock.cli import clock, name_completion
+from penstock.cli import name_completion
 from penstock.cli.arguments import label_option, parse_id, parse_params
+from penstock.cli.server import now
 from penstock.operate import list_filters
 from penstock.store.executions.execution_list import ExecutionFilter
 
@@ -78,9 +79,7 @@ def executions(
         label=label,
         waits_for_answer=waits_for_answer,
     )
-    return replace(
-        list_filters.execution_filter(filters, clock.now), params=parse_params(param) if param else None
-    )
+    return replace(list_filters.execution_filter(filters, now), params=parse_params(param) if param else None)
 
 
 def saved_filters(
@@ -152,4 +151,4 @@ def _with_options(
 
 def instant(option: str, text: str | None) -> datetime | None:
     """Return `1h` (ago) or ISO text as an instant. Raises InvalidInput."""
-    return None if text is None else list_filters.instant(option, text, clock.now)
+    return None if text is None else list_filters.instant(option, text, now)

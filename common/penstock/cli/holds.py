@@ -7,11 +7,10 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli import clock
 from penstock.cli.arguments import parse_duration
 from penstock.cli.command_runner import ME
 from penstock.cli.output import Json, json_line, listing, out
-from penstock.cli.server import by_either, read
+from penstock.cli.server import by_either, now, read
 
 Kind = Annotated[str, typer.Argument(help="The kind of the name: action, pack, route or tenant.")]
 Name = Annotated[str, typer.Argument(help="Its name, such as shop.charge or shop.")]
@@ -34,7 +33,7 @@ def hold(
 ) -> None:
     """Hold an action or workflow, a pack, a route or a tenant: the executions that it covers are stored, and no worker
     runs them. Running executions go on."""
-    until = None if for_ is None else clock.now() + timedelta(seconds=parse_duration("--for", for_))
+    until = None if for_ is None else now() + timedelta(seconds=parse_duration("--for", for_))
     by_either(lambda client: client.holds.hold(kind, name, by=by, reason=reason, until=until, force=force))
     if json:
         json_line({"kind": kind, "name": name, "until": until})

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import orjson
 import typer
 
-from penstock.cli import clock, name_completion
 from penstock.cli import execution_filter as of
+from penstock.cli import name_completion
 from penstock.cli.output import Json, json_line, out, table
-from penstock.cli.server import by_either
+from penstock.cli.server import by_either, now
 from penstock.client.rule_replays import ReplayedEvent
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def replay(
 ) -> None:
     """Let a rule see stored events again. It starts an execution for each event that matches and has none of this rule, and for
     each only once. Exit code 1 if the rule fails on some."""
-    first, last = of.instant("--since", since), of.instant("--until", until) or clock.now()
+    first, last = of.instant("--since", since), of.instant("--until", until) or now()
     assert first is not None
 
     async def work(client: AnyClient) -> tuple[Counter[str], list[ReplayedEvent]]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import orjson
 import typer
 
-from penstock.cli import clock, schedule_definition, schedule_views
+from penstock.cli import schedule_definition, schedule_views
 from penstock.cli.arguments import parse_duration, parse_instant
 from penstock.cli.command_runner import with_client
 from penstock.cli.output import Json, json_line, out, table
 from penstock.cli.schedule_views import Ref, shown
-from penstock.cli.server import by_either
+from penstock.cli.server import by_either, now
 from penstock.client.client import Client
 from penstock.client.schedules import Schedules
 from penstock.language.schedules import find_zone
@@ -111,7 +111,7 @@ def backfill(
     json: Json = False,
 ) -> None:
     """Start the fires of a past range that have no execution. A second call starts none of them again."""
-    ends_now = clock.now() if last is None else None
+    ends_now = now() if last is None else None
 
     async def work(schedules: Schedules) -> list[BackfillFire]:
         zone = (orjson.loads((await schedules.get(ref)).body)).get("timezone") or "UTC"

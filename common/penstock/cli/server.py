@@ -3,21 +3,24 @@ itself."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tomllib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from penstock.cli import clock
-from penstock.cli.command_runner import SERVER, run, with_client
+from penstock.cli.command_runner import SERVER, run, with_client, with_session
 from penstock.client.server_address import checked_address
-from penstock.errors import ConfigurationError
+from penstock.errors import ConfigurationError, PenstockError
 
 if TYPE_CHECKING:
     from penstock.client.client import Client
     from penstock.client.http_client import HttpClient
+    from penstock.store.session.database import Session
 
     AnyClient = Client | HttpClient
     """The client of a command. A command calls only what both have, with the same names, parameters and records."""
@@ -83,6 +86,26 @@ def by_either(work: Callable[[AnyClient], Awaitable[T]], *, publishes: bool = Tr
     if chosen_server() is not None:
         return over_http(work)
     return with_client(work, either=True, publishes=publishes)
+
+
+def now() -> datetime:
+    """Return the present instant on the installation's clock, for an option that counts from it. If the command has not looked
+    at that clock before, it looks now."""
+    if not clock.is_noted():
+        if chosen_server() is None:
+            with_session(_nothing_more)
+        else:
+            over_http(_any_answer)
+    return clock.noted()
+
+
+async def _any_answer(client: HttpClient) -> None:
+    with contextlib.suppress(PenstockError):  # a refusal has the server's time, too
+        await client._get("/session")
+
+
+async def _nothing_more(_: Session) -> None:
+    """Do nothing: a command that gets a session has noted the clock."""
 
 
 def read(work: Callable[[AnyClient], Awaitable[T]]) -> T:

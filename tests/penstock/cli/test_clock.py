@@ -13,6 +13,7 @@ from threading import Thread
 import pytest
 
 from penstock.cli import clock
+from penstock.cli import server as server_of_command
 from penstock.cli.command_runner import SERVER
 from penstock.store.session import clock as database_clock
 from penstock.store.session.database import Session
@@ -76,7 +77,7 @@ async def test_durations_count_by_the_server_over_http() -> None:
     try:
         context = copy_context()
         context.run(SERVER.set, (f"http://127.0.0.1:{server.server_port}", None))
-        now = await asyncio.to_thread(context.run, clock.now)
+        now = await asyncio.to_thread(context.run, server_of_command.now)
     finally:
         server.shutdown()
         serving.join()

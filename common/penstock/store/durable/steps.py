@@ -251,9 +251,11 @@ async def lock_own(
 WAKE_PARENTS = "select wake_parents($1::uuid[], $2::uuid[], $3) as messages"
 
 
-async def wake_parents(tx: Transaction, parents: Sequence[UUID], ended: Sequence[UUID], reason: str) -> None:
-    """Wake the suspended functions among `parents` that wait for one of the `ended` children."""
-    await tx.stage(WAKE_PARENTS, sorted(parents), list(ended), reason)
+async def wake_parents(
+    tx: Transaction, parents: Sequence[UUID], children: Sequence[UUID], reason: str
+) -> None:
+    """Wake the suspended functions among `parents` that wait for one of these ended `children`."""
+    await tx.stage(WAKE_PARENTS, sorted(parents), list(children), reason)
 
 
 @dataclass(frozen=True, slots=True)
