@@ -154,6 +154,10 @@ def from_texts(texts: Mapping[str, str]) -> dict[str, Any]:
 def as_texts(filters: Mapping[str, Any]) -> dict[str, str]:
     """Return checked filters with one text each, as `from_texts` reads them."""
     return {
-        name: "true" if value is True else ",".join(value) if isinstance(value, list) else value
+        name: "true"
+        if value is True
+        else ",".join(map(str, value))
+        if isinstance(value, list)
+        else str(value)
         for name, value in filters.items()
     }
