@@ -848,6 +848,7 @@ class Orquesta:
             shapes=shapes,
             task=task,
             failure_keepers=self._failure_keepers,
+            tasks_with_items={name for name, source in self._tasks.items() if source.has("with")},
             parameters=self._input_names,
             surroundings=self._surroundings,
         )
