@@ -530,7 +530,7 @@ class CeleryProject:
             return
         action["limits"] = [limit]
         self._gap(file, value, f"rate_limit of {theirs} counts for each worker there, and for all together here",
-                  "Multiply it by the number of workers.")  # fmt: skip
+                  "Divide its `seconds` by the number of workers.")  # fmt: skip
 
     def _routes(self, maps: list[list[tuple[str, RouteKey, ast.expr]]]) -> None:
         """Convert the routes. The first map with a key that fits a task decides. Of equal keys in a map, the last one

@@ -159,8 +159,12 @@ _RATE = re.compile(r"(?P<count>\d+(?:\.\d+)?)(?:/(?P<unit>[smh]))?")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
+_LONGEST_PAUSE_S = 86_400
+
+
 def rate_limit(node: ast.expr) -> dict[str, Any] | None:
-    """Return the limit for a Celery rate; None if there is no rate. Raises NotLiteral."""
+    """Return the limit for a Celery rate; None if there is no rate. Celery's bucket has room for one start, so it permits
+    no burst: `10/h` is a start every 360 seconds. Raises NotLiteral."""
     value = literal(node)
     if value is None or value is False:
         return None
@@ -170,11 +174,10 @@ def rate_limit(node: ast.expr) -> dict[str, Any] | None:
     count, unit = float(match["count"]), _UNIT_SECONDS[match["unit"] or "s"]
     if count == 0:  # in Celery, a rate of 0 means no limit
         return None
-    if not math.isfinite(unit / count):
+    pause = unit / count
+    if not 0 < pause <= _LONGEST_PAUSE_S:
         raise NotLiteral(ast.unparse(node))
-    if count.is_integer():
-        return {"rate": {"count": int(count), "seconds": unit}}
-    return {"rate": {"count": 1, "seconds": unit / count}}
+    return {"rate": {"count": 1, "seconds": int(pause) if pause.is_integer() else pause}}
 
 
 _NOTHING: Mapping[str, tuple[object, ...] | None] = {
