@@ -36,7 +36,14 @@ from penstock_import.celery_calls import (
     with_plain_names,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
-from penstock_import.celery_commands import advice, commands_of_code, names_within, other_files
+from penstock_import.celery_commands import (
+    advice,
+    commands_of_code,
+    limits_in,
+    names_within,
+    other_files,
+    pool_of,
+)
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
@@ -65,6 +72,7 @@ from penstock_import.celery_setting_names import (
     OF_ANY,
     OF_UTC,
     OF_ZONE,
+    RATES_OFF,
     ZONE_OF_DJANGO,
     ZONES,
     is_setting,
@@ -169,6 +177,12 @@ class CeleryProject:
         self._queues = Queues()
         self._words: dict[tuple[str, str], str] = {}
         """The place of the command with a word that is a name, by the file and the name."""
+        self._limits: list[tuple[str, ast.expr, str, str | None]] = []
+        """The time limits: file, place and text of each, and its action. The action is None for a limit of all tasks."""
+        self._pools: list[tuple[str, str | None]] = []
+        """The pools that workers may have, each with the place that names it. A pool is None if it is computed."""
+        self._are_rates_off = False
+        """True if a setting disables all rate limits."""
         self._rejecting: set[str] = set()
         """Actions whose tasks are delivered again when their process is lost."""
 
@@ -235,6 +249,7 @@ class CeleryProject:
             for node in walk(tree):
                 if isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, []).append((name, node))
+        self._are_rates_off = self._has_no_rates()
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
@@ -269,6 +284,7 @@ class CeleryProject:
                 command_place = f"{name}:{getattr(place, 'lineno', 1)}"
                 self._words |= {(name, word): command_place for word in names_within(words)}
                 self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
+                self._note_pool(command_place, words)
             self._left(name, tree)
         for test in self._unread_tests:
             self._tell_test(test)
@@ -276,6 +292,8 @@ class CeleryProject:
             other_files(self._folder, self._queues) if self._is_folder else ()
         ):
             self.report.gap(path, line, _shortened(subject), by_hand)
+            self._note_pool(f"{path}:{line}", subject.split())
+        self._tell_pools()
         return self.project
 
     def _tell_applications(self) -> bool:
@@ -461,6 +479,8 @@ class CeleryProject:
         for option, value in options.items():
             if option in RETRY_OPTIONS:
                 continue
+            if option in ("soft_time_limit", "time_limit") and self._literal_or_none(value) is not None:
+                self._limits.append((file, value, f"{option} of {theirs}", name))
             try:
                 if option in _MAPPED_OPTIONS and literal(value, self._constants) is None:
                     # `None` in an annotation removes the value that the task has.
@@ -524,13 +544,54 @@ class CeleryProject:
             names.add(name)
 
     def _rate(self, file: str, theirs: str, action: dict[str, Any], value: ast.expr) -> None:
-        limit = rate_limit(value)
         action.pop("limits", None)
+        limit = None if self._are_rates_off else rate_limit(value)
         if limit is None:
             return
         action["limits"] = [limit]
         self._gap(file, value, f"rate_limit of {theirs} counts for each worker there, and for all together here",
                   "Divide its `seconds` by the number of workers.")  # fmt: skip
+
+    def _has_no_rates(self) -> bool:
+        """Return whether the one place of `worker_disable_rate_limits` is literally true, so that no rate limit counts."""
+        places: list[tuple[ast.AST, ast.expr]] = []
+        for file, tree in self._relevant.items():
+            if _has_conditional_setting(tree, self._unread, RATES_OFF):
+                return False
+            settings = _assigned(tree, self._applications.names(tree), file in self._config)
+            places += [(use, value) for use, name, value in settings if name in RATES_OFF - self._unread]
+        value = self._literal_or_none(places[0][1]) if len(places) == 1 and not self._several else None
+        if not isinstance(value, bool):
+            return False
+        for place in places[0]:
+            self._take(place)
+        return value
+
+    def _note_pool(self, place: str, words: list[str]) -> None:
+        """Note the pool that a command names."""
+        pool = pool_of(words)
+        if pool is not None:
+            self._pools.append((place, pool))
+
+    def _tell_pools(self) -> None:
+        """Record a gap for each time limit beside a pool of workers that may not enforce it."""
+        for file, tree in self._relevant.items():
+            for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
+                place = f"{file}:{getattr(use, 'lineno', 1)}"
+                if today(name) == "worker_pool":
+                    pool = self._literal_or_none(value)
+                    self._pools.append((place, pool if isinstance(pool, str) else None))
+                elif today(name) in ("task_soft_time_limit", "task_time_limit"):
+                    self._limits.append((file, value, today(name), None))
+        for place, pool in self._pools:
+            by_hand = limits_in(pool)
+            for file, node, limit, action in self._limits if by_hand is not None else ():
+                assert by_hand is not None
+                named = f"the pool {pool}" if pool is not None else "a pool that is computed"
+                self._gap(file, node, f"{limit}, beside {named} of {place}", by_hand)
+                limited = [action] if action is not None else list(self.project.actions)
+                for name in limited:
+                    self.report.unmap("tasks", name)
 
     def _routes(self, maps: list[list[tuple[str, RouteKey, ast.expr]]]) -> None:
         """Convert the routes. The first map with a key that fits a task decides. Of equal keys in a map, the last one
@@ -658,7 +719,7 @@ class CeleryProject:
         values of `task_default_queue`."""
         default: str | None = CELERYS_DEFAULT
         if settings:
-            value = self._queue_or_none(settings[0]) if len(settings) == 1 else None
+            value = self._literal_or_none(settings[0]) if len(settings) == 1 else None
             default = value if isinstance(value, str) and value else None
         names = queue_names(self._relevant.values())
         names |= {action["route"] for action in self.project.actions.values() if "route" in action}
@@ -669,7 +730,7 @@ class CeleryProject:
             else:
                 action |= self._queues.of_unrouted()
 
-    def _queue_or_none(self, node: ast.expr) -> Any:
+    def _literal_or_none(self, node: ast.expr) -> Any:
         try:
             return literal(node, self._constants)
         except NotLiteral:
@@ -728,9 +789,9 @@ class CeleryProject:
         zones: list[tuple[str, ast.AST, ast.expr]] = []
         is_local = self._names_by_hand(OF_UTC)
         for file, tree in trees.items():
-            if _has_conditional_zone(tree, self._unread):
+            if _has_conditional_setting(tree, self._unread):
                 return None, True
-            is_local |= _has_conditional_zone(tree, (), {"CELERY_ENABLE_UTC", "enable_utc"})
+            is_local |= _has_conditional_setting(tree, (), {"CELERY_ENABLE_UTC", "enable_utc"})
             for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
                 if today(name) == "timezone" and name not in self._unread:
                     zones.append((file, use, value))
@@ -777,7 +838,7 @@ class CeleryProject:
         places: list[tuple[str, ast.AST, ast.expr]] = []
         for file, tree in self._trees.items():
             is_source = self._is_django or file in self._config or not self._applications.are_known
-            if is_source and _has_conditional_zone(tree, (), (ZONE_OF_DJANGO,)):
+            if is_source and _has_conditional_setting(tree, (), (ZONE_OF_DJANGO,)):
                 return None
             settings = _assigned(tree, self._applications.names(tree), is_source)
             places += [(file, use, value) for use, name, value in settings if name == ZONE_OF_DJANGO]
@@ -1353,7 +1414,9 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
     return [hit for hit in hits if hit[1].islower() or is_setting(hit[1]) or hit[1] == ZONE_OF_DJANGO]
 
 
-def _has_conditional_zone(tree: ast.Module, unread: Collection[str], names: Collection[str] = ZONES) -> bool:
+def _has_conditional_setting(
+    tree: ast.Module, unread: Collection[str], names: Collection[str] = ZONES
+) -> bool:
     maybe_run = conditional(tree)
     return any(
         isinstance(node, ast.Assign)

@@ -208,6 +208,35 @@ def advice(words: Sequence[str], queues: Queues) -> str:
     return f"{start} There, {'; '.join(hints.values())}." if hints else start
 
 
+def pool_of(words: Sequence[str]) -> str | None:
+    """Return the pool that a command names; None for a command that names none."""
+    for word, following in pairwise([*words, ""]):
+        named, is_assigned, value = word.partition("=")
+        if named in ("-P", "--pool"):
+            return value if is_assigned else following
+        if word.startswith("-P") and not word.startswith("--"):
+            return word[2:].removeprefix("=")
+    return None
+
+
+_OF_PROCESSES = frozenset({"prefork", "processes", "celery.concurrency.prefork:TaskPool"})
+"""The pools that end a task at its time limits."""
+_WITHOUT_LIMITS = frozenset({"eventlet", "solo", "threads"})
+_TAKE_OUT = "Take `timeout` and `executor` out of the action if all its workers have this pool."
+
+
+def limits_in(pool: str | None) -> str | None:
+    """Return the work by hand for a time limit beside a pool of Celery's workers; None for a pool that enforces it. The pool
+    is None if only running the code would tell it."""
+    if pool in _OF_PROCESSES:
+        return None
+    if pool in _WITHOUT_LIMITS:
+        return f"This pool ends no task at a time limit. {_TAKE_OUT}"
+    if pool == "gevent":
+        return f"This pool ends a task at its `time_limit` only where the task waits, and has no soft limit. {_TAKE_OUT}"
+    return f"See whether it ends a task at a time limit: only `prefork` does. {_TAKE_OUT}"
+
+
 def _routes(names: str, queues: Queues) -> str:
     if re.fullmatch(r"[\w.,-]+", names):
         return f"{names} is `penstock worker --routes {','.join(map(queues.route, names.split(',')))}`"

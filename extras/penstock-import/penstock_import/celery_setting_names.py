@@ -102,12 +102,13 @@ _OLD_NAMES = {
 _OLD_PREFIXES = (("CELERYD_", "worker_"), ("CELERYBEAT_", "beat_"), ("CELERY_", "task_"))
 MAPPED = frozenset(
     {"beat_schedule", "task_acks_late", "task_annotations", "task_default_queue", "task_default_rate_limit"}
-    | {"task_routes", "task_time_limit", "timezone"}
+    | {"task_routes", "task_time_limit", "timezone", "worker_disable_rate_limits"}
 )
 """The settings that are mapped, by their present names."""
 _OLD_OF_MAPPED = frozenset(
     {"CELERYBEAT_SCHEDULE", "CELERYD_TASK_TIME_LIMIT", "CELERY_ACKS_LATE", "CELERY_ANNOTATIONS"}
     | {"CELERY_DEFAULT_QUEUE", "CELERY_DEFAULT_RATE_LIMIT", "CELERY_ROUTES", "CELERY_TIMEZONE"}
+    | {"CELERY_DISABLE_RATE_LIMITS"}
 )
 NAMES_OF_MAPPED = _OLD_OF_MAPPED | {f"CELERY_{name.upper()}" for name in MAPPED}
 """The mapped settings by their capital names in a module of settings. An application reads only some of them."""
@@ -119,6 +120,8 @@ _ADVICE = {
     "beat_": "Nothing is to be done: executors start what is due, without a process of its own.",
     "broker_": "Give PENSTOCK_BROKER_URL, or let PostgreSQL be the transport.",
     "result_": "Results are kept in PostgreSQL.",
+    "worker_disable_rate_limits": "Where it is true, no rate limit is in force: take each limit with a rate out of the actions.",
+    "worker_pool": "Write `executor` of the actions (docs/task-executors.md).",
     "worker_": "See the settings of the worker in docs/configuration.md.",
     "task_ignore_result": "Results are kept in any case.",
     "task_track_started": "Nothing is to be done: an execution is `running` as soon as a worker has it.",
@@ -187,6 +190,10 @@ def advice_of(name: str) -> str:
 
 OF_ANY = "See which settings it gives, and write them of the actions that are meant. It may give the zone of schedules, too."
 """The advice for settings with names that only running the code would tell."""
+RATES_OFF = frozenset(
+    {"worker_disable_rate_limits", "CELERY_WORKER_DISABLE_RATE_LIMITS", "CELERY_DISABLE_RATE_LIMITS"}
+)
+"""The names of the setting that disables all rate limits."""
 ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
 ZONE_OF_DJANGO = "TIME_ZONE"
 """The name from which Celery reads the zone if no other name gives one."""
