@@ -1110,17 +1110,7 @@ class CeleryProject:
         for around, node in _canvas_places(tree, names):
             self.report.found["canvases"] += 1
             function = around.name if around is not None else targets.get(id(node), "module")
-            parameters: frozenset[str] = frozenset()
-            if around is not None:
-                arguments = around.args
-                parameters = frozenset(
-                    entry.arg for entry in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-                )
-                parameters -= {
-                    entry.id
-                    for entry in walk(around)
-                    if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
-                }
+            parameters = _parameters_around(around) if around is not None else {}
             first = name = bounded(f"{_ascii_name(function)}_flow".lstrip("_"))
             number = 1
             while name in self.project.workflows or name in self.project.actions:
@@ -1426,6 +1416,23 @@ def _has_conditional_setting(
         for node in walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
     )
+
+
+def _parameters_around(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, dict[str, Any] | None]:
+    """Return the schemas of the parameters of a function that it does not assign itself. The schema is None for a default
+    that is computed."""
+    arguments = function.args
+    signature = signature_of(function, False)
+    stored = {
+        entry.id
+        for entry in walk(function)
+        if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
+    }
+    parameters: dict[str, dict[str, Any] | None] = {}
+    for entry in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        if entry.arg not in stored:
+            parameters[entry.arg] = None if entry.arg in signature.computed else signature.named[entry.arg]
+    return parameters
 
 
 def _canvas_places(
