@@ -102,6 +102,8 @@ _WITHOUT_SETTINGS = stdlib_module_names | {
     "sqlalchemy",
 }
 """Packages with base classes that give no setting of Celery."""
+_RETRYING = frozenset({"backoff", "retry", "retrying", "tenacity"})
+"""Packages with a `retry` of their own, which asks nothing of Celery."""
 _OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
 _RELEVANT = re.compile(
     r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule|\bconf\.|rate_limit|time_limit"
@@ -394,9 +396,10 @@ class CeleryProject:
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
         retries_by_hand = any(
-            isinstance(call, ast.Call)
-            and (called(call) == "retry" or (bound is not False and _hands_itself_on(node, call)))
-            for call in walk(node)
+            _is_retry(self._trees[file], call) or (bound is not False and _hands_itself_on(node, call))
+            for statement in node.body
+            for call in walk(statement)
+            if isinstance(call, ast.Call)
         )
         self._options(file, node.name, name, keywords)
         tell = lambda where, text, by_hand: self._gap(file, where, f"{text} of {node.name}", by_hand)  # noqa: E731
@@ -1232,6 +1235,19 @@ def _is_package(folder: Path) -> bool:
 def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, signature: Signature) -> str:
     message = f"to do: what {node.name} of {file} did"
     return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
+
+
+def _is_retry(tree: ast.Module, call: ast.Call) -> bool:
+    """Return whether a call in a task may ask Celery for a retry: `self.retry()`, but no `retry()` of another package."""
+    if called(call) != "retry":
+        return False
+    bindings = bindings_at(tree, call, root_name(call.func))
+    imported = [part for part in bindings if isinstance(part, ast.Import | ast.ImportFrom)]
+    if isinstance(call.func, ast.Name):
+        functions = [part for part in bindings if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+        return not bindings or len(imported) + len(functions) < len(bindings)
+    paths = [path for part in imported for name, path in imported_names(part) if name == root_name(call.func)]
+    return not paths or any(path.partition(".")[0] not in _RETRYING for path in paths)
 
 
 def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call) -> bool:
