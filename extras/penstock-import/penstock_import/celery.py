@@ -48,7 +48,7 @@ from penstock_import.celery_entries import Entry, conditional, periodic_tasks, r
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
 from penstock_import.celery_makers import Applications, last_name, maker_of, task_makers
-from penstock_import.celery_members import assigned_members, constants_of, read_members
+from penstock_import.celery_members import assigned_members, constants_of, read_members, read_own_constants
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
@@ -185,6 +185,8 @@ class CeleryProject:
         """The pools that workers may have, each with the place that names it. A pool is None if it is computed."""
         self._are_rates_off = False
         """True if a setting disables all rate limits."""
+        self._has_computed_names = False
+        """True if a task has a name that only running the code would tell."""
         self._rejecting: set[str] = set()
         """Actions whose tasks are delivered again when their process is lost."""
 
@@ -218,6 +220,8 @@ class CeleryProject:
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
         self._constants = _shared_constants(trees, self._package)
+        for name, tree in trees.items():
+            read_own_constants(name, tree, own_modules, changed | self._constants.keys())
         sources = sources_of(trees)
         self._config = _config_files(trees, sources.files)
         self._relevant |= {name: trees[name] for name in self._config}
@@ -418,21 +422,21 @@ class CeleryProject:
         if retry is not None and "TimeoutError" in retry["retry_on"]:
             self._after_timeouts[name] = file, keywords["autoretry_for"]
         supplied = keywords.get("name")
-        celery_name = str(
-            supplied.value if isinstance(supplied, ast.Constant) else f"{modules[0]}.{node.name}"
-        )
-        if supplied is not None and not isinstance(supplied, ast.Constant):
+        named = self._literal_or_none(supplied) if supplied is not None else None
+        celery_name = str(named) if named is not None else f"{modules[0]}.{node.name}"
+        if supplied is not None and named is None and not isinstance(supplied, ast.Constant):
             self._gap(
                 file,
                 supplied,
                 f"the name of {node.name} is computed",
                 "See that schedules and routes find it.",
             )
+            self._has_computed_names = True
         if celery_name in self._refs:
             self._gap(file, node, f"the name {celery_name} of {node.name}, which another task has",
                       "Celery keeps one of them, as a rule the first that it imports: take the other one out.")  # fmt: skip
         self._refs.setdefault(celery_name, name)
-        if isinstance(supplied, ast.Constant):
+        if named is not None:
             self._fixed.add(name)
         for further in modules[1:] if supplied is None else ():
             self._further_refs.setdefault(f"{further}.{node.name}", []).append(name)
@@ -1097,7 +1101,8 @@ class CeleryProject:
             file,
             node,
             f"the task {task} is in no file that was read",
-            f"Import its file too, or write the function {name}_ of {self.project.module}.py; see its options there.",
+            f"Import its file too, or write the function {name}_ of {self.project.module}.py; see its options there."
+            + (" It may be a task whose name is computed." if self._has_computed_names else ""),
         )
         return name
 
