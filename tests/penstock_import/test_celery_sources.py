@@ -124,6 +124,7 @@ VALUES: dict[str, tuple[str, str]] = {
     "task_default_rate_limit": ("'1/s'", "'2/s'"),
     "task_time_limit": ("5", "6"),
     "timezone": ("'Asia/Tokyo'", "'Europe/Oslo'"),
+    "worker_disable_rate_limits": ("True", "False"),
 }
 
 
@@ -253,3 +254,39 @@ def test_value_that_says_nothing_is_no_gap(tmp_path: Path) -> None:
     assert "app_biz" not in lines
     assert "The celery worker" not in lines
     assert "the command celery -A depot worker" in lines
+
+
+@pytest.mark.parametrize(
+    ("own", "losses"),
+    [
+        ("import depot.base as shared\ntask_acks_late = shared.task_acks_late\n", "rerun"),
+        ("from depot import base\ntask_acks_late = base.task_acks_late\n", "rerun"),
+        ("task_acks_late = True\n", "rerun"),
+        ("task_acks_late = 1\n", "fail"),
+        ("task_acks_late = False\n", "fail"),
+        ("task_acks_late = load()\n", "fail"),
+    ],
+)
+def test_setting_of_two_modules_counts_where_both_say_the_same(tmp_path: Path, own: str, losses: str) -> None:
+    files = {
+        "__init__.py": "",
+        "base.py": "task_acks_late = True\n",
+        "primary.py": own,
+        "tasks.py": "from celery import Celery\napp = Celery('depot')\napp.config_from_object('depot.base')\n"
+        "app.config_from_object('depot.primary')\n@app.task\ndef weigh(): ...\n",
+    }
+    project, report = of_application(tmp_path, files)
+    assert project.actions["weigh"]["on_worker_loss"] == losses
+    assert any("task_acks_late" in line for line in texts(report)) is (losses == "fail")
+
+
+def test_module_alias_keeps_a_setting_that_conf_sets_too(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "",
+        "base.py": "task_time_limit = 5\n",
+        "primary.py": "import depot.base as shared\ntask_time_limit = shared.task_time_limit\n",
+        "tasks.py": "from celery import Celery\napp = Celery('depot')\napp.config_from_object('depot.primary')\n"
+        "app.conf.task_time_limit = 5\n@app.task\ndef weigh(): ...\n",
+    }
+    project, _ = of_application(tmp_path, files)
+    assert project.actions["weigh"]["timeout"] == 5

@@ -668,12 +668,14 @@ class CeleryProject:
             "task_reject_on_worker_lost",
         ):
             places = hits.get(setting, [])
+            values = [value for _, _, value in places]
+            is_certain = bool(values) and self._are_equal(values)
             if setting == "task_default_queue":
                 self._queues.has_list = "task_queues" in hits
-                self._settle_queues([value for _, _, value in places])
-            if len(places) != 1:
+                self._settle_queues(values[:1] if is_certain else values)
+            if not is_certain:
                 continue  # there are several, and only running the code would tell which one counts
-            file, use, value = places[0]
+            file, _, value = places[0]
             try:
                 self._global_setting(setting, file, value)
             except NotLiteral:
@@ -683,8 +685,17 @@ class CeleryProject:
                     self.report.unmap("tasks", action)
                 self._gap(file, value, f"{setting} of one application, imported for the tasks of all",
                           "Write it of the actions of this application alone.")  # fmt: skip
-            self._take(use)
-            self._take(value)
+            for _, use, value in places:
+                self._take(use)
+                self._take(value)
+
+    def _are_equal(self, values: list[ast.expr]) -> bool:
+        """Return whether all values of a setting are the same literal, so that any of them may count."""
+        try:
+            first, *others = (literal(value, self._constants) for value in values)
+        except NotLiteral:
+            return len(values) == 1
+        return all(type(other) is type(first) and other == first for other in others)
 
     def _global_setting(self, setting: str, file: str, value: ast.expr) -> None:
         if setting == "task_annotations":
