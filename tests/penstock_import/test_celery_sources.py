@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from celery import Celery
 from celery.app.defaults import _TO_OLD_KEY
+from celery.app.defaults import DEFAULTS as DEFAULT_SETTINGS
 
-from penstock_import.celery_setting_names import MAPPED
+from penstock_import.celery_setting_names import MAPPED, advice_of
 from tests.penstock_import.test_reviewed_changes import of_application, texts
 
 APP = "from celery import Celery\napp = Celery('depot')\n"
@@ -290,3 +291,44 @@ def test_module_alias_keeps_a_setting_that_conf_sets_too(tmp_path: Path) -> None
     }
     project, _ = of_application(tmp_path, files)
     assert project.actions["weigh"]["timeout"] == 5
+
+
+@pytest.mark.parametrize("spelling", ["CELERY_BEAT_SCHEDULE", "SCHEDULES"])
+@pytest.mark.parametrize("namespace", ["", ", namespace='CELERY'"])
+def test_configuration_that_reads_its_own_source(tmp_path: Path, spelling: str, namespace: str) -> None:
+    """Code may store a name of the module of settings as a setting: `app.conf.beat_schedule = app.conf.SCHEDULES`."""
+    value = "{'often': {'task': 'depot.tasks.weigh', 'schedule': 60}}"
+    read = f"app.config_from_object('depot.cfg'{namespace})\napp.conf.beat_schedule = app.conf.{spelling}\n"
+    module = ModuleType("cfg")
+    setattr(module, spelling, eval(value))
+    app = Celery("depot", set_as_current=False)
+    files = {
+        "__init__.py": "",
+        "tasks.py": TASKS,
+        "cfg.py": f"{spelling} = {value}\n",
+        "celery.py": APP + read,
+    }
+    project, report = of_application(tmp_path, files)
+    named = [line for line in texts(report) if spelling in line]
+    if namespace:
+        assert named
+        return
+    app.config_from_object(module)
+    assert getattr(app.conf, spelling) == eval(value)
+    assert project.schedules == {"often": {"action": "depot.weigh", "every": 60}}
+    assert not named
+
+
+@pytest.mark.parametrize("code", ["app.conf.enable_utc = {}\n", "app.conf.update(enable_utc={})\n"])
+@pytest.mark.parametrize("value", ["True", "False", "UTC"])
+def test_setting_that_is_true_without_it_has_no_line(tmp_path: Path, code: str, value: str) -> None:
+    assert Celery("depot", set_as_current=False).conf.enable_utc is True
+    _, _, lines = of_settings(tmp_path, code.format(value))
+    assert ("enable_utc" in lines) is (value != "True")
+
+
+def test_line_of_a_setting_for_tasks_names_no_option_that_actions_lack() -> None:
+    names = [name for name in DEFAULT_SETTINGS if name.startswith("task_")]
+    assert len(names) > 30
+    general = [name for name in names if advice_of(name) == "Write it of the actions that are meant."]
+    assert set(general) <= MAPPED

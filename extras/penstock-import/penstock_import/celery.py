@@ -57,6 +57,8 @@ from penstock_import.celery_options import (
     SEE,
     SEE_ENTRY,
     SEE_ROUTE,
+    SEE_SENDING,
+    SENDING_BY_HAND,
     TASK_BY_HAND,
     TASK_OPTIONS,
     is_amount,
@@ -67,7 +69,14 @@ from penstock_import.celery_options import (
 )
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, queue_names
 from penstock_import.celery_routes import RouteKey, deciding_key
-from penstock_import.celery_scopes import bindings_at, change_of, condition_of, other_time
+from penstock_import.celery_scopes import (
+    bindings_at,
+    change_of,
+    condition_of,
+    local_statements,
+    other_time,
+    parents_of,
+)
 from penstock_import.celery_setting_names import (
     OF_ANY,
     OF_UTC,
@@ -79,7 +88,7 @@ from penstock_import.celery_setting_names import (
     today,
 )
 from penstock_import.celery_settings import CelerySettings, unread_names
-from penstock_import.celery_sources import Sources, sources_of
+from penstock_import.celery_sources import Sources, read_configuration, sources_of
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
 from penstock_import.environment_defaults import with_defaults
@@ -224,6 +233,8 @@ class CeleryProject:
             read_own_constants(name, tree, own_modules, changed | self._constants.keys())
         sources = sources_of(trees)
         self._config = _config_files(trees, sources.files)
+        for tree in trees.values():
+            read_configuration(tree, trees, sources)
         self._relevant |= {name: trees[name] for name in self._config}
         for name, statement in _foreign_settings(trees, self._config, self._package):
             self._gap(name, statement, f"the settings that {ast.unparse(statement)} takes from a package outside of the sources",
@@ -309,6 +320,7 @@ class CeleryProject:
             for file, tree in self._relevant.items()
             for call in self._applications.calls_of(tree)
         ]
+        places = _without_alternatives(places, self._trees)
         for file, call in places if len(places) > 1 else ():
             self._gap(file, call, f"the application {ast.unparse(call)}, one of {len(places)}",
                       "What one says of all tasks is imported for the tasks of all: import the folder of each by itself if they "
@@ -659,6 +671,10 @@ class CeleryProject:
             for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
                 if name not in self._unread:
                     hits.setdefault(today(name), []).append((file, use, value))
+        for _, use, value in hits.get("enable_utc", ()):
+            if isinstance(value, ast.Constant) and value.value is True:  # as without the setting
+                self._take(use)
+                self._take(value)
         for setting in (
             "task_annotations",
             "task_time_limit",
@@ -910,7 +926,7 @@ class CeleryProject:
                 self._note_priorities(file, options)
             schedule |= values
             for option in sorted(unmapped):
-                advice = BEAT_BY_HAND.get(option, BEAT_BY_HAND["options"])
+                advice = SENDING_BY_HAND.get(option, SEE_SENDING)
                 self._gap(file, options, f"{option} in options of the schedule {key}", advice)
         if params:
             schedule["params"] = params
@@ -985,6 +1001,8 @@ class CeleryProject:
         if entry.entry is None:
             return
         task = entry.entry.values[0]
+        if isinstance(task, ast.Constant):
+            return
         hits = self._task_named(file, tree, task)
         if hits is None:
             entry.entry, entry.reason = None, f"{ast.unparse(task)} is no task of this source"
@@ -1406,9 +1424,9 @@ def _is_module(file: str, path: str) -> bool:
 def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.AST, str, ast.expr]]:
     """Return the place, the name and the value of each setting that a module gives as a whole value."""
     hits: list[tuple[ast.AST, str, ast.expr]] = []
-    maybe_run = conditional(tree)
+    maybe_run, local = conditional(tree), local_statements(tree)
     for node in walk(tree):
-        if id(node) in maybe_run:
+        if id(node) in maybe_run or id(node) in local:
             continue  # only running the code would tell whether the setting counts
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             target = node.targets[0]
@@ -1439,7 +1457,7 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
 def _has_conditional_setting(
     tree: ast.Module, unread: Collection[str], names: Collection[str] = ZONES
 ) -> bool:
-    maybe_run = conditional(tree)
+    maybe_run = conditional(tree) - local_statements(tree)
     return any(
         isinstance(node, ast.Assign)
         and id(node) in maybe_run
@@ -1448,6 +1466,28 @@ def _has_conditional_setting(
         for node in walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
     )
+
+
+def _without_alternatives(
+    places: list[tuple[str, ast.Call]], trees: Mapping[str, ast.Module]
+) -> list[tuple[str, ast.Call]]:
+    """Return the calls that make applications, and only the first of those in the two branches of an `if` that give
+    one name an application: only one of them runs."""
+    kept: list[tuple[str, ast.Call, tuple[object, ...]]] = []
+    for file, call in places:
+        parents = parents_of(trees[file])
+        statement = parents.get(id(call))
+        test = parents.get(id(statement)) if isinstance(statement, ast.Assign) else None
+        key: tuple[object, ...] = (id(call),)
+        if isinstance(statement, ast.Assign) and isinstance(test, ast.If):
+            branch = "body" if statement in test.body else "else"
+            while isinstance(outer := parents.get(id(test)), ast.If) and outer.orelse == [test]:
+                test, branch = outer, "else"  # an `elif`
+            key = (id(test), ast.unparse(statement.targets[0]), branch)
+        if any(other[:2] == key[:2] and len(key) > 1 and other[2:] != key[2:] for _, _, other in kept):
+            continue
+        kept.append((file, call, key))
+    return [(file, call) for file, call, _ in kept]
 
 
 def _parameters_around(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, dict[str, Any] | None]:

@@ -32,6 +32,23 @@ def bindings_at(tree: ast.Module, place: ast.AST, name: str) -> list[ast.AST]:
     return []
 
 
+@once
+def local_statements(tree: ast.AST) -> set[int]:
+    """Return the assignments in functions of a module that only give names of the function a value."""
+    statements: set[int] = set()
+    for function in walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        shared = {name for node in walk(function) if isinstance(node, ast.Global) for name in node.names}
+        statements |= {
+            id(node)
+            for node in walk(function)
+            if isinstance(node, ast.Assign)
+            and all(isinstance(target, ast.Name) and target.id not in shared for target in node.targets)
+        }
+    return statements
+
+
 def _bindings(scope: ast.AST, name: str) -> Iterator[ast.AST]:
     waiting = list(ast.iter_child_nodes(scope))
     while waiting:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from penstock_import.celery_calls import absolute_path, bound_names, called, imported_names, walk
+from penstock_import.celery_calls import (
+    absolute_path,
+    bound_names,
+    called,
+    forget,
+    imported_names,
+    namespace_of,
+    walk,
+)
 from penstock_import.celery_members import constants_of
 from penstock_import.celery_setting_names import is_setting
 from penstock_import.environment_defaults import with_defaults
@@ -47,6 +55,54 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
     if sources.unknown:
         sources.files |= {file for file, tree in trees.items() if _has_plain_settings(tree)}
     return sources
+
+
+class _Reads(ast.NodeTransformer):
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        is_conf = isinstance(node.value, ast.Attribute) and node.value.attr == "conf"
+        if is_conf and isinstance(node.ctx, ast.Load) and node.attr in self._names:
+            return ast.copy_location(ast.Name(node.attr, ast.Load()), node)
+        return node
+
+
+def read_configuration(tree: ast.Module, trees: Mapping[str, ast.Module], sources: Sources) -> None:
+    """Replace `app.conf.CELERY_BEAT_SCHEDULE` by that name of the module which the application reads its settings of,
+    where the module stores it as a setting: `app.conf.beat_schedule = app.conf.CELERY_BEAT_SCHEDULE`.
+
+    Without a namespace, Celery returns each name of that module as it stands there."""
+    calls = [node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.Call)]
+    namespaces = {namespace_of(call) for call in calls if called(call) == "config_from_object"}
+    if namespaces != {""} or sources.unknown:
+        return
+    names = {name for tree in trees.values() for name in _names_given_once(tree) if name.isupper()}
+    targets = [
+        statement
+        for statement in walk(tree)
+        if isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and isinstance(target := statement.targets[0], ast.Attribute)
+        and isinstance(target.value, ast.Attribute)
+        and target.value.attr == "conf"
+    ]
+    for statement in targets:
+        statement.value = _Reads(names).visit(statement.value)
+    if targets:
+        forget(tree)
+
+
+def _names_given_once(tree: ast.Module) -> set[str]:
+    """Return the names that one statement at the top of a module gives a value."""
+    bound = bound_names(tree)
+    return {
+        target.id
+        for statement in tree.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name) and bound[target.id] == 1
+    }
 
 
 def _arguments(tree: ast.Module) -> Iterator[tuple[ast.Call | ast.Attribute, ast.expr | None]]:
