@@ -220,6 +220,11 @@ class _Writer:
 
     def _select(self, value: Ours, by: tree.Expr) -> Ours:
         path = _path_below_item(by)
+        if isinstance(by, tree.ListOf) and by.items:
+            columns = [self._select(value, item).text for item in by.items]
+            return Ours(f"({columns[0]} | zip({', '.join(columns[1:])}) | list)", "lazy")
+        if isinstance(by, tree.MapOf):
+            raise NotMapped("select() of a mapping: have an action return the list")
         if path is None:
             raise NotMapped("select() of more than a member")
         if not path:
