@@ -794,6 +794,22 @@ class Orquesta:
             if (do := step.get("do")) is not None
         )
 
+    def _publishes_alike(self, variable: str, first: tuple[str, int], second: tuple[str, int]) -> bool:
+        """Return whether two transitions publish the same value. A text without an expression is the same everywhere. An
+        expression is so at the end of one task, after equal earlier values of the same transition."""
+        texts: list[list[tuple[str, str]]] = []
+        for name, number in (first, second):
+            steps = list((self._tasks[name].get("next") or Node(1)).parts())
+            pairs = list(self._pairs(steps[number].get("publish"), take=False))
+            values = [(key, repr(child.peek() if child is not None else None)) for key, child, _ in pairs]
+            last = max((place for place, (key, _) in enumerate(values) if key == variable), default=None)
+            if last is None:
+                return False
+            texts.append(values[: last + 1])
+        if texts[0][-1] != texts[1][-1]:
+            return False
+        return not has_expressions(texts[0][-1][1]) or (first[0] == second[0] and texts[0] == texts[1])
+
     def _tell_published(self, graph: Graph) -> None:
         writers: dict[str, list[tuple[str, int, int]]] = {}
         for name, task in self._tasks.items():
@@ -808,6 +824,8 @@ class Orquesta:
         is_concurrent = any(graph.are_concurrent(entry, two) for entry, two in combinations(graph.tasks, 2))
         for variable, places in writers.items():
             for (entry, place, line), (two, other, _) in combinations(places, 2):
+                if self._publishes_alike(variable, (entry, place), (two, other)):
+                    continue
                 if (
                     entry == two
                     and place != other
@@ -832,6 +850,8 @@ class Orquesta:
         own = {edge.target for edge in graph.out_of(name) if edge.step == number}
         for edge in graph.out_of(name):
             if edge.step == number or edge.target in own or guards[name, number].contradicts(edge.guard):
+                continue
+            if self._publishes_alike(variable, (name, number), (name, edge.step)):
                 continue
             readers = {edge.target, *graph.after(edge.target)}
             if any(variable in self._reads.get(reader, ()) for reader in readers):

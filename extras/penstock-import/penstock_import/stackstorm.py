@@ -224,10 +224,11 @@ class StackStormPack:
         self.report.gap(file, line, subject, advice)
 
     def _leftovers(self, file: str, node: Node, subject: str, name: str) -> None:
-        for path, leftover in node.left():
+        for path, leftover in list(node.left()):
             if leftover.peek() in _EMPTY:
                 continue
             self.report.gap(file, leftover.line, f"{path} of {subject} {name}", by_hand(subject, path))
+            leftover.drop()  # a definition around this one does not name it again
         for key, line in node.repetitions():
             self.report.gap(
                 file, line, f"{key} stands twice: StackStorm reads the last one", "Take the first one out."
