@@ -332,3 +332,36 @@ def test_line_of_a_setting_for_tasks_names_no_option_that_actions_lack() -> None
     assert len(names) > 30
     general = [name for name in names if advice_of(name) == "Write it of the actions that are meant."]
     assert set(general) <= MAPPED
+
+
+CLASS = "class Config:\n    task_acks_late = True\n    task_time_limit: int = 5\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_certain"),
+    [
+        (CLASS + "app.config_from_object(Config)\n", True),
+        (CLASS + "class Model:\n    class Config:\n        frozen = True\napp.config_from_object(Config)\n", True),
+        (CLASS + "app.config_from_object(f'{__name__}:Config')\n", True),
+        (CLASS + "app.config_from_object(__name__ + '.Config')\n", True),
+        ("task_acks_late = True\ntask_time_limit = 5\napp.config_from_object(__name__)\n", True),
+        ("def make():\n    class Config:\n        task_acks_late = True\n        task_time_limit = 5\n"
+         "    app.config_from_object(Config)\nmake()\n", True),
+        (CLASS + "app.config_from_object(Config if LIVE else Other)\n", False),
+        (CLASS + "def make(Config):\n    app.config_from_object(Config)\n", False),
+        ("if LIVE:\n    class Config:\n        task_acks_late = True\n        task_time_limit = 5\nelse:\n"
+         "    class Config:\n        task_acks_late = False\napp.config_from_object(Config)\n", None),
+    ],
+)  # fmt: skip
+def test_class_of_the_module_itself_is_read(tmp_path: Path, code: str, is_certain: bool | None) -> None:
+    """None: each of two classes is named, and neither is mapped."""
+    project, report = of_application(
+        tmp_path, {"__init__.py": "", "tasks.py": TASKS, "celery.py": APP + code}
+    )
+    action, lines = project.actions["weigh"], texts(report)
+    mapped = (None, "fail") if is_certain is None else (5, "rerun")
+    assert (action["timeout"], action["on_worker_loss"]) == mapped
+    assert any(UNKNOWN in line for line in lines) is not bool(is_certain)
+    assert len([line for line in lines if "the setting task_acks_late" in line]) == (
+        2 if is_certain is None else 0
+    )

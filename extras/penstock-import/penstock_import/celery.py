@@ -1428,8 +1428,11 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
     for node in walk(tree):
         if id(node) in maybe_run or id(node) in local:
             continue  # only running the code would tell whether the setting counts
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target = node.targets[0]
+        if (isinstance(node, ast.Assign) and len(node.targets) == 1) or (
+            isinstance(node, ast.AnnAssign) and node.value is not None
+        ):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            assert node.value is not None
             if (setting := setting_of(target)) is not None:
                 hits.append((node, setting, node.value))
             elif isinstance(target, ast.Name) and (

@@ -34,18 +34,22 @@ def bindings_at(tree: ast.Module, place: ast.AST, name: str) -> list[ast.AST]:
 
 @once
 def local_statements(tree: ast.AST) -> set[int]:
-    """Return the assignments in functions of a module that only give names of the function a value."""
+    """Return the assignments in functions of a module that only give names of the function a value. A class in a function
+    keeps its members."""
     statements: set[int] = set()
-    for function in walk(tree):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+    parents = parents_of(tree)
+    for node in walk(tree):
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
             continue
-        shared = {name for node in walk(function) if isinstance(node, ast.Global) for name in node.names}
-        statements |= {
-            id(node)
-            for node in walk(function)
-            if isinstance(node, ast.Assign)
-            and all(isinstance(target, ast.Name) and target.id not in shared for target in node.targets)
-        }
+        scope: ast.AST | None = parents.get(id(node))
+        while scope is not None and not isinstance(scope, _SCOPES):
+            scope = parents.get(id(scope))
+        if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        shared = {name for part in walk(scope) if isinstance(part, ast.Global) for name in part.names}
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if all(isinstance(target, ast.Name) and target.id not in shared for target in targets):
+            statements.add(id(node))
     return statements
 
 
