@@ -13,6 +13,7 @@ from typing import Any
 from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
 from penstock_import.inline_parameters import ignored_text, inline_parameters
+from penstock_import.literal_casts import cast_literal
 from penstock_import.nested_fields import allow_null
 from penstock_import.orquesta_expressions import as_expression, condition, has_expressions, template
 from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, Guard, cycle_edges, guard_of
@@ -59,7 +60,7 @@ class KnownAction:
 
 class Orquesta:
     """A converter of one workflow. `action_of` returns the Penstock action that a task names. `keep` returns a variant
-    of an action that returns its failure, if there can be one."""
+    of an action that returns its failure, if there can be one. `types_of` returns the types of an action's parameters."""
 
     def __init__(
         self,
@@ -67,8 +68,9 @@ class Orquesta:
         action_of: Callable[[str, int], KnownAction],
         keep: Callable[[KnownAction], KnownAction | None] = lambda _: None,
         surroundings: Surroundings = NOWHERE,
+        types_of: Callable[[str], Mapping[str, Any]] = lambda _: {},
     ) -> None:
-        self._tell, self._action_of, self._keep = tell, action_of, keep
+        self._tell, self._action_of, self._keep, self._types_of = tell, action_of, keep, types_of
         self._inputs_take = surroundings
         self._surroundings = replace(surroundings, note_key=None)
         self._tasks: dict[str, Node] = {}
@@ -439,7 +441,7 @@ class Orquesta:
                 )
             if ignored := ignored_text(words.partition(" ")[2]):
                 self._ignored(line, f"`{ignored}` behind the action of {name}")
-            return self._input_values({key: (value, line) for key, value in inline.items()}, own)
+            return self._input_values(name, {key: (value, line) for key, value in inline.items()}, own)
         if " " in words and "<%" not in words.partition(" ")[0] and "{{" not in words.partition(" ")[0]:
             self._gap(
                 source.line_of("action"),
@@ -449,14 +451,19 @@ class Orquesta:
         if node is None:
             return {}
         if node.is_mapping:
-            return self._input_values({key: (child.value(), child.line) for key, child in node.items()}, own)
+            values = {key: (child.value(), child.line) for key, child in node.items()}
+            return self._input_values(name, values, own)
         text = node.value()
         mapped = self._value(text, node.line, own, _TO_DO)
         return mapped if isinstance(mapped, str) and "{{" in mapped else _TO_DO
 
-    def _input_values(self, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
-        """Return the parameters of a task."""
-        return {key: self._value(value, line, names, _TO_DO) for key, (value, line) in values.items()}
+    def _input_values(self, task: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
+        """Return the parameters of a task. StackStorm converts texts to the types that the action declares."""
+        types = self._types_of(self._known[task].ref)
+        return {
+            key: self._value(value, line, names, _TO_DO, types.get(key))
+            for key, (value, line) in values.items()
+        }
 
     def _items(self, source: Node, mapped: dict[str, Any], names: OrquestaNames) -> list[str] | None:
         """Convert `with`. Return the names of an item's parts; an empty list for a bare item."""
@@ -912,9 +919,10 @@ class Orquesta:
             for name, value in inline_parameters(node.peek()).items():
                 yield name, Node(node.line, None, value), node.line
 
-    def _value(self, value: Any, line: int, names: Any, otherwise: Any) -> Any:
+    def _value(self, value: Any, line: int, names: Any, otherwise: Any, kind: Any = None) -> Any:
         try:
-            return template(value, names)
+            mapped = template(value, names)
+            return cast_literal(value, kind) if isinstance(value, str) and mapped == value else mapped
         except NotMapped as reason:
             self._gap(
                 line,

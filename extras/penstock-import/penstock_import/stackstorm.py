@@ -628,7 +628,7 @@ class StackStormPack:
             self._computed.get(f"{self.project.name}.{name}", {}),
         )
         if runner == "orquesta":
-            body = Orquesta(tell, action_of, self._keep, surroundings).workflow(root, schema)
+            body = Orquesta(tell, action_of, self._keep, surroundings, self._types_of).workflow(root, schema)
         else:
             body = ActionChain(
                 tell, action_of, self._types_of, surroundings, partial(self._tell_type, entry), self._keep

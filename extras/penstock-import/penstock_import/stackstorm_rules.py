@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
-import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +9,7 @@ from typing import Any
 from penstock.errors import DefinitionError
 from penstock.language.expressions import condition as compile_condition
 from penstock_import.action_chain import block_text, cast, rendered_breaks, texts_within
+from penstock_import.literal_casts import cast_literal
 from penstock_import.orquesta_expressions import as_expression, template
 from penstock_import.orquesta_names import NOWHERE, Surroundings, key_of_store
 from penstock_import.regular_expressions import regular_expression
@@ -181,42 +179,6 @@ def parameters(
     if isinstance(value, str) and mapped == value:
         return cast_literal(value, kind)
     return mapped
-
-
-def cast_literal(value: str, kind: Any) -> Any:
-    """Return a text as the type that the action declares for the parameter, as StackStorm converts it. Raises NotMapped for
-    a text that StackStorm refuses."""
-    kinds = [part for part in (kind if isinstance(kind, list) else [kind]) if part != "null"]
-    if len(kinds) != 1 or kinds[0] not in _CASTS:
-        return value
-    convert, types = _CASTS[kinds[0]]
-    try:
-        converted = convert(value)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        converted = None
-    is_sound = type(converted) in types and not (
-        isinstance(converted, float) and not math.isfinite(converted)
-    )
-    if not is_sound or any(mark in str(converted) for mark in ("{{", "{%", "{#")):
-        raise NotMapped(f"a text that StackStorm does not convert to the type {kinds[0]}")
-    return converted
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return ast.literal_eval(text)
-
-
-_CASTS: dict[str, tuple[Callable[[str], Any], tuple[type, ...]]] = {
-    "integer": (int, (int,)),
-    "number": (float, (float,)),
-    "boolean": (lambda text: ast.literal_eval(text.capitalize()), (bool,)),
-    "array": (_parsed, (list,)),
-    "object": (_parsed, (dict,)),
-}
-"""How StackStorm converts a text to the type of a parameter, and the types of Python that the value may have then."""
 
 
 def _checked(condition: str) -> str:
