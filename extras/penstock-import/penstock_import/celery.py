@@ -708,10 +708,10 @@ class CeleryProject:
     def _are_equal(self, values: list[ast.expr]) -> bool:
         """Return whether all values of a setting are the same literal, so that any of them may count."""
         try:
-            first, *others = (literal(value, self._constants) for value in values)
+            first, *further = (literal(value, self._constants) for value in values)
         except NotLiteral:
             return len(values) == 1
-        return all(type(other) is type(first) and other == first for other in others)
+        return all(type(other) is type(first) and other == first for other in further)
 
     def _global_setting(self, setting: str, file: str, value: ast.expr) -> None:
         if setting == "task_annotations":
@@ -1476,7 +1476,7 @@ def _without_alternatives(
 ) -> list[tuple[str, ast.Call]]:
     """Return the calls that make applications, and only the first of those in the two branches of an `if` that give
     one name an application: only one of them runs."""
-    kept: list[tuple[str, ast.Call, tuple[object, ...]]] = []
+    remaining: list[tuple[str, ast.Call, tuple[object, ...]]] = []
     for file, call in places:
         parents = parents_of(trees[file])
         statement = parents.get(id(call))
@@ -1487,10 +1487,10 @@ def _without_alternatives(
             while isinstance(outer := parents.get(id(test)), ast.If) and outer.orelse == [test]:
                 test, branch = outer, "else"  # an `elif`
             key = (id(test), ast.unparse(statement.targets[0]), branch)
-        if any(other[:2] == key[:2] and len(key) > 1 and other[2:] != key[2:] for _, _, other in kept):
+        if any(other[:2] == key[:2] and len(key) > 1 and other[2:] != key[2:] for _, _, other in remaining):
             continue
-        kept.append((file, call, key))
-    return [(file, call) for file, call, _ in kept]
+        remaining.append((file, call, key))
+    return [(file, call) for file, call, _ in remaining]
 
 
 def _parameters_around(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, dict[str, Any] | None]:
