@@ -155,12 +155,12 @@ def test_settings_hold_for_task_in_other_file(tmp_path: Path) -> None:
     assert source.report.found["tasks in other files"] == 2
 
 
-def test_constant_of_two_files_is_that_of_neither(tmp_path: Path) -> None:
-    """A name that another file gives another value would change a limit without a word."""
-    use = "from celery import shared_task\nLIMIT = {0}\n@shared_task(time_limit=LIMIT)\ndef {1}(): ...\n"
-    actions, _, report = imported(tmp_path, one=use.format(5, "first"), two=use.format(60, "second"))
-    assert (actions["first"]["timeout"], actions["second"]["timeout"]) == (None, None)
-    assert sum("LIMIT" in gap.what for gap in report.gaps) == 2
+def test_constant_of_two_files_counts_in_each_and_nowhere_else(tmp_path: Path) -> None:
+    use = "from celery import shared_task\n{0}@shared_task(time_limit=LIMIT)\ndef {1}(): ...\n"
+    files = {"one": "LIMIT = 5\n", "two": "LIMIT = 60\n", "three": "from .one import *\n"}
+    actions, _, report = imported(tmp_path, **{name: use.format(head, name) for name, head in files.items()})
+    assert {name: actions[name]["timeout"] for name in files} == {"one": 5, "two": 60, "three": None}
+    assert [gap.file for gap in report.gaps if "LIMIT" in gap.what] == ["three.py"]
 
 
 def test_task_with_long_name_has_shorter_one(tmp_path: Path) -> None:

@@ -103,3 +103,28 @@ def test_group_within_a_canvas(tmp_path: Path, canvas: str, expected: str | None
         assert ours == result_of_celery(canvas)
     else:
         assert expected in ours
+
+
+@pytest.mark.parametrize(
+    ("parameters", "schema"),
+    [
+        ("x", {"required": True}),
+        ("x=3", {"default": 3}),
+        ("*, x='a'", {"default": "a"}),
+        ("x=None, *rest", {"default": None}),
+        ("x=load()", None),
+        ("x=(1, 2)", None),
+    ],
+)
+def test_parameter_of_canvas_has_the_default_of_its_function(
+    tmp_path: Path, parameters: str, schema: dict[str, Any] | None
+) -> None:
+    text = f"{TASKS}def start({parameters}):\n    chain(one.s(x), two.s()).delay()\n"
+    (tmp_path / "depot.py").write_text(text)
+    source = CeleryProject(tmp_path / "depot.py")
+    project = source.mapped()
+    if schema is None:
+        assert not project.workflows
+        assert [gap for gap in source.report.gaps if gap.what.endswith("the function around it, is computed")]
+    else:
+        assert project.workflows["start_flow"]["parameters"] == {"x": schema}

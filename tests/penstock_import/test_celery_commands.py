@@ -103,3 +103,20 @@ def test_options_of_beat_are_sentences(tmp_path: Path) -> None:
         "-B needs nothing, as executors start what is due; -Q is `penstock worker --routes`, where celery"
         in worker
     )
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("app.worker_main(argv=argv)", "celery worker {argv}"),
+        ("app.worker_main(argv)", "celery worker {argv}"),
+        ("app.worker_main(load())", "celery worker {load()}"),
+        ("app.worker_main()", "celery worker"),
+        ("app.worker_main(argv=['worker', '-c', '2'])", "celery worker -c 2"),
+        ("argv = ['worker', '-c', '2']\napp.worker_main(argv=argv)", "celery worker -c 2"),
+    ],
+)
+def test_worker_that_code_starts_is_one_whatever_its_words(tmp_path: Path, call: str, words: str) -> None:
+    lines = commands(tmp_path, {"start.py": f"from depot.tasks import app\n{call}\n"})
+    (line,) = [line for line in lines if f"the command {words} |" in line]
+    assert "Start `penstock worker` and `penstock executor`." in line

@@ -95,3 +95,51 @@ def test_time_that_is_not_of_celery_is_named(tmp_path: Path, binding: str) -> No
 def test_time_of_celery_is_mapped(tmp_path: Path) -> None:
     project, _ = imported(tmp_path, f"{TASK}\n{ENTRY}")
     assert [*project.schedules] == ["n"]
+
+
+MADE = "from celery import Celery\nfrom celery.schedules import crontab\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_certain"),
+    [
+        ("if TLS:\n    app = Celery('depot', broker_use_ssl=True)\nelse:\n    app = Celery('depot')\n", True),
+        (
+            "if A:\n    app = Celery('a')\nelif B:\n    app = Celery('b')\nelse:\n    app = Celery('c')\n",
+            True,
+        ),
+        ("app = Celery('depot')\nif TLS:\n    app = Celery('depot')\n", False),
+        ("if TLS:\n    app = Celery('depot')\n    app = Celery('depot')\n", False),
+        ("if TLS:\n    app = Celery('depot')\nelse:\n    other = Celery('depot')\n", False),
+        ("app = Celery('depot')\nother = Celery('depot')\n", False),
+    ],
+)
+def test_applications_of_two_branches_are_one(tmp_path: Path, code: str, is_certain: bool) -> None:
+    zone = "app.conf.timezone = 'Asia/Tokyo'\n"
+    project, gaps = imported(tmp_path, f"{code}{zone}{TASK}\n{ENTRY}", head=MADE)
+    (schedule,) = project.schedules.values()
+    assert (schedule.get("timezone"), schedule.get("enabled", True)) == (
+        ("Asia/Tokyo", True) if is_certain else (None, False)
+    )
+    assert any("the zone of the schedule n is computed" in gap for gap in gaps) is not is_certain
+    assert any(", one of " in gap for gap in gaps) is not is_certain
+
+
+@pytest.mark.parametrize(
+    ("code", "is_certain"),
+    [
+        ("def show(user):\n    if user:\n        timezone = user.zone\n    return timezone\n", True),
+        ("def show(user):\n    timezone = 'Europe/Oslo'\n    return timezone\n", True),
+        ("def show(user):\n    if user:\n        TIME_ZONE = user.zone\n", True),
+        ("def show(user):\n    global timezone\n    if user:\n        timezone = user.zone\n", False),
+        ("if LIVE:\n    timezone = 'Europe/Oslo'\n", False),
+        ("def show(user):\n    if user:\n        app.conf.timezone = user.zone\n", False),
+    ],
+)
+def test_local_variable_is_no_zone_of_schedules(tmp_path: Path, code: str, is_certain: bool) -> None:
+    (tmp_path / "celeryconfig.py").write_text(f"from tasks import app\ntimezone = 'Asia/Tokyo'\n{code}")
+    read = "app.config_from_object('celeryconfig')\n"
+    project, gaps = imported(tmp_path, f"{TASK}\n{read}{ENTRY}")
+    (schedule,) = project.schedules.values()
+    assert (schedule.get("timezone") == "Asia/Tokyo") is is_certain
+    assert any("the zone of the schedule n is computed" in gap for gap in gaps) is not is_certain

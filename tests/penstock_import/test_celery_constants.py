@@ -74,3 +74,54 @@ def test_setting_that_only_running_tells_is_named(tmp_path: Path, statement: str
     action = project.actions["pack"]
     assert (action["timeout"], action["on_worker_loss"], action.get("route")) == (None, "fail", None)
     assert any(gap.partition(" ")[2] == subject for gap in gaps), gaps
+
+
+@pytest.mark.parametrize(
+    ("head", "limit"),
+    [
+        ("LIMIT = 5\n", 5),
+        ("LIMIT = 5 * 60\n", 300),
+        ("from .near import LIMIT\n", 7),
+        ("from shop.near import LIMIT\n", 7),
+        ("from .near import LIMIT as MOST\nLIMIT = MOST\n", None),
+        ("LIMIT = 5\nLIMIT = 6\n", None),
+        ("LIMIT = 5\ndef change():\n    global LIMIT\n    LIMIT = 6\n", None),
+        ("from vendor import LIMIT\n", None),
+    ],
+)
+def test_constant_of_its_own_module_counts_beside_others(
+    tmp_path: Path, head: str, limit: int | None
+) -> None:
+    """Another module gives another value to the name."""
+    tasks = f"{head}{APP}@app.task(time_limit=LIMIT)\ndef pack(item): ...\n"
+    project, gaps = imported(tmp_path, near="LIMIT = 7\n", tasks=tasks)
+    assert project.actions["pack"]["timeout"] == limit
+    assert any("time_limit of pack is computed" in gap for gap in gaps) == (limit is None)
+
+
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        ("class Names:\n    PACK = 'cargo.pack'\n", "Names.PACK"),
+        ("PACK = 'cargo.pack'\n", "PACK"),
+        ("from .names import Names\n", "Names.PACK"),
+    ],
+)
+def test_name_of_task_may_be_a_constant(tmp_path: Path, head: str, name: str) -> None:
+    beat = f"app.conf.beat_schedule = {{'often': {{'task': {name}, 'schedule': 5}}}}\n"
+    tasks = f"{head}{APP}@app.task(name={name})\ndef pack(): ...\n{beat}"
+    names = {"names": "class Names:\n    PACK = 'cargo.pack'\n"} if "import Names" in head else {}
+    project, gaps = imported(tmp_path, tasks=tasks, **names)
+    assert list(project.actions) == ["pack"]
+    assert project.schedules == {"often": {"action": "shop.pack", "every": 5}}
+    assert not any("computed" in gap for gap in gaps)
+
+
+def test_task_of_schedule_may_be_one_with_a_computed_name(tmp_path: Path) -> None:
+    beat = "app.conf.beat_schedule = {'often': {'task': 'cargo.pack', 'schedule': 5}}\n"
+    tasks = f"{APP}@app.task(name=name())\ndef pack(): ...\n{beat}"
+    (tmp_path / "tasks.py").write_text(tasks)
+    source = CeleryProject(tmp_path / "tasks.py")
+    source.mapped()
+    (hint,) = [gap.by_hand for gap in source.report.gaps if "in no file that was read" in gap.what]
+    assert hint.endswith("It may be a task whose name is computed.")

@@ -308,3 +308,62 @@ def test_each_option_of_a_call_is_named(tmp_path: Path, options: str, advice: st
 def test_further_calls_of_tasks_are_named(tmp_path: Path, call: str) -> None:
     _, gaps, _ = imported(tmp_path, f"{APP}{TASK}{call}\n")
     assert f"tasks.py:6 the call {call}" in gaps
+
+
+@pytest.mark.parametrize(
+    ("body", "action"),
+    [
+        (
+            "    task = app.tasks['depot.tasks.weigh']\n    sender.add_periodic_task(5, task.s(1), name='often')\n",
+            "weigh",
+        ),
+        (
+            "    task = sender.tasks['depot.tasks.weigh']\n    sender.add_periodic_task(5, task, (1,), name='often')\n",
+            "weigh",
+        ),
+        ("    sender.add_periodic_task(5, app.tasks['depot.tasks.weigh'].s(1), name='often')\n", "weigh"),
+        (
+            "    task = app.tasks['other.pack']\n    sender.add_periodic_task(5, task.s(), name='often')\n",
+            "other_pack",
+        ),
+        ("    task = app.tasks[NAME()]\n    sender.add_periodic_task(5, task.s(1), name='often')\n", None),
+        (
+            "    task = other.tasks['depot.tasks.weigh']\n    sender.add_periodic_task(5, task.s(1), name='often')\n",
+            None,
+        ),
+        (
+            "    task = app.tasks['depot.tasks.weigh']\n    task = app.tasks['x']\n"
+            "    sender.add_periodic_task(5, task.s(1), name='often')\n",
+            None,
+        ),
+        (
+            "    if A: task = app.tasks['depot.tasks.weigh']\n    sender.add_periodic_task(5, task.s(1), name='often')\n",
+            None,
+        ),
+    ],
+)
+def test_periodic_task_by_its_registered_name(tmp_path: Path, body: str, action: str | None) -> None:
+    project, gaps, report = imported(tmp_path, APP + TASK + SENDER + body)
+    assert [schedule["action"] for schedule in project.schedules.values()] == (
+        [f"depot.{action}"] if action else []
+    )
+    assert report.mapped["schedules"] == (1 if action else 0)
+    assert any("the schedule of sender.add_periodic_task" in gap for gap in gaps) is (action is None)
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("countdown=7", "Each start waits so long there"),
+        ("time_limit=7", "Write `timeout` and `executor: process` of the action"),
+        ("headers={'a': 1}", "An execution has no headers"),
+        ("routing_key='x'", "Write `route` of the action"),
+        ("own=1", "Celery gives it to each message"),
+    ],
+)
+def test_option_of_sending_has_a_line_of_its_own(tmp_path: Path, option: str, hint: str) -> None:
+    _, _, report = imported(
+        tmp_path, f"{APP}{TASK}app.add_periodic_task(5, weigh.s(1), name='often', {option})\n"
+    )
+    (line,) = [gap for gap in report.gaps if "in options of the schedule often" in gap.what]
+    assert line.by_hand.startswith(hint)

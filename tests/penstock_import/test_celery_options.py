@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from celery import Celery
+from celery.worker.consumer import Consumer
 
 from penstock import Retry, RetryPolicy
 from penstock_import.celery_calls import task_decorator
@@ -111,12 +113,27 @@ def test_computed_options_are_named() -> None:
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("'10/m'", {"rate": {"count": 10, "seconds": 60}}),
-        ("5", {"rate": {"count": 5, "seconds": 1}}),
-        ("'100/h'", {"rate": {"count": 100, "seconds": 3600}}),
+        ("'10/m'", {"rate": {"count": 1, "seconds": 6}}),
+        ("5", {"rate": {"count": 1, "seconds": 0.2}}),
+        ("'10/h'", {"rate": {"count": 1, "seconds": 360}}),
+        ("'7/m'", {"rate": {"count": 1, "seconds": pytest.approx(60 / 7)}}),
         ("'0.5/s'", {"rate": {"count": 1, "seconds": 2}}),
         ("None", None),
     ],
 )
 def test_rate_limit(written: str, expected: dict[str, Any] | None) -> None:
     assert rate_limit(ast.parse(written, mode="eval").body) == expected
+
+
+@pytest.mark.parametrize("text", ["10/h", "100/m", "4/s", "0.5/s", 5])
+def test_rate_has_the_pause_of_celerys_bucket(text: str | float) -> None:
+    """The consumer of a worker gives each task a bucket with room for one start, which it refills at the rate."""
+    app = Celery("depot", broker="memory://", set_as_current=False)
+
+    def weigh() -> None: ...
+
+    task = app.task(weigh, rate_limit=text)
+    bucket = Consumer.bucket_for_task(Mock(), task)
+    assert rate_limit(ast.parse(repr(text), mode="eval").body) == {
+        "rate": {"count": bucket.capacity, "seconds": pytest.approx(1 / bucket.fill_rate)}
+    }

@@ -183,7 +183,7 @@ def test_annotation_of_all_replaces_that_of_a_task(tmp_path: Path, order: tuple[
     annotations = {key: {"rate_limit": limits[key]} for key in order}
     text = f"{APP}{TASK}app.conf.task_annotations = {annotations}\n"
     project, _, _ = imported(tmp_path, {"__init__.py": "", "tasks.py": text})
-    assert action_of(project)["limits"] == [{"rate": {"count": 10, "seconds": 1}}]
+    assert action_of(project)["limits"] == [{"rate": {"count": 1, "seconds": 0.1}}]
     app = Celery("depot", broker="memory://", set_as_current=False)
     app.conf.task_annotations = annotations
     assert app.task(action_of, name="depot.tasks.weigh", shared=False).rate_limit == "10/s"

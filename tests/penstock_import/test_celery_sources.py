@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from celery import Celery
 from celery.app.defaults import _TO_OLD_KEY
+from celery.app.defaults import DEFAULTS as DEFAULT_SETTINGS
 
-from penstock_import.celery_setting_names import MAPPED
+from penstock_import.celery_setting_names import MAPPED, advice_of
 from tests.penstock_import.test_reviewed_changes import of_application, texts
 
 APP = "from celery import Celery\napp = Celery('depot')\n"
@@ -124,6 +125,7 @@ VALUES: dict[str, tuple[str, str]] = {
     "task_default_rate_limit": ("'1/s'", "'2/s'"),
     "task_time_limit": ("5", "6"),
     "timezone": ("'Asia/Tokyo'", "'Europe/Oslo'"),
+    "worker_disable_rate_limits": ("True", "False"),
 }
 
 
@@ -253,3 +255,113 @@ def test_value_that_says_nothing_is_no_gap(tmp_path: Path) -> None:
     assert "app_biz" not in lines
     assert "The celery worker" not in lines
     assert "the command celery -A depot worker" in lines
+
+
+@pytest.mark.parametrize(
+    ("own", "losses"),
+    [
+        ("import depot.base as shared\ntask_acks_late = shared.task_acks_late\n", "rerun"),
+        ("from depot import base\ntask_acks_late = base.task_acks_late\n", "rerun"),
+        ("task_acks_late = True\n", "rerun"),
+        ("task_acks_late = 1\n", "fail"),
+        ("task_acks_late = False\n", "fail"),
+        ("task_acks_late = load()\n", "fail"),
+    ],
+)
+def test_setting_of_two_modules_counts_where_both_say_the_same(tmp_path: Path, own: str, losses: str) -> None:
+    files = {
+        "__init__.py": "",
+        "base.py": "task_acks_late = True\n",
+        "primary.py": own,
+        "tasks.py": "from celery import Celery\napp = Celery('depot')\napp.config_from_object('depot.base')\n"
+        "app.config_from_object('depot.primary')\n@app.task\ndef weigh(): ...\n",
+    }
+    project, report = of_application(tmp_path, files)
+    assert project.actions["weigh"]["on_worker_loss"] == losses
+    assert any("task_acks_late" in line for line in texts(report)) is (losses == "fail")
+
+
+def test_module_alias_keeps_a_setting_that_conf_sets_too(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "",
+        "base.py": "task_time_limit = 5\n",
+        "primary.py": "import depot.base as shared\ntask_time_limit = shared.task_time_limit\n",
+        "tasks.py": "from celery import Celery\napp = Celery('depot')\napp.config_from_object('depot.primary')\n"
+        "app.conf.task_time_limit = 5\n@app.task\ndef weigh(): ...\n",
+    }
+    project, _ = of_application(tmp_path, files)
+    assert project.actions["weigh"]["timeout"] == 5
+
+
+@pytest.mark.parametrize("spelling", ["CELERY_BEAT_SCHEDULE", "SCHEDULES"])
+@pytest.mark.parametrize("namespace", ["", ", namespace='CELERY'"])
+def test_configuration_that_reads_its_own_source(tmp_path: Path, spelling: str, namespace: str) -> None:
+    """Code may store a name of the module of settings as a setting: `app.conf.beat_schedule = app.conf.SCHEDULES`."""
+    value = "{'often': {'task': 'depot.tasks.weigh', 'schedule': 60}}"
+    read = f"app.config_from_object('depot.cfg'{namespace})\napp.conf.beat_schedule = app.conf.{spelling}\n"
+    module = ModuleType("cfg")
+    setattr(module, spelling, eval(value))
+    app = Celery("depot", set_as_current=False)
+    files = {
+        "__init__.py": "",
+        "tasks.py": TASKS,
+        "cfg.py": f"{spelling} = {value}\n",
+        "celery.py": APP + read,
+    }
+    project, report = of_application(tmp_path, files)
+    named = [line for line in texts(report) if spelling in line]
+    if namespace:
+        assert named
+        return
+    app.config_from_object(module)
+    assert getattr(app.conf, spelling) == eval(value)
+    assert project.schedules == {"often": {"action": "depot.weigh", "every": 60}}
+    assert not named
+
+
+@pytest.mark.parametrize("code", ["app.conf.enable_utc = {}\n", "app.conf.update(enable_utc={})\n"])
+@pytest.mark.parametrize("value", ["True", "False", "UTC"])
+def test_setting_that_is_true_without_it_has_no_line(tmp_path: Path, code: str, value: str) -> None:
+    assert Celery("depot", set_as_current=False).conf.enable_utc is True
+    _, _, lines = of_settings(tmp_path, code.format(value))
+    assert ("enable_utc" in lines) is (value != "True")
+
+
+def test_line_of_a_setting_for_tasks_names_no_option_that_actions_lack() -> None:
+    names = [name for name in DEFAULT_SETTINGS if name.startswith("task_")]
+    assert len(names) > 30
+    general = [name for name in names if advice_of(name) == "Write it of the actions that are meant."]
+    assert set(general) <= MAPPED
+
+
+CLASS = "class Config:\n    task_acks_late = True\n    task_time_limit: int = 5\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "is_certain"),
+    [
+        (CLASS + "app.config_from_object(Config)\n", True),
+        (CLASS + "class Model:\n    class Config:\n        frozen = True\napp.config_from_object(Config)\n", True),
+        (CLASS + "app.config_from_object(f'{__name__}:Config')\n", True),
+        (CLASS + "app.config_from_object(__name__ + '.Config')\n", True),
+        ("task_acks_late = True\ntask_time_limit = 5\napp.config_from_object(__name__)\n", True),
+        ("def make():\n    class Config:\n        task_acks_late = True\n        task_time_limit = 5\n"
+         "    app.config_from_object(Config)\nmake()\n", True),
+        (CLASS + "app.config_from_object(Config if LIVE else Other)\n", False),
+        (CLASS + "def make(Config):\n    app.config_from_object(Config)\n", False),
+        ("if LIVE:\n    class Config:\n        task_acks_late = True\n        task_time_limit = 5\nelse:\n"
+         "    class Config:\n        task_acks_late = False\napp.config_from_object(Config)\n", None),
+    ],
+)  # fmt: skip
+def test_class_of_the_module_itself_is_read(tmp_path: Path, code: str, is_certain: bool | None) -> None:
+    """None: each of two classes is named, and neither is mapped."""
+    project, report = of_application(
+        tmp_path, {"__init__.py": "", "tasks.py": TASKS, "celery.py": APP + code}
+    )
+    action, lines = project.actions["weigh"], texts(report)
+    mapped = (None, "fail") if is_certain is None else (5, "rerun")
+    assert (action["timeout"], action["on_worker_loss"]) == mapped
+    assert any(UNKNOWN in line for line in lines) is not bool(is_certain)
+    assert len([line for line in lines if "the setting task_acks_late" in line]) == (
+        2 if is_certain is None else 0
+    )

@@ -606,3 +606,24 @@ def test_workflow_that_runs_a_refused_one_is_not_refused_for_it(tmp_path: Path) 
     refused = [text for text in texts(report) if "is refused here" in text]
     assert len(refused) == 1, refused
     assert "workflow inner is refused here" in refused[0]
+
+
+@pytest.mark.parametrize(
+    ("head", "decorator", "body", "retried"),
+    [
+        ("from tenacity import retry\n", "@retry(reraise=True)\n", "fetch()", False),
+        ("import tenacity\n", "@tenacity.retry\n", "fetch()", False),
+        ("import tenacity\n", "", "tenacity.retry(fetch)()", False),
+        ("from tenacity import retry\n", "", "retry(fetch)()", False),
+        ("", "", "self.retry()", True),
+        ("", "", "retry = self.retry; retry()", True),
+        ("from tenacity import retry\n", "@retry\n", "raise self.retry(countdown=3)", True),
+    ],
+)
+def test_retry_of_another_package_is_none_of_celery(
+    tmp_path: Path, head: str, decorator: str, body: str, retried: bool
+) -> None:
+    text = f"{head}{APP}@app.task(bind=True, max_retries=5)\n{decorator}def weigh(self): {body}\n"
+    project, report = of_application(tmp_path, {"tasks.py": text})
+    assert ("retry" in project.actions["weigh"]) is retried
+    assert not decorator or any("the decorator" in line for line in texts(report))

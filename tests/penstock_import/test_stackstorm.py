@@ -153,7 +153,7 @@ def test_a_feature_with_an_equal_is_mapped(project_folder: Path) -> None:
     assert weigh["item_failures"] == {"then": "stop"}
     assert weigh["next"][0] == {
         "when": "succeeded() and (context.limit is not none and context.limit > 3)",
-        "publish": {"heavy": "{{ result | length }}"},
+        "publish": {"heavy": '{{ (result if result else {"items": []}) | length }}'},
         "do": ["tell"],
     }
     assert weigh["next"][1] == {"when": "failed() and not cancelled()", "do": ["fail"]}

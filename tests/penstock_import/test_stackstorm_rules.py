@@ -350,3 +350,37 @@ def test_member_of_payload_may_be_named_as_a_method_of_texts() -> None:
     assert rendered({"payload": {"title": "a pen"}}) == "a pen"
     with pytest.raises(NotMapped):
         parameters("{{ trigger.items }}", "string")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("4", "integer", 4),
+        (" 4 ", "integer", 4),
+        ("4", ["integer", "null"], 4),
+        ("4.5", "number", 4.5),
+        ("true", "boolean", True),
+        ("False", "boolean", False),
+        ('["a", 1]', "array", ["a", 1]),
+        ("['a', (1)]", "array", ["a", 1]),
+        ('{"a": null}', "object", {"a": None}),
+        ("4", "string", "4"),
+        ("4", None, "4"),
+        ("4", ["integer", "string"], "4"),
+        ("4.5", "integer", None),
+        ("x", "integer", None),
+        ("nan", "number", None),
+        ("yes", "boolean", None),
+        ("1", "boolean", None),
+        ("{}", "array", None),
+        ("x", "object", None),
+    ],
+)
+def test_text_of_a_parameter_has_its_type(text: str, kind: Any, value: Any) -> None:
+    """StackStorm converts a text to the type of the parameter, and refuses a start whose text it cannot convert."""
+    if value is None:
+        with pytest.raises(NotMapped, match="does not convert"):
+            parameters(text, kind)
+    else:
+        ours = parameters(text, kind)
+        assert (type(ours), ours) == (type(value), value)

@@ -94,7 +94,14 @@ def written(rng: random.Random, depth: int) -> str:
     entry, two = written(rng, depth - 1), written(rng, depth - 1)
     operator = rng.choice(["+", "-", "*", "/", "mod", "=", "!=", "<", "<=", ">", ">=", "and", "or", "in"])
     of_rows = rng.choice(
-        ["select($.k)", "where($.k = 1)", "where($.v != p)", "where(not $.k)", "where($.k in [0, 2])"]
+        [
+            "select($.k)",
+            "select([$.k, $.v])",
+            "where($.k = 1)",
+            "where($.v != p)",
+            "where(not $.k)",
+            "where($.k in [0, 2])",
+        ]
     )
     bare = rng.choice(
         ["len", "keys", "values", "first", "last", "toLower", "toUpper", "trim", "any", "count", "flatten"]
@@ -165,3 +172,24 @@ def test_expression_keeps_its_meaning(text: str, context: dict[str, Any], expect
     ours = template(f"<% {text} %>", OrquestaNames("task", context.keys()))
     assert same(original(text, context), expected)
     assert same(compile_template(ours)({"context": context}), expected)
+
+
+@pytest.mark.parametrize("rows", [[{"a": 1, "b": "x"}, {"a": 2, "b": [3]}], []])
+@pytest.mark.parametrize("select", ["[$.a, $.b]", "[$]", "[$.b]", "[[$.a, $.b], $]"])
+def test_select_of_a_list_has_its_value_in_yaql(rows: list[Any], select: str) -> None:
+    text = f"ctx().rows.select({select})"
+    ours = template(f"<% {text} %>", OrquestaNames("task", VARIABLES))
+    assert value_of(ours, {"rows": rows}) == original(text, {"rows": rows})
+
+
+def test_select_of_a_list_fails_for_a_missing_member() -> None:
+    ours = template("<% ctx().rows.select([$.a, $.b]) %>", OrquestaNames("task", VARIABLES))
+    with pytest.raises(KeyError):
+        original("ctx().rows.select([$.a, $.b])", {"rows": [{"a": 1}]})
+    assert isinstance(value_of(ours, {"rows": [{"a": 1}]}), Exception)
+
+
+@pytest.mark.parametrize("select", ["{x => $.a}", "dict(x => $.a)", "[$.a, 1]", "[$x]"])
+def test_select_of_more_than_members_is_refused(select: str) -> None:
+    with pytest.raises(NotMapped, match="select"):
+        template(f"<% ctx().rows.select({select}) %>", OrquestaNames("task", VARIABLES))

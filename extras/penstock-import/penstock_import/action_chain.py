@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
+from penstock_import.literal_casts import cast_literal
 from penstock_import.orquesta import KnownAction
 from penstock_import.orquesta_expressions import as_expression, is_whole, jinja_text, template
 from penstock_import.orquesta_graph import cycle_edges
@@ -232,7 +233,7 @@ class ActionChain:
             mapped = template(value, names)
             if isinstance(mapped, str) and isinstance(value, str) and "{{" in value:
                 return cast(mapped, as_expression(value, names), kind)
-            return mapped
+            return cast_literal(value, kind) if isinstance(value, str) and mapped == value else mapped
         except NotMapped as reason:
             subject = " ".join(f"the expression {value}: {reason}".split())
             self._tell(line, subject, f"Write it as an expression; it is `{otherwise}` until then.")

@@ -36,12 +36,19 @@ from penstock_import.celery_calls import (
     with_plain_names,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
-from penstock_import.celery_commands import advice, commands_of_code, names_within, other_files
+from penstock_import.celery_commands import (
+    advice,
+    commands_of_code,
+    limits_in,
+    names_within,
+    other_files,
+    pool_of,
+)
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
 from penstock_import.celery_makers import Applications, last_name, maker_of, task_makers
-from penstock_import.celery_members import assigned_members, constants_of, read_members
+from penstock_import.celery_members import assigned_members, constants_of, read_members, read_own_constants
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
@@ -50,6 +57,8 @@ from penstock_import.celery_options import (
     SEE,
     SEE_ENTRY,
     SEE_ROUTE,
+    SEE_SENDING,
+    SENDING_BY_HAND,
     TASK_BY_HAND,
     TASK_OPTIONS,
     is_amount,
@@ -60,18 +69,26 @@ from penstock_import.celery_options import (
 )
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, queue_names
 from penstock_import.celery_routes import RouteKey, deciding_key
-from penstock_import.celery_scopes import bindings_at, change_of, condition_of, other_time
+from penstock_import.celery_scopes import (
+    bindings_at,
+    change_of,
+    condition_of,
+    local_statements,
+    other_time,
+    parents_of,
+)
 from penstock_import.celery_setting_names import (
     OF_ANY,
     OF_UTC,
     OF_ZONE,
+    RATES_OFF,
     ZONE_OF_DJANGO,
     ZONES,
     is_setting,
     today,
 )
 from penstock_import.celery_settings import CelerySettings, unread_names
-from penstock_import.celery_sources import Sources, sources_of
+from penstock_import.celery_sources import Sources, read_configuration, sources_of
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
 from penstock_import.environment_defaults import with_defaults
@@ -94,6 +111,8 @@ _WITHOUT_SETTINGS = stdlib_module_names | {
     "sqlalchemy",
 }
 """Packages with base classes that give no setting of Celery."""
+_RETRYING = frozenset({"backoff", "retry", "retrying", "tenacity"})
+"""Packages with a `retry` of their own, which asks nothing of Celery."""
 _OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
 _RELEVANT = re.compile(
     r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule|\bconf\.|rate_limit|time_limit"
@@ -169,6 +188,14 @@ class CeleryProject:
         self._queues = Queues()
         self._words: dict[tuple[str, str], str] = {}
         """The place of the command with a word that is a name, by the file and the name."""
+        self._limits: list[tuple[str, ast.expr, str, str | None]] = []
+        """The time limits: file, place and text of each, and its action. The action is None for a limit of all tasks."""
+        self._pools: list[tuple[str, str | None]] = []
+        """The pools that workers may have, each with the place that names it. A pool is None if it is computed."""
+        self._are_rates_off = False
+        """True if a setting disables all rate limits."""
+        self._has_computed_names = False
+        """True if a task has a name that only running the code would tell."""
         self._rejecting: set[str] = set()
         """Actions whose tasks are delivered again when their process is lost."""
 
@@ -202,8 +229,12 @@ class CeleryProject:
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
         self._constants = _shared_constants(trees, self._package)
+        for name, tree in trees.items():
+            read_own_constants(name, tree, own_modules, changed | self._constants.keys())
         sources = sources_of(trees)
         self._config = _config_files(trees, sources.files)
+        for tree in trees.values():
+            read_configuration(tree, trees, sources)
         self._relevant |= {name: trees[name] for name in self._config}
         for name, statement in _foreign_settings(trees, self._config, self._package):
             self._gap(name, statement, f"the settings that {ast.unparse(statement)} takes from a package outside of the sources",
@@ -235,6 +266,7 @@ class CeleryProject:
             for node in walk(tree):
                 if isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, []).append((name, node))
+        self._are_rates_off = self._has_no_rates()
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
@@ -269,6 +301,7 @@ class CeleryProject:
                 command_place = f"{name}:{getattr(place, 'lineno', 1)}"
                 self._words |= {(name, word): command_place for word in names_within(words)}
                 self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
+                self._note_pool(command_place, words)
             self._left(name, tree)
         for test in self._unread_tests:
             self._tell_test(test)
@@ -276,6 +309,8 @@ class CeleryProject:
             other_files(self._folder, self._queues) if self._is_folder else ()
         ):
             self.report.gap(path, line, _shortened(subject), by_hand)
+            self._note_pool(f"{path}:{line}", subject.split())
+        self._tell_pools()
         return self.project
 
     def _tell_applications(self) -> bool:
@@ -285,6 +320,7 @@ class CeleryProject:
             for file, tree in self._relevant.items()
             for call in self._applications.calls_of(tree)
         ]
+        places = _without_alternatives(places, self._trees)
         for file, call in places if len(places) > 1 else ():
             self._gap(file, call, f"the application {ast.unparse(call)}, one of {len(places)}",
                       "What one says of all tasks is imported for the tasks of all: import the folder of each by itself if they "
@@ -376,9 +412,10 @@ class CeleryProject:
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
         retries_by_hand = any(
-            isinstance(call, ast.Call)
-            and (called(call) == "retry" or (bound is not False and _hands_itself_on(node, call)))
-            for call in walk(node)
+            _is_retry(self._trees[file], call) or (bound is not False and _hands_itself_on(node, call))
+            for statement in node.body
+            for call in walk(statement)
+            if isinstance(call, ast.Call)
         )
         self._options(file, node.name, name, keywords)
         tell = lambda where, text, by_hand: self._gap(file, where, f"{text} of {node.name}", by_hand)  # noqa: E731
@@ -397,21 +434,21 @@ class CeleryProject:
         if retry is not None and "TimeoutError" in retry["retry_on"]:
             self._after_timeouts[name] = file, keywords["autoretry_for"]
         supplied = keywords.get("name")
-        celery_name = str(
-            supplied.value if isinstance(supplied, ast.Constant) else f"{modules[0]}.{node.name}"
-        )
-        if supplied is not None and not isinstance(supplied, ast.Constant):
+        named = self._literal_or_none(supplied) if supplied is not None else None
+        celery_name = str(named) if named is not None else f"{modules[0]}.{node.name}"
+        if supplied is not None and named is None and not isinstance(supplied, ast.Constant):
             self._gap(
                 file,
                 supplied,
                 f"the name of {node.name} is computed",
                 "See that schedules and routes find it.",
             )
+            self._has_computed_names = True
         if celery_name in self._refs:
             self._gap(file, node, f"the name {celery_name} of {node.name}, which another task has",
                       "Celery keeps one of them, as a rule the first that it imports: take the other one out.")  # fmt: skip
         self._refs.setdefault(celery_name, name)
-        if isinstance(supplied, ast.Constant):
+        if named is not None:
             self._fixed.add(name)
         for further in modules[1:] if supplied is None else ():
             self._further_refs.setdefault(f"{further}.{node.name}", []).append(name)
@@ -461,6 +498,8 @@ class CeleryProject:
         for option, value in options.items():
             if option in RETRY_OPTIONS:
                 continue
+            if option in ("soft_time_limit", "time_limit") and self._literal_or_none(value) is not None:
+                self._limits.append((file, value, f"{option} of {theirs}", name))
             try:
                 if option in _MAPPED_OPTIONS and literal(value, self._constants) is None:
                     # `None` in an annotation removes the value that the task has.
@@ -524,13 +563,54 @@ class CeleryProject:
             names.add(name)
 
     def _rate(self, file: str, theirs: str, action: dict[str, Any], value: ast.expr) -> None:
-        limit = rate_limit(value)
         action.pop("limits", None)
+        limit = None if self._are_rates_off else rate_limit(value)
         if limit is None:
             return
         action["limits"] = [limit]
         self._gap(file, value, f"rate_limit of {theirs} counts for each worker there, and for all together here",
-                  "Multiply it by the number of workers.")  # fmt: skip
+                  "Divide its `seconds` by the number of workers.")  # fmt: skip
+
+    def _has_no_rates(self) -> bool:
+        """Return whether the one place of `worker_disable_rate_limits` is literally true, so that no rate limit counts."""
+        places: list[tuple[ast.AST, ast.expr]] = []
+        for file, tree in self._relevant.items():
+            if _has_conditional_setting(tree, self._unread, RATES_OFF):
+                return False
+            settings = _assigned(tree, self._applications.names(tree), file in self._config)
+            places += [(use, value) for use, name, value in settings if name in RATES_OFF - self._unread]
+        value = self._literal_or_none(places[0][1]) if len(places) == 1 and not self._several else None
+        if not isinstance(value, bool):
+            return False
+        for place in places[0]:
+            self._take(place)
+        return value
+
+    def _note_pool(self, place: str, words: list[str]) -> None:
+        """Note the pool that a command names."""
+        pool = pool_of(words)
+        if pool is not None:
+            self._pools.append((place, pool))
+
+    def _tell_pools(self) -> None:
+        """Record a gap for each time limit beside a pool of workers that may not enforce it."""
+        for file, tree in self._relevant.items():
+            for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
+                place = f"{file}:{getattr(use, 'lineno', 1)}"
+                if today(name) == "worker_pool":
+                    pool = self._literal_or_none(value)
+                    self._pools.append((place, pool if isinstance(pool, str) else None))
+                elif today(name) in ("task_soft_time_limit", "task_time_limit"):
+                    self._limits.append((file, value, today(name), None))
+        for place, pool in self._pools:
+            by_hand = limits_in(pool)
+            for file, node, limit, action in self._limits if by_hand is not None else ():
+                assert by_hand is not None
+                named = f"the pool {pool}" if pool is not None else "a pool that is computed"
+                self._gap(file, node, f"{limit}, beside {named} of {place}", by_hand)
+                limited = [action] if action is not None else list(self.project.actions)
+                for name in limited:
+                    self.report.unmap("tasks", name)
 
     def _routes(self, maps: list[list[tuple[str, RouteKey, ast.expr]]]) -> None:
         """Convert the routes. The first map with a key that fits a task decides. Of equal keys in a map, the last one
@@ -591,6 +671,10 @@ class CeleryProject:
             for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
                 if name not in self._unread:
                     hits.setdefault(today(name), []).append((file, use, value))
+        for _, use, value in hits.get("enable_utc", ()):
+            if isinstance(value, ast.Constant) and value.value is True:  # as without the setting
+                self._take(use)
+                self._take(value)
         for setting in (
             "task_annotations",
             "task_time_limit",
@@ -600,12 +684,14 @@ class CeleryProject:
             "task_reject_on_worker_lost",
         ):
             places = hits.get(setting, [])
+            values = [value for _, _, value in places]
+            is_certain = bool(values) and self._are_equal(values)
             if setting == "task_default_queue":
                 self._queues.has_list = "task_queues" in hits
-                self._settle_queues([value for _, _, value in places])
-            if len(places) != 1:
+                self._settle_queues(values[:1] if is_certain else values)
+            if not is_certain:
                 continue  # there are several, and only running the code would tell which one counts
-            file, use, value = places[0]
+            file, _, value = places[0]
             try:
                 self._global_setting(setting, file, value)
             except NotLiteral:
@@ -615,8 +701,17 @@ class CeleryProject:
                     self.report.unmap("tasks", action)
                 self._gap(file, value, f"{setting} of one application, imported for the tasks of all",
                           "Write it of the actions of this application alone.")  # fmt: skip
-            self._take(use)
-            self._take(value)
+            for _, use, value in places:
+                self._take(use)
+                self._take(value)
+
+    def _are_equal(self, values: list[ast.expr]) -> bool:
+        """Return whether all values of a setting are the same literal, so that any of them may count."""
+        try:
+            first, *further = (literal(value, self._constants) for value in values)
+        except NotLiteral:
+            return len(values) == 1
+        return all(type(other) is type(first) and other == first for other in further)
 
     def _global_setting(self, setting: str, file: str, value: ast.expr) -> None:
         if setting == "task_annotations":
@@ -658,7 +753,7 @@ class CeleryProject:
         values of `task_default_queue`."""
         default: str | None = CELERYS_DEFAULT
         if settings:
-            value = self._queue_or_none(settings[0]) if len(settings) == 1 else None
+            value = self._literal_or_none(settings[0]) if len(settings) == 1 else None
             default = value if isinstance(value, str) and value else None
         names = queue_names(self._relevant.values())
         names |= {action["route"] for action in self.project.actions.values() if "route" in action}
@@ -669,7 +764,7 @@ class CeleryProject:
             else:
                 action |= self._queues.of_unrouted()
 
-    def _queue_or_none(self, node: ast.expr) -> Any:
+    def _literal_or_none(self, node: ast.expr) -> Any:
         try:
             return literal(node, self._constants)
         except NotLiteral:
@@ -728,9 +823,9 @@ class CeleryProject:
         zones: list[tuple[str, ast.AST, ast.expr]] = []
         is_local = self._names_by_hand(OF_UTC)
         for file, tree in trees.items():
-            if _has_conditional_zone(tree, self._unread):
+            if _has_conditional_setting(tree, self._unread):
                 return None, True
-            is_local |= _has_conditional_zone(tree, (), {"CELERY_ENABLE_UTC", "enable_utc"})
+            is_local |= _has_conditional_setting(tree, (), {"CELERY_ENABLE_UTC", "enable_utc"})
             for use, name, value in _assigned(tree, self._applications.names(tree), file in self._config):
                 if today(name) == "timezone" and name not in self._unread:
                     zones.append((file, use, value))
@@ -777,7 +872,7 @@ class CeleryProject:
         places: list[tuple[str, ast.AST, ast.expr]] = []
         for file, tree in self._trees.items():
             is_source = self._is_django or file in self._config or not self._applications.are_known
-            if is_source and _has_conditional_zone(tree, (), (ZONE_OF_DJANGO,)):
+            if is_source and _has_conditional_setting(tree, (), (ZONE_OF_DJANGO,)):
                 return None
             settings = _assigned(tree, self._applications.names(tree), is_source)
             places += [(file, use, value) for use, name, value in settings if name == ZONE_OF_DJANGO]
@@ -831,7 +926,7 @@ class CeleryProject:
                 self._note_priorities(file, options)
             schedule |= values
             for option in sorted(unmapped):
-                advice = BEAT_BY_HAND.get(option, BEAT_BY_HAND["options"])
+                advice = SENDING_BY_HAND.get(option, SEE_SENDING)
                 self._gap(file, options, f"{option} in options of the schedule {key}", advice)
         if params:
             schedule["params"] = params
@@ -906,6 +1001,8 @@ class CeleryProject:
         if entry.entry is None:
             return
         task = entry.entry.values[0]
+        if isinstance(task, ast.Constant):
+            return
         hits = self._task_named(file, tree, task)
         if hits is None:
             entry.entry, entry.reason = None, f"{ast.unparse(task)} is no task of this source"
@@ -1033,7 +1130,8 @@ class CeleryProject:
             file,
             node,
             f"the task {task} is in no file that was read",
-            f"Import its file too, or write the function {name}_ of {self.project.module}.py; see its options there.",
+            f"Import its file too, or write the function {name}_ of {self.project.module}.py; see its options there."
+            + (" It may be a task whose name is computed." if self._has_computed_names else ""),
         )
         return name
 
@@ -1049,17 +1147,7 @@ class CeleryProject:
         for around, node in _canvas_places(tree, names):
             self.report.found["canvases"] += 1
             function = around.name if around is not None else targets.get(id(node), "module")
-            parameters: frozenset[str] = frozenset()
-            if around is not None:
-                arguments = around.args
-                parameters = frozenset(
-                    entry.arg for entry in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-                )
-                parameters -= {
-                    entry.id
-                    for entry in walk(around)
-                    if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
-                }
+            parameters = _parameters_around(around) if around is not None else {}
             first = name = bounded(f"{_ascii_name(function)}_flow".lstrip("_"))
             number = 1
             while name in self.project.workflows or name in self.project.actions:
@@ -1181,6 +1269,19 @@ def _is_package(folder: Path) -> bool:
 def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, signature: Signature) -> str:
     message = f"to do: what {node.name} of {file} did"
     return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
+
+
+def _is_retry(tree: ast.Module, call: ast.Call) -> bool:
+    """Return whether a call in a task may ask Celery for a retry: `self.retry()`, but no `retry()` of another package."""
+    if called(call) != "retry":
+        return False
+    bindings = bindings_at(tree, call, root_name(call.func))
+    imported = [part for part in bindings if isinstance(part, ast.Import | ast.ImportFrom)]
+    if isinstance(call.func, ast.Name):
+        functions = [part for part in bindings if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+        return not bindings or len(imported) + len(functions) < len(bindings)
+    paths = [path for part in imported for name, path in imported_names(part) if name == root_name(call.func)]
+    return not paths or any(path.partition(".")[0] not in _RETRYING for path in paths)
 
 
 def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call) -> bool:
@@ -1323,12 +1424,15 @@ def _is_module(file: str, path: str) -> bool:
 def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.AST, str, ast.expr]]:
     """Return the place, the name and the value of each setting that a module gives as a whole value."""
     hits: list[tuple[ast.AST, str, ast.expr]] = []
-    maybe_run = conditional(tree)
+    maybe_run, local = conditional(tree), local_statements(tree)
     for node in walk(tree):
-        if id(node) in maybe_run:
+        if id(node) in maybe_run or id(node) in local:
             continue  # only running the code would tell whether the setting counts
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target = node.targets[0]
+        if (isinstance(node, ast.Assign) and len(node.targets) == 1) or (
+            isinstance(node, ast.AnnAssign) and node.value is not None
+        ):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            assert node.value is not None
             if (setting := setting_of(target)) is not None:
                 hits.append((node, setting, node.value))
             elif isinstance(target, ast.Name) and (
@@ -1353,8 +1457,10 @@ def _assigned(tree: ast.Module, apps: set[str], plain: bool) -> list[tuple[ast.A
     return [hit for hit in hits if hit[1].islower() or is_setting(hit[1]) or hit[1] == ZONE_OF_DJANGO]
 
 
-def _has_conditional_zone(tree: ast.Module, unread: Collection[str], names: Collection[str] = ZONES) -> bool:
-    maybe_run = conditional(tree)
+def _has_conditional_setting(
+    tree: ast.Module, unread: Collection[str], names: Collection[str] = ZONES
+) -> bool:
+    maybe_run = conditional(tree) - local_statements(tree)
     return any(
         isinstance(node, ast.Assign)
         and id(node) in maybe_run
@@ -1363,6 +1469,45 @@ def _has_conditional_zone(tree: ast.Module, unread: Collection[str], names: Coll
         for node in walk(tree)
         for target in (node.targets if isinstance(node, ast.Assign) else ())
     )
+
+
+def _without_alternatives(
+    places: list[tuple[str, ast.Call]], trees: Mapping[str, ast.Module]
+) -> list[tuple[str, ast.Call]]:
+    """Return the calls that make applications, and only the first of those in the two branches of an `if` that give
+    one name an application: only one of them runs."""
+    remaining: list[tuple[str, ast.Call, tuple[object, ...]]] = []
+    for file, call in places:
+        parents = parents_of(trees[file])
+        statement = parents.get(id(call))
+        test = parents.get(id(statement)) if isinstance(statement, ast.Assign) else None
+        key: tuple[object, ...] = (id(call),)
+        if isinstance(statement, ast.Assign) and isinstance(test, ast.If):
+            branch = "body" if statement in test.body else "else"
+            while isinstance(outer := parents.get(id(test)), ast.If) and outer.orelse == [test]:
+                test, branch = outer, "else"  # an `elif`
+            key = (id(test), ast.unparse(statement.targets[0]), branch)
+        if any(other[:2] == key[:2] and len(key) > 1 and other[2:] != key[2:] for _, _, other in remaining):
+            continue
+        remaining.append((file, call, key))
+    return [(file, call) for file, call, _ in remaining]
+
+
+def _parameters_around(function: ast.FunctionDef | ast.AsyncFunctionDef) -> dict[str, dict[str, Any] | None]:
+    """Return the schemas of the parameters of a function that it does not assign itself. The schema is None for a default
+    that is computed."""
+    arguments = function.args
+    signature = signature_of(function, False)
+    stored = {
+        entry.id
+        for entry in walk(function)
+        if isinstance(entry, ast.Name) and isinstance(entry.ctx, ast.Store)
+    }
+    parameters: dict[str, dict[str, Any] | None] = {}
+    for entry in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        if entry.arg not in stored:
+            parameters[entry.arg] = None if entry.arg in signature.computed else signature.named[entry.arg]
+    return parameters
 
 
 def _canvas_places(

@@ -239,6 +239,8 @@ class Signature:
     """The schema by parameter; None if the function accepts any parameters."""
     computed: list[str] = field(default_factory=list)
     """The parameters with a default that is not a literal."""
+    named: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The schema by parameter, also of a function that accepts any parameters."""
 
 
 def signature_of(function: ast.FunctionDef | ast.AsyncFunctionDef, bound: bool) -> Signature:
@@ -270,7 +272,7 @@ def signature_of(function: ast.FunctionDef | ast.AsyncFunctionDef, bound: bool) 
             schema[name] = {}
             computed.append(name)
     takes_any = arguments.vararg is not None or arguments.kwarg is not None
-    return Signature(names, None if takes_any else schema, computed)
+    return Signature(names, None if takes_any else schema, computed, schema)
 
 
 def is_json(value: Any) -> bool:

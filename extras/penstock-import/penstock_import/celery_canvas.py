@@ -25,17 +25,18 @@ class _Step:
 
 @dataclass(slots=True)
 class Canvas:
-    """A builder for the workflow of one canvas. `parameters` are those of the function around it."""
+    """A builder for the workflow of one canvas. `parameters` are those of the function around it, with
+    their schemas; the schema is None for a default that only running the code would tell."""
 
     resolve: Resolve
-    parameters: frozenset[str]
+    parameters: Mapping[str, dict[str, Any] | None]
     used: set[str] = field(default_factory=set)
     tasks: dict[str, Any] = field(default_factory=dict)
 
     def workflow(self, node: ast.expr) -> dict[str, Any]:
         """Return the body of the workflow. Raises NotMapped, NotLiteral."""
         last = self._part(_started(node), None)
-        body: dict[str, Any] = {"parameters": {name: {"required": True} for name in sorted(self.used)}}
+        body: dict[str, Any] = {"parameters": {name: self.parameters[name] for name in sorted(self.used)}}
         return body | {"tasks": self.tasks, "output": _whole(last.value)}
 
     def _part(self, node: ast.expr, previous: _Step | None) -> _Step:
@@ -139,6 +140,10 @@ class Canvas:
         if isinstance(node, ast.Starred):
             raise NotMapped("arguments that are spread with *")
         if isinstance(node, ast.Name) and node.id in self.parameters:
+            if self.parameters[node.id] is None:
+                raise NotMapped(
+                    f"the default of {node.id}, a parameter of the function around it, is computed"
+                )
             self.used.add(node.id)
             return "{{ " + member("parameters", node.id) + " }}"
         value = literal(node)

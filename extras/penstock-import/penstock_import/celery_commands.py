@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from penstock_import.celery_calls import called, walk
+from penstock_import.celery_calls import bound_names, called, walk
 from penstock_import.celery_queues import Queues
 
 _SUFFIXES = frozenset(
@@ -115,12 +115,20 @@ def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
         elif isinstance(node, ast.Call):
             words = [_word(part) for part in node.args]
             if called(node) == "worker_main":
-                parts = node.args[0] if node.args else None
-                words = (
-                    [_word(part) for part in parts.elts] if isinstance(parts, ast.List | ast.Tuple) else []
+                parts = (
+                    node.args[0]
+                    if node.args
+                    else next((word.value for word in node.keywords if word.arg == "argv"), None)
                 )
+                if isinstance(parts, ast.Name):
+                    parts = _list_named(tree, parts.id) or parts
+                if isinstance(parts, ast.List | ast.Tuple):
+                    words = [_word(part) for part in parts.elts]
+                else:
+                    words = [_word(parts)] if parts is not None else []
                 inside.add(id(parts))
-                yield node, ["celery", *words]
+                # Celery refuses any other words than those of a worker.
+                yield node, ["celery", *([] if "worker" in words else ["worker"]), *words]
                 continue
             if called(node) in _RUNNING:
                 texts = [part for part in node.args if _COMMAND.match(_word(part))]
@@ -134,6 +142,18 @@ def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
         if id(node) not in inside and starts and is_command(words[starts[0] :]):
             inside |= {id(part) for part in ast.walk(node)}
             yield node, [*words[starts[0] :], *_added_later(tree, node)]
+
+
+def _list_named(tree: ast.Module, name: str) -> ast.List | ast.Tuple | None:
+    """Return the list that the one statement of a module gives a name."""
+    values = [
+        part.value
+        for part in walk(tree)
+        if isinstance(part, ast.Assign) and any(getattr(target, "id", "") == name for target in part.targets)
+    ]
+    if len(values) != 1 or bound_names(tree)[name] != 1:
+        return None
+    return values[0] if isinstance(values[0], ast.List | ast.Tuple) else None
 
 
 def _added_later(tree: ast.Module, node: ast.AST) -> list[str]:
@@ -203,9 +223,38 @@ def advice(words: Sequence[str], queues: Queues) -> str:
     start = "Start `penstock worker` and `penstock executor`."
     if not is_worker:
         start = "Start `penstock executor`, which starts what is due."
-    elif "-Q" not in hints:
+    elif "-Q" not in hints and not any(word.startswith("{") for word in words):
         start += queues.of_whole_worker()
     return f"{start} There, {'; '.join(hints.values())}." if hints else start
+
+
+def pool_of(words: Sequence[str]) -> str | None:
+    """Return the pool that a command names; None for a command that names none."""
+    for word, following in pairwise([*words, ""]):
+        named, is_assigned, value = word.partition("=")
+        if named in ("-P", "--pool"):
+            return value if is_assigned else following
+        if word.startswith("-P") and not word.startswith("--"):
+            return word[2:].removeprefix("=")
+    return None
+
+
+_OF_PROCESSES = frozenset({"prefork", "processes", "celery.concurrency.prefork:TaskPool"})
+"""The pools that end a task at its time limits."""
+_WITHOUT_LIMITS = frozenset({"eventlet", "solo", "threads"})
+_TAKE_OUT = "Take `timeout` and `executor` out of the action if all its workers have this pool."
+
+
+def limits_in(pool: str | None) -> str | None:
+    """Return the work by hand for a time limit beside a pool of Celery's workers; None for a pool that enforces it. The pool
+    is None if only running the code would tell it."""
+    if pool in _OF_PROCESSES:
+        return None
+    if pool in _WITHOUT_LIMITS:
+        return f"This pool ends no task at a time limit. {_TAKE_OUT}"
+    if pool == "gevent":
+        return f"This pool ends a task at its `time_limit` only where the task waits, and has no soft limit. {_TAKE_OUT}"
+    return f"See whether it ends a task at a time limit: only `prefork` does. {_TAKE_OUT}"
 
 
 def _routes(names: str, queues: Queues) -> str:

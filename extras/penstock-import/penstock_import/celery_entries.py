@@ -48,6 +48,7 @@ def periodic_tasks(tree: ast.Module, apps: Collection[str], constants: Mapping[s
         try:
             _check_scope(scope, call, call.func.value, apps)
             _of_periodic_task(entry, call, _visible(scope, constants))
+            _name_registered(entry, scope, apps)
             _check_names(entry, scope)
         except (NotMapped, NotLiteral) as error:
             entry.entry, entry.reason = None, str(error)
@@ -80,11 +81,38 @@ def _of_periodic_task(entry: Entry, call: ast.Call, constants: Mapping[str, ast.
                     f"{ast.unparse(kwargs) if kwargs is not None else ''}")  # fmt: skip
 
 
+def _name_registered(entry: Entry, scope: _Scope, apps: Collection[str]) -> None:
+    """Replace `app.tasks["depot.weigh"]` in an entry by the name of the task. A name of the function or the module may be
+    given that value by one statement."""
+    assert entry.entry is not None
+    node = entry.entry.values[0]
+    if isinstance(node, ast.Name):
+        stored = [part for part in walk(scope) if isinstance(part, ast.Name) and part.id == node.id
+                  and not isinstance(part.ctx, ast.Load)]  # fmt: skip
+        values = [
+            part.value
+            for part in walk(scope)
+            if isinstance(part, ast.Assign) and len(part.targets) == 1 and part.targets[0] in stored
+        ]
+        if len(stored) != 1 or len(values) != 1 or id(values[0]) in conditional(scope):
+            return
+        node = values[0]
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Attribute):
+        return
+    own = () if isinstance(scope, ast.Module) else [*scope.args.posonlyargs, *scope.args.args][:1]
+    is_app = isinstance(node.value.value, ast.Name) and (
+        node.value.value.id in apps or node.value.value.id in {argument.arg for argument in own}
+    )
+    if node.value.attr == "tasks" and is_app and isinstance(node.slice, ast.Constant):
+        entry.places.append(node)
+        entry.entry.values[0] = ast.copy_location(ast.Constant(node.slice.value), entry.entry.values[0])
+
+
 def _signature(
     node: ast.expr,
 ) -> tuple[ast.expr, ast.expr | None, ast.expr | None, dict[str, ast.expr]]:
     """Return the task of a signature, its arguments and its options."""
-    if isinstance(node, ast.Name | ast.Attribute):
+    if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
         return node, None, None, {}
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         raise NotMapped(f"the task {ast.unparse(node)}")

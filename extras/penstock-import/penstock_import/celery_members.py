@@ -49,12 +49,13 @@ class _Members(ast.NodeTransformer):
 
 
 def assigned_members(trees: Iterable[ast.Module]) -> set[str]:
-    """Return the names of all members that a module assigns."""
+    """Return the names of all members that a module assigns. A setting of `app.conf` is no member of a module."""
     return {
         node.attr
         for tree in trees
         for node in walk(tree)
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+        if not (isinstance(node.value, ast.Attribute) and node.value.attr == "conf")
     }
 
 
@@ -75,6 +76,48 @@ def read_members(
     if constants:
         _Members(constants).visit(tree)
         forget(tree)
+
+
+class _Names(ast.NodeTransformer):
+    def __init__(self, constants: Mapping[str, ast.expr]) -> None:
+        self._constants = constants
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        constant = self._constants.get(node.id) if isinstance(node.ctx, ast.Load) else None
+        return ast.copy_location(copy.deepcopy(constant), node) if constant is not None else node
+
+
+def read_own_constants(
+    file: str, tree: ast.Module, modules: Mapping[str, ast.Module], left_out: Collection[str]
+) -> None:
+    """Replace a constant of a module by its value, if another module gives another value to that name. A constant may be
+    imported by its name. A name in `left_out`, or one that the module binds twice, stays as it is."""
+    bound = bound_names(tree)
+    constants = dict(constants_of(tree))
+    for node in walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            path = ("." if node.level else "") + absolute_path(file, node)
+            own = constants_of(modules[path]) if path in modules else {}
+            constants |= {
+                alias.asname or alias.name: own[alias.name] for alias in node.names if alias.name in own
+            }
+    plain = {
+        name: value
+        for name, value in constants.items()
+        if name not in left_out and bound[name] == 1 and _is_plain(value)
+    }
+    if plain:
+        _Names(plain).visit(tree)
+        forget(tree)
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Return whether a value is a literal, a sum or product of literals, or a time of Celery."""
+    if isinstance(value, ast.BinOp):
+        return _is_plain(value.left) and _is_plain(value.right)
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Name) and value.func.id in ("crontab", "timedelta")
+    return isinstance(value, ast.Constant)
 
 
 def _imported_modules(file: str, tree: ast.Module) -> list[tuple[str, str]]:

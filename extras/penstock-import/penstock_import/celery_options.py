@@ -159,8 +159,12 @@ _RATE = re.compile(r"(?P<count>\d+(?:\.\d+)?)(?:/(?P<unit>[smh]))?")
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
+_LONGEST_PAUSE_S = 86_400
+
+
 def rate_limit(node: ast.expr) -> dict[str, Any] | None:
-    """Return the limit for a Celery rate; None if there is no rate. Raises NotLiteral."""
+    """Return the limit for a Celery rate; None if there is no rate. Celery's bucket has room for one start, so it permits
+    no burst: `10/h` is a start every 360 seconds. Raises NotLiteral."""
     value = literal(node)
     if value is None or value is False:
         return None
@@ -170,11 +174,10 @@ def rate_limit(node: ast.expr) -> dict[str, Any] | None:
     count, unit = float(match["count"]), _UNIT_SECONDS[match["unit"] or "s"]
     if count == 0:  # in Celery, a rate of 0 means no limit
         return None
-    if not math.isfinite(unit / count):
+    pause = unit / count
+    if not 0 < pause <= _LONGEST_PAUSE_S:
         raise NotLiteral(ast.unparse(node))
-    if count.is_integer():
-        return {"rate": {"count": int(count), "seconds": unit}}
-    return {"rate": {"count": 1, "seconds": unit / count}}
+    return {"rate": {"count": 1, "seconds": int(pause) if pause.is_integer() else pause}}
 
 
 _NOTHING: Mapping[str, tuple[object, ...] | None] = {
@@ -263,12 +266,47 @@ ROUTE_BY_HAND: Mapping[str, str] = {
 }
 BEAT_BY_HAND: Mapping[str, str] = {
     "enabled": "Write `enabled` of the schedule.",
-    "options": "Write them of the schedule (`priority`, `expires`), or of the action: its route.",
+    "options": "Write out the names of the options: `priority` and `expires` of the schedule, and `route` of the action.",
     "expires": "Write `expires` of the schedule, as a time from the start, or `timeouts` of the action.",
     "priority": "Write `priority` of the schedule, a whole number.",
     "relative": "Write a `cron` instead of `every`, which counts from a fixed instant.",
     "name": "The key is its name.",
 }
+
+SENDING_BY_HAND: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("compression", "delivery_mode", "connection", "producer", "publisher", "router", "add_to_parent"),
+        "Leave it out: it is about messages of Celery's broker, and an execution is a row of PostgreSQL.",
+    ),
+    **dict.fromkeys(
+        ("retry", "retry_policy"),
+        "Leave it out: it is about a broker that is away, and an execution is a row of PostgreSQL.",
+    ),
+    **dict.fromkeys(
+        ("chord", "group_id", "parent_id", "root_id"), "Write a workflow that has the tasks of it."
+    ),
+    **dict.fromkeys(("exchange", "routing_key"), "Write `route` of the action."),
+    "countdown": "Each start waits so long there: move the time of the schedule, or start a workflow whose task has a `delay`.",
+    "eta": "Each start waits until that instant there, which is one instant for all: write a rule or a schedule for it.",
+    "expires": "Write `expires` of the schedule, as a time from the start, or `timeouts` of the action.",
+    "headers": "An execution has no headers: write them as parameters of the action.",
+    "ignore_result": "Leave it out: results are kept in any case.",
+    "link": "Write `on_success` of the action.",
+    "link_error": "Write `on_failure` of the action.",
+    "priority": "Write `priority` of the schedule, a whole number.",
+    "queue": "Write `route` of the action.",
+    "reply_to": "Read the result of the execution where it is needed.",
+    "serializer": "Parameters and results are JSON.",
+    "shadow": "Write `title` of the action.",
+    "soft_time_limit": "Write `timeout` and `executor: process` of the action: the process gets SIGTERM, which raises in the "
+    "function, and has the grace to clean up.",
+    "task_id": "Leave it out: each execution has an id of its own.",
+    "time_limit": "Write `timeout` and `executor: process` of the action, or of an action of its own for the schedule.",
+}
+"""The work by hand for each option with which a schedule sends its task."""
+SEE_SENDING = (
+    "Celery gives it to each message: see what it should do, and write it as a parameter of the action."
+)
 
 
 def start_options(

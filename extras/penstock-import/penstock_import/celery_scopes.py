@@ -32,6 +32,27 @@ def bindings_at(tree: ast.Module, place: ast.AST, name: str) -> list[ast.AST]:
     return []
 
 
+@once
+def local_statements(tree: ast.AST) -> set[int]:
+    """Return the assignments in functions of a module that only give names of the function a value. A class in a function
+    keeps its members."""
+    statements: set[int] = set()
+    parents = parents_of(tree)
+    for node in walk(tree):
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        scope: ast.AST | None = parents.get(id(node))
+        while scope is not None and not isinstance(scope, _SCOPES):
+            scope = parents.get(id(scope))
+        if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        shared = {name for part in walk(scope) if isinstance(part, ast.Global) for name in part.names}
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if all(isinstance(target, ast.Name) and target.id not in shared for target in targets):
+            statements.add(id(node))
+    return statements
+
+
 def _bindings(scope: ast.AST, name: str) -> Iterator[ast.AST]:
     waiting = list(ast.iter_child_nodes(scope))
     while waiting:

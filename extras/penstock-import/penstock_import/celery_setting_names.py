@@ -102,12 +102,13 @@ _OLD_NAMES = {
 _OLD_PREFIXES = (("CELERYD_", "worker_"), ("CELERYBEAT_", "beat_"), ("CELERY_", "task_"))
 MAPPED = frozenset(
     {"beat_schedule", "task_acks_late", "task_annotations", "task_default_queue", "task_default_rate_limit"}
-    | {"task_routes", "task_time_limit", "timezone"}
+    | {"task_routes", "task_time_limit", "timezone", "worker_disable_rate_limits"}
 )
 """The settings that are mapped, by their present names."""
 _OLD_OF_MAPPED = frozenset(
     {"CELERYBEAT_SCHEDULE", "CELERYD_TASK_TIME_LIMIT", "CELERY_ACKS_LATE", "CELERY_ANNOTATIONS"}
     | {"CELERY_DEFAULT_QUEUE", "CELERY_DEFAULT_RATE_LIMIT", "CELERY_ROUTES", "CELERY_TIMEZONE"}
+    | {"CELERY_DISABLE_RATE_LIMITS"}
 )
 NAMES_OF_MAPPED = _OLD_OF_MAPPED | {f"CELERY_{name.upper()}" for name in MAPPED}
 """The mapped settings by their capital names in a module of settings. An application reads only some of them."""
@@ -119,6 +120,8 @@ _ADVICE = {
     "beat_": "Nothing is to be done: executors start what is due, without a process of its own.",
     "broker_": "Give PENSTOCK_BROKER_URL, or let PostgreSQL be the transport.",
     "result_": "Results are kept in PostgreSQL.",
+    "worker_disable_rate_limits": "Where it is true, no rate limit is in force: take each limit with a rate out of the actions.",
+    "worker_pool": "Write `executor` of the actions (docs/task-executors.md).",
     "worker_": "See the settings of the worker in docs/configuration.md.",
     "task_ignore_result": "Results are kept in any case.",
     "task_track_started": "Nothing is to be done: an execution is `running` as soon as a worker has it.",
@@ -126,6 +129,49 @@ _ADVICE = {
     "task_serializer": "Parameters and results are JSON.",
     "task_store_errors_even_if_ignored": "Errors are kept in any case.",
     "task_always_eager": "Call functions themselves in tests, or use `penstock.testing`.",
+    **dict.fromkeys(
+        ("task_acks_on_failure", "task_acks_on_failure_or_timeout", "task_acks_on_timeout"),
+        "An attempt that failed or took too long has ended here: write `retry` of the actions that are meant, with TimeoutError "
+        "in `retry_on` for a time limit.",
+    ),
+    **dict.fromkeys(
+        (
+            "task_default_exchange",
+            "task_default_exchange_type",
+            "task_default_routing_key",
+            "task_default_queue_type",
+            "task_create_missing_queues",
+            "task_create_missing_queue_type",
+            "task_create_missing_queue_exchange_type",
+            "task_queue_ha_policy",
+        ),
+        "Leave it out: a route is enough, and exists as soon as an action names it.",
+    ),
+    **dict.fromkeys(
+        (
+            "task_compression",
+            "task_default_delivery_mode",
+            "task_protocol",
+            "task_publish_retry",
+            "task_publish_retry_policy",
+        ),
+        "Leave it out: it is about messages of Celery's broker, and an execution is a row of PostgreSQL.",
+    ),
+    **dict.fromkeys(
+        ("task_default_priority", "task_inherit_parent_priority"),
+        "Give `priority` where an execution is started, in the rule or of the schedule.",
+    ),
+    "task_queue_max_priority": "Leave it out: the executions of each route have an order by their `priority`.",
+    "task_queues": "Write `route` of the actions, and `--routes` of the workers.",
+    "task_eager_propagates": "Call functions themselves in tests, or use `penstock.testing`.",
+    "task_store_eager_result": "Nothing is to be done: each result is stored.",
+    "task_remote_tracebacks": "Leave it out: the error of an execution is stored, and read with `penstock show`.",
+    "task_allow_error_cb_on_chord_header": "Write `on_failure` of the actions that are meant.",
+    "task_acks_late": "Write `on_worker_loss: rerun` of the actions that are meant.",
+    "task_reject_on_worker_lost": "Write `on_worker_loss: rerun` of the actions that are meant.",
+    "task_retry_on_worker_lost": "Write `on_worker_loss: rerun` of the actions that are meant, and `recovery` for how often.",
+    "task_soft_time_limit": "Write `timeout` and `executor: process` of the actions that say none themselves.",
+    "task_time_limit": "Write `timeout` and `executor: process` of the actions that say none themselves.",
     "task_": "Write it of the actions that are meant.",
     "event_": "Events are kept in PostgreSQL.",
     "accept_content": "Parameters and results are JSON.",
@@ -187,6 +233,10 @@ def advice_of(name: str) -> str:
 
 OF_ANY = "See which settings it gives, and write them of the actions that are meant. It may give the zone of schedules, too."
 """The advice for settings with names that only running the code would tell."""
+RATES_OFF = frozenset(
+    {"worker_disable_rate_limits", "CELERY_WORKER_DISABLE_RATE_LIMITS", "CELERY_DISABLE_RATE_LIMITS"}
+)
+"""The names of the setting that disables all rate limits."""
 ZONES = frozenset({"CELERY_TIMEZONE", "timezone"})
 ZONE_OF_DJANGO = "TIME_ZONE"
 """The name from which Celery reads the zone if no other name gives one."""

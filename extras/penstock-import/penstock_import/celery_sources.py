@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from penstock_import.celery_calls import absolute_path, bound_names, called, imported_names, walk
+from penstock_import.celery_calls import (
+    absolute_path,
+    bound_names,
+    called,
+    forget,
+    imported_names,
+    namespace_of,
+    walk,
+)
 from penstock_import.celery_members import constants_of
+from penstock_import.celery_scopes import bindings_at, local_statements
 from penstock_import.celery_setting_names import is_setting
 from penstock_import.environment_defaults import with_defaults
 
@@ -49,6 +58,54 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
     return sources
 
 
+class _Reads(ast.NodeTransformer):
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        is_conf = isinstance(node.value, ast.Attribute) and node.value.attr == "conf"
+        if is_conf and isinstance(node.ctx, ast.Load) and node.attr in self._names:
+            return ast.copy_location(ast.Name(node.attr, ast.Load()), node)
+        return node
+
+
+def read_configuration(tree: ast.Module, trees: Mapping[str, ast.Module], sources: Sources) -> None:
+    """Replace `app.conf.CELERY_BEAT_SCHEDULE` by that name of the module which the application reads its settings of,
+    where the module stores it as a setting: `app.conf.beat_schedule = app.conf.CELERY_BEAT_SCHEDULE`.
+
+    Without a namespace, Celery returns each name of that module as it stands there."""
+    calls = [node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.Call)]
+    namespaces = {namespace_of(call) for call in calls if called(call) == "config_from_object"}
+    if namespaces != {""} or sources.unknown:
+        return
+    names = {name for tree in trees.values() for name in _names_given_once(tree) if name.isupper()}
+    targets = [
+        statement
+        for statement in walk(tree)
+        if isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and isinstance(target := statement.targets[0], ast.Attribute)
+        and isinstance(target.value, ast.Attribute)
+        and target.value.attr == "conf"
+    ]
+    for statement in targets:
+        statement.value = _Reads(names).visit(statement.value)
+    if targets:
+        forget(tree)
+
+
+def _names_given_once(tree: ast.Module) -> set[str]:
+    """Return the names that one statement at the top of a module gives a value."""
+    bound = bound_names(tree)
+    return {
+        target.id
+        for statement in tree.body
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+        if isinstance(target, ast.Name) and bound[target.id] == 1
+    }
+
+
 def _arguments(tree: ast.Module) -> Iterator[tuple[ast.Call | ast.Attribute, ast.expr | None]]:
     """Yield each place of a module that gives an application a source of settings, and the source. The source is None
     if the place does not contain it."""
@@ -77,6 +134,8 @@ def _paths(
     constants = constants_of(tree)
     named = constants.get(value.id) if isinstance(value, ast.Name) else None
     value = named if named is not None else value
+    if (own := _of_own_name(file, value)) is not None:
+        return [own]
     if isinstance(value, ast.Call) and called(value) == "import_module" and len(value.args) == 1:
         value = value.args[0]
     plain, defaults = with_defaults(value, constants)
@@ -92,7 +151,26 @@ def _paths(
             return None
     if not isinstance(plain, ast.Name | ast.Attribute):
         return None
+    written = value.func if isinstance(value, ast.Call) else value
+    if isinstance(written, ast.Name | ast.Attribute) and ast.unparse(written) == ast.unparse(plain):
+        plain = written  # a copy has no place in the module
     return _paths_of_name(file, tree, plain, trees)
+
+
+def _of_own_name(file: str, value: ast.expr) -> str | None:
+    """Return the path of a module that names itself by `__name__`, also with a class behind it; None for any other value."""
+    parts: list[ast.expr] = [value]
+    if isinstance(value, ast.JoinedStr):
+        parts = [part.value if isinstance(part, ast.FormattedValue) else part for part in value.values]
+    elif isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add):
+        parts = [value.left, value.right]
+    if not isinstance(parts[0], ast.Name) or parts[0].id != "__name__":
+        return None
+    texts = [str(part.value) for part in parts[1:] if isinstance(part, ast.Constant)]
+    if len(texts) != len(parts) - 1:
+        return None
+    stem = file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return (stem + "".join(texts)).replace(":", ".")
 
 
 def _paths_of_name(
@@ -110,8 +188,13 @@ def _paths_of_name(
     ]
     imported += [path for part in walk(tree) if isinstance(part, ast.Import)
                  for name, path in imported_names(part) if name == root]  # fmt: skip
-    classes = [part for part in tree.body if isinstance(part, ast.ClassDef) and part.name == root]
-    if not root.isidentifier() or bound_names(tree)[root] != len(imported) + len(classes):
+    bindings = bindings_at(tree, node, root)
+    classes = [part for part in bindings if isinstance(part, ast.ClassDef)]
+    statements = [part for part in bindings if isinstance(part, ast.Import | ast.ImportFrom)]
+    is_single = len(classes) + len(statements) == len(bindings) and not (
+        len(classes) > 1 or (classes and statements)
+    )
+    if not root.isidentifier() or not is_single or len(imported) != len(statements):
         return None
     paths = imported + [f"{own}.{root}"] * len(classes)
     paths = [f"{path}.{below}" if below else path for path in paths]
@@ -146,16 +229,16 @@ def _is_module(file: str, path: str) -> bool:
 
 def _has_plain_settings(tree: ast.Module) -> bool:
     """Return whether a module, or a class of it, gives a setting by its present name."""
-    bodies = [tree.body, *(part.body for part in tree.body if isinstance(part, ast.ClassDef))]
+    local = local_statements(tree)
     return any(
         isinstance(target, ast.Name) and target.id.islower() and is_setting(target.id, plain=True)
-        for body in bodies
-        for statement in body
+        for statement in walk(tree)
+        if id(statement) not in local
         for target in _targets(statement)
     )
 
 
-def _targets(statement: ast.stmt) -> list[ast.expr]:
+def _targets(statement: ast.AST) -> list[ast.expr]:
     if isinstance(statement, ast.Assign):
         return statement.targets
     return [statement.target] if isinstance(statement, ast.AnnAssign) else []

@@ -9,6 +9,7 @@ from jinja2 import Environment, nodes
 from jinja2.exceptions import TemplateSyntaxError
 
 from penstock.language.expressions import TESTS
+from penstock_import.orquesta_names import ITEMS, whole_results
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 from penstock_import.yaql_expressions import ROOTS, Names
 
@@ -241,6 +242,9 @@ class _Writer:
             value, covered = self._root(node, steps)
         else:
             value, covered = self.write(node), 0
+        if value.kind in ITEMS:
+            raise NotMapped("the items of a task, each with a status and a result there")
+        value = whole_results(value)
         for part in parts[covered:]:
             value = self._step(value, part)
         return value

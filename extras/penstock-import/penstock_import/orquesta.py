@@ -13,6 +13,7 @@ from typing import Any
 from penstock_import import runner_timeouts
 from penstock_import.consumed import Node
 from penstock_import.inline_parameters import ignored_text, inline_parameters
+from penstock_import.literal_casts import cast_literal
 from penstock_import.nested_fields import allow_null
 from penstock_import.orquesta_expressions import as_expression, condition, has_expressions, template
 from penstock_import.orquesta_graph import ANY, FAILURE, SUCCESS, Edge, Graph, Guard, cycle_edges, guard_of
@@ -59,7 +60,7 @@ class KnownAction:
 
 class Orquesta:
     """A converter of one workflow. `action_of` returns the Penstock action that a task names. `keep` returns a variant
-    of an action that returns its failure, if there can be one."""
+    of an action that returns its failure, if there can be one. `types_of` returns the types of an action's parameters."""
 
     def __init__(
         self,
@@ -67,8 +68,9 @@ class Orquesta:
         action_of: Callable[[str, int], KnownAction],
         keep: Callable[[KnownAction], KnownAction | None] = lambda _: None,
         surroundings: Surroundings = NOWHERE,
+        types_of: Callable[[str], Mapping[str, Any]] = lambda _: {},
     ) -> None:
-        self._tell, self._action_of, self._keep = tell, action_of, keep
+        self._tell, self._action_of, self._keep, self._types_of = tell, action_of, keep, types_of
         self._inputs_take = surroundings
         self._surroundings = replace(surroundings, note_key=None)
         self._tasks: dict[str, Node] = {}
@@ -439,7 +441,7 @@ class Orquesta:
                 )
             if ignored := ignored_text(words.partition(" ")[2]):
                 self._ignored(line, f"`{ignored}` behind the action of {name}")
-            return self._input_values({key: (value, line) for key, value in inline.items()}, own)
+            return self._input_values(name, {key: (value, line) for key, value in inline.items()}, own)
         if " " in words and "<%" not in words.partition(" ")[0] and "{{" not in words.partition(" ")[0]:
             self._gap(
                 source.line_of("action"),
@@ -449,14 +451,19 @@ class Orquesta:
         if node is None:
             return {}
         if node.is_mapping:
-            return self._input_values({key: (child.value(), child.line) for key, child in node.items()}, own)
+            values = {key: (child.value(), child.line) for key, child in node.items()}
+            return self._input_values(name, values, own)
         text = node.value()
         mapped = self._value(text, node.line, own, _TO_DO)
         return mapped if isinstance(mapped, str) and "{{" in mapped else _TO_DO
 
-    def _input_values(self, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
-        """Return the parameters of a task."""
-        return {key: self._value(value, line, names, _TO_DO) for key, (value, line) in values.items()}
+    def _input_values(self, task: str, values: Mapping[str, tuple[Any, int]], names: Any) -> dict[str, Any]:
+        """Return the parameters of a task. StackStorm converts texts to the types that the action declares."""
+        types = self._types_of(self._known[task].ref)
+        return {
+            key: self._value(value, line, names, _TO_DO, types.get(key))
+            for key, (value, line) in values.items()
+        }
 
     def _items(self, source: Node, mapped: dict[str, Any], names: OrquestaNames) -> list[str] | None:
         """Convert `with`. Return the names of an item's parts; an empty list for a bare item."""
@@ -794,6 +801,22 @@ class Orquesta:
             if (do := step.get("do")) is not None
         )
 
+    def _publishes_alike(self, variable: str, first: tuple[str, int], second: tuple[str, int]) -> bool:
+        """Return whether two transitions publish the same value. A text without an expression is the same everywhere. An
+        expression is so at the end of one task, after equal earlier values of the same transition."""
+        texts: list[list[tuple[str, str]]] = []
+        for name, number in (first, second):
+            steps = list((self._tasks[name].get("next") or Node(1)).parts())
+            pairs = list(self._pairs(steps[number].get("publish"), take=False))
+            values = [(key, repr(child.peek() if child is not None else None)) for key, child, _ in pairs]
+            last = max((place for place, (key, _) in enumerate(values) if key == variable), default=None)
+            if last is None:
+                return False
+            texts.append(values[: last + 1])
+        if texts[0][-1] != texts[1][-1]:
+            return False
+        return not has_expressions(texts[0][-1][1]) or (first[0] == second[0] and texts[0] == texts[1])
+
     def _tell_published(self, graph: Graph) -> None:
         writers: dict[str, list[tuple[str, int, int]]] = {}
         for name, task in self._tasks.items():
@@ -808,6 +831,8 @@ class Orquesta:
         is_concurrent = any(graph.are_concurrent(entry, two) for entry, two in combinations(graph.tasks, 2))
         for variable, places in writers.items():
             for (entry, place, line), (two, other, _) in combinations(places, 2):
+                if self._publishes_alike(variable, (entry, place), (two, other)):
+                    continue
                 if (
                     entry == two
                     and place != other
@@ -833,6 +858,8 @@ class Orquesta:
         for edge in graph.out_of(name):
             if edge.step == number or edge.target in own or guards[name, number].contradicts(edge.guard):
                 continue
+            if self._publishes_alike(variable, (name, number), (name, edge.step)):
+                continue
             readers = {edge.target, *graph.after(edge.target)}
             if any(variable in self._reads.get(reader, ()) for reader in readers):
                 self._gap(line, f"{name} publishes {variable} for some of the tasks after it, and {edge.target} reads it too",
@@ -848,6 +875,7 @@ class Orquesta:
             shapes=shapes,
             task=task,
             failure_keepers=self._failure_keepers,
+            tasks_with_items={name for name, source in self._tasks.items() if source.has("with")},
             parameters=self._input_names,
             surroundings=self._surroundings,
         )
@@ -891,9 +919,10 @@ class Orquesta:
             for name, value in inline_parameters(node.peek()).items():
                 yield name, Node(node.line, None, value), node.line
 
-    def _value(self, value: Any, line: int, names: Any, otherwise: Any) -> Any:
+    def _value(self, value: Any, line: int, names: Any, otherwise: Any, kind: Any = None) -> Any:
         try:
-            return template(value, names)
+            mapped = template(value, names)
+            return cast_literal(value, kind) if isinstance(value, str) and mapped == value else mapped
         except NotMapped as reason:
             self._gap(
                 line,

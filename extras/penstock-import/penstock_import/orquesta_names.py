@@ -37,12 +37,24 @@ class Surroundings:
 
 NOWHERE = Surroundings()
 OF_CONFIGURATION = "config_context."
+RESULTS = "results"
+"""The kind of `result()` of a task with items: the list of their results, or `{"items": []}` for an empty list."""
+ITEMS = {"items": "result", "items of workflows": "result.output"}
+"""The kinds of `task(x).result.items`: the entries of a task with items, each a mapping of `status` and `result`. The
+value is the path in an entry that leads to an item of the list."""
 _FAILED = "(failed() and not cancelled())"
 KEPT_OUTCOMES = {
     "succeeded": '(succeeded() and result.status == "succeeded")',
     "failed": '((failed() and not cancelled()) or (succeeded() and result.status != "succeeded"))',
 }
 """The condition for each outcome of a task whose action returns its failure."""
+
+
+def whole_results(value: Ours) -> Ours:
+    """Return the whole value of `result()`. For an empty list of items, StackStorm gives a mapping with that list."""
+    if value.kind != RESULTS:
+        return value
+    return Ours(f'({value.text} if {value.text} else {{"items": []}})')
 
 
 def variable_name(theirs: str) -> str:
@@ -106,6 +118,8 @@ class OrquestaNames:
     """The inputs of the workflow, which keep their names."""
     surroundings: Surroundings = NOWHERE
     has_items: bool = False
+    tasks_with_items: Collection[str] = ()
+    """The tasks that run an action for each item of a list."""
     read: set[str] = field(default_factory=set)
     """The names of the context that were read."""
 
@@ -121,7 +135,7 @@ class OrquestaNames:
             is_read_after_failure = self.may_have_failed and self.task not in self.failure_keepers
             if is_read_after_failure and self.shapes.get(self.task) != OF_INQUIRY:
                 raise NotMapped("the result of a task that failed, which has an `error` here and no result")
-            return self._result(Ours("result", "list" if self.has_items else ""), self.task, steps)
+            return self._result(Ours("result", RESULTS if self.has_items else ""), self.task, steps)
         is_itself = function == "task" and self.place == "end" and argument in (None, self.task)
         if is_itself and self.task is not None and steps[:1] in (["task_name"], ["task_id"]):
             return literal(self.task), 1
@@ -129,11 +143,18 @@ class OrquestaNames:
             return key_of_store(self.surroundings, argument), 0
         if function == "task" and steps[:1] == ["result"] and self.place != "start":
             if self.place == "end" and argument in (None, self.task):
+                if self.task is not None and self.task in self.tasks_with_items:
+                    value, _ = self.root("result", None, ["output"])
+                    return self._items(value.text, self.task, steps)
                 value, covered = self.root("result", None, steps[1:])
                 return value, covered + 1
             if argument is None or argument == self.task or argument not in self.shapes:
                 raise NotMapped(f"the result of the task {argument}")
-            value, covered = self._result(Ours(member("tasks", argument) + ".result"), argument, steps[1:])
+            result = member("tasks", argument) + ".result"
+            if argument in self.tasks_with_items:
+                self._result(Ours(result), argument, ["output"])
+                return self._items(result, argument, steps)
+            value, covered = self._result(Ours(result), argument, steps[1:])
             return value, covered + 1
         raise NotMapped(f"`{function}` has no equal here")
 
@@ -165,6 +186,16 @@ class OrquestaNames:
         if self.task in self.failure_keepers:
             return Ours(KEPT_OUTCOMES[function], "bool")
         return Ours("succeeded()" if function == "succeeded" else _FAILED, "bool")
+
+    def _items(self, result: str, task: str, steps: Sequence[str]) -> tuple[Ours, int]:
+        """Return the entries of a task with items: `task(x).result.items`. Raises NotMapped for the rest of that result."""
+        if steps[1:2] != ["items"]:
+            raise NotMapped(
+                f"the result of {task}, which has items: a mapping with a list `items` there, and a list here"
+            )
+        kinds = {path: kind for kind, path in ITEMS.items()}
+        is_plain = self.shapes.get(task) == PLAIN
+        return Ours(result, kinds["result" if is_plain else "result.output"]), 2
 
     def _result(self, value: Ours, task: str, steps: Sequence[str]) -> tuple[Ours, int]:
         shape = self.shapes.get(task, UNKNOWN)

@@ -224,10 +224,11 @@ class StackStormPack:
         self.report.gap(file, line, subject, advice)
 
     def _leftovers(self, file: str, node: Node, subject: str, name: str) -> None:
-        for path, leftover in node.left():
+        for path, leftover in list(node.left()):
             if leftover.peek() in _EMPTY:
                 continue
             self.report.gap(file, leftover.line, f"{path} of {subject} {name}", by_hand(subject, path))
+            leftover.drop()  # a definition around this one does not name it again
         for key, line in node.repetitions():
             self.report.gap(
                 file, line, f"{key} stands twice: StackStorm reads the last one", "Take the first one out."
@@ -627,7 +628,7 @@ class StackStormPack:
             self._computed.get(f"{self.project.name}.{name}", {}),
         )
         if runner == "orquesta":
-            body = Orquesta(tell, action_of, self._keep, surroundings).workflow(root, schema)
+            body = Orquesta(tell, action_of, self._keep, surroundings, self._types_of).workflow(root, schema)
         else:
             body = ActionChain(
                 tell, action_of, self._types_of, surroundings, partial(self._tell_type, entry), self._keep

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.errors import DefinitionError
 from penstock.language.expressions import condition as compile_condition
 from penstock_import.action_chain import block_text, cast, rendered_breaks, texts_within
+from penstock_import.literal_casts import cast_literal
 from penstock_import.orquesta_expressions import as_expression, template
 from penstock_import.orquesta_names import NOWHERE, Surroundings, key_of_store
 from penstock_import.regular_expressions import regular_expression
@@ -175,6 +176,8 @@ def parameters(
     mapped = template(value, names)
     if isinstance(value, str) and isinstance(mapped, str) and "{{" in value:
         return cast(mapped, as_expression(value, names), kind)
+    if isinstance(value, str) and mapped == value:
+        return cast_literal(value, kind)
     return mapped
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from penstock_import import yaql_parser as tree
+from penstock_import.orquesta_names import ITEMS, RESULTS, whole_results
 from penstock_import.wanted_text import NotMapped, Ours, literal, member
 
 _MAX_LENGTH = 6_000
@@ -98,9 +99,33 @@ class _Writer:
             ):
                 return self._got_of_context(method, parts[1:])
             value, covered = self._root_or_call(node, steps)
+            if value.kind in ITEMS:
+                value, covered = self._items(value, parts, covered)
+            elif value.kind == RESULTS:
+                fails_for_mapping = covered < len(parts) and _is_of_list(parts[covered][1])
+                value = Ours(value.text, "list") if fails_for_mapping else whole_results(value)
         else:
             value = self.write(node)
         return self._steps(value, parts[covered:])
+
+    def _items(self, value: Ours, parts: Sequence[tuple[str, tree.Expr]], covered: int) -> tuple[Ours, int]:
+        """Return the value of `task(x).result.items` with the part behind it, and the number of parts that it covers. Each
+        entry there is a mapping of a status and a result, and here it is the result. Raises NotMapped."""
+        path, names = ITEMS[value.kind], [part for _, part in parts[covered:]]
+        match names[:1]:
+            case [tree.Call(name="select", arguments=[by], pairs=[])]:
+                below = _path_below_item(by)
+                if below is not None and f"{below}.".startswith(f"{path}."):
+                    inner = below.removeprefix(path).removeprefix(".")
+                    mapped = f"map(attribute={literal(inner).text}) | list" if inner else "list"
+                    return Ours(f"({value.text} | {mapped})", "lazy"), covered + 1
+            case [tree.Call(name="len" | "count", arguments=[], pairs=[])]:
+                return Ours(f"({value.text} | length)", "int"), covered + 1
+            case [tree.Word()]:
+                words = path.split(".")
+                if [part.name for part in names[: len(words)] if isinstance(part, tree.Word)] == words:
+                    return Ours(f"({value.text} | list)", "lazy"), covered + len(words)
+        raise NotMapped(f"the items of a task beside `select($.{path}...)`")
 
     def _got_of_context(self, method: tree.Call, parts: list[tuple[str, tree.Expr]]) -> Ours:
         name = _name_of(method.arguments[0]) if len(method.arguments) in (1, 2) and not method.pairs else None
@@ -140,7 +165,7 @@ class _Writer:
         return self._function(node), 0
 
     def _call(self, node: tree.Call) -> Ours:
-        return self._root_or_call(node, ())[0]
+        return whole_results(self._root_or_call(node, ())[0])
 
     # -- functions and methods ------------------------------------------------------------------------------------
 
@@ -195,6 +220,11 @@ class _Writer:
 
     def _select(self, value: Ours, by: tree.Expr) -> Ours:
         path = _path_below_item(by)
+        if isinstance(by, tree.ListOf) and by.items:
+            columns = [self._select(value, item).text for item in by.items]
+            return Ours(f"({columns[0]} | zip({', '.join(columns[1:])}) | list)", "lazy")
+        if isinstance(by, tree.MapOf):
+            raise NotMapped("select() of a mapping: have an action return the list")
         if path is None:
             raise NotMapped("select() of more than a member")
         if not path:
@@ -349,6 +379,23 @@ _CONVERSIONS: dict[str, Callable[[Ours], Ours]] = {
 _FLAT = "{0} | flatten | flatten | flatten"
 _FLATTENED = f"({_FLAT} if ({_FLAT} | flatten) == ({_FLAT}) else none.lists_in_lists_in_lists)"
 """YAQL flattens lists at any depth, and Penstock one level. A deeper list fails."""
+_OF_LIST = frozenset(
+    {
+        "any",
+        "append",
+        "contains",
+        "count",
+        "first",
+        "flatten",
+        "join",
+        "last",
+        "reverse",
+        "select",
+        "toList",
+        "where",
+    }
+)
+"""The methods that YAQL refuses for a mapping."""
 _ALSO_FUNCTIONS = frozenset({"len"})
 _METHODS: dict[str, tuple[tuple[int, str, str], ...]] = {
     "len": ((0, "({0} | length)", "int"),),
@@ -382,6 +429,11 @@ _OF_TEXT: dict[str, tuple[str, tuple[int, ...], str]] = {
     "endsWith": ("endswith", (1,), "bool"),
 }
 """The methods of texts: our name, the permitted numbers of arguments, and the type of the value."""
+
+
+def _is_of_list(part: tree.Expr) -> bool:
+    """Return whether a member or a method fails for a mapping with a list `items`."""
+    return isinstance(part, tree.Word) or (isinstance(part, tree.Call) and part.name in _OF_LIST)
 
 
 def _is_decrypt(name: tree.Expr, value: tree.Expr) -> bool:

@@ -1,0 +1,91 @@
+"""Two transitions that publish one variable differ from StackStorm only where they may publish two values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from penstock_import.stackstorm import StackStormPack
+
+SAY = {
+    "name": "say",
+    "runner_type": "local-shell-cmd",
+    "parameters": {"cmd": {"default": "date", "immutable": True}},
+}
+READER = {"action": "depot.say", "input": {"word": "<% ctx(word) %>"}}
+
+
+def gaps_of(folder: Path, steps: list[dict[str, Any]], **tasks: dict[str, Any]) -> list[str]:
+    """Return the gaps about what the task `weigh` publishes with these transitions, and other tasks."""
+    workflow = {
+        "input": ["crate"],
+        "tasks": {"weigh": {"action": "depot.say", "next": steps}, "left": READER, "right": READER, **tasks},
+    }
+    files = {
+        "pack.yaml": {"ref": "depot"},
+        "actions/say.yaml": SAY,
+        "actions/flow.yaml": {
+            "name": "flow", "runner_type": "orquesta", "entry_point": "workflows/flow.yaml", "parameters": {"crate": {}}
+        },
+        "actions/workflows/flow.yaml": workflow,
+    }  # fmt: skip
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(yaml.safe_dump(content, sort_keys=False))
+    source = StackStormPack(folder)
+    source.mapped()
+    return [gap.what for gap in source.report.gaps if "publish" in gap.what]
+
+
+def step(publish: list[dict[str, Any]], do: str, limit: int) -> dict[str, Any]:
+    return {"when": f"<% succeeded() and ctx(crate) > {limit} %>", "publish": publish, "do": do}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_same"),
+    [
+        ([{"word": "<% result().stdout %>"}], [{"word": "<% result().stdout %>"}], True),
+        ([{"word": "pen"}], [{"word": "pen"}], True),
+        ([{"a": 1}, {"word": "<% ctx(a) %>"}], [{"a": 1}, {"word": "<% ctx(a) %>"}], True),
+        ([{"word": "<% result().stdout %>"}], [{"word": "<% result().stderr %>"}], False),
+        ([{"word": "pen"}], [{"word": "ink"}], False),
+        ([{"crate": 1}, {"word": "<% ctx(crate) %>"}], [{"word": "<% ctx(crate) %>"}], False),
+        ([{"word": "pen"}, {"word": "ink"}], [{"word": "pen"}], False),
+    ],
+)
+def test_two_transitions_with_one_value_have_no_gap(
+    tmp_path: Path, first: list[dict[str, Any]], second: list[dict[str, Any]], is_same: bool
+) -> None:
+    gaps = gaps_of(tmp_path, [step(first, "left", 3), step(second, "right", 5)])
+    named = [gap for gap in gaps if " word " in gap]
+    assert ("weigh publishes word in two transitions that may both be taken" in named) is not is_same
+    assert any("for some of the tasks after it" in gap for gap in named) is not is_same
+
+
+@pytest.mark.parametrize(("value", "is_same"), [("pen", True), ("<% result().stdout %>", False)])
+def test_two_branches_with_one_text_have_no_gap(tmp_path: Path, value: str, is_same: bool) -> None:
+    ends = {"when": "<% succeeded() %>", "publish": [{"word": value}]}
+    branches = {name: {"action": "depot.say", "next": [ends]} for name in ("left", "right")}
+    gaps = gaps_of(tmp_path, [{"when": "<% succeeded() %>", "do": "left, right"}], **branches)
+    assert any("word is published by left and by right" in gap for gap in gaps) is not is_same
+
+
+def test_part_of_a_definition_within_another_is_named_once(tmp_path: Path) -> None:
+    (tmp_path / "sensors").mkdir()
+    (tmp_path / "pack.yaml").write_text("ref: depot\n")
+    trigger = {"name": "weighed", "payload_info": ["crate"]}
+    sensor = {
+        "class_name": "Scale",
+        "entry_point": "scale.py",
+        "poll_interval": 60,
+        "trigger_types": [trigger],
+    }
+    (tmp_path / "sensors" / "scale.yaml").write_text(yaml.safe_dump(sensor))
+    source = StackStormPack(tmp_path)
+    source.mapped()
+    assert [gap.what for gap in source.report.gaps if "payload_info" in gap.what] == [
+        "payload_info of trigger weighed"
+    ]
