@@ -137,8 +137,10 @@ class Effects:
         return self._published[id]
 
     def _payload(self, request: Publish) -> Any:
-        known = self._world.known
-        return _checked_payload(known.payload_schema(known.trigger(request.trigger)), request.payload)
+        definitions = self._world.known
+        return _checked_payload(
+            definitions.payload_schema(definitions.trigger(request.trigger)), request.payload
+        )
 
     # -- executions --------------------------------------------------------------------------------------------------
 
