@@ -20,6 +20,7 @@ from penstock.language.terms.sources import Source
 from penstock.language.terms.waits import WAITS
 from penstock.language.workflows.model import Workflow
 from penstock.language.workflows.target import Target
+from penstock.run.stored_json import as_stored
 
 Loadable = str | Path | ModuleType | Definitions | Any
 """The type of what can be loaded: an argument of `load`, definitions, or a single definition."""
@@ -46,6 +47,7 @@ class KnownDefinitions:
         self.rules: dict[str, Rule] = {}
         self._numbers: dict[str, int] = {}
         self._schemas: dict[str, tuple[Any, Schema]] = {}
+        self._payload_schemas: dict[str, tuple[Trigger, Schema]] = {}
         self._modules: set[str] = set()
 
     def add(self, source: Loadable) -> None:
@@ -124,7 +126,14 @@ class KnownDefinitions:
         document = workflow.parameters if workflow else action.parameters_schema if action else None
         entry = self._schemas.get(ref)
         if entry is None or entry[0] is not document:
-            entry = self._schemas[ref] = (document, Schema(document))
+            entry = self._schemas[ref] = (document, _stored_schema(document))
+        return entry[1]
+
+    def payload_schema(self, trigger: Trigger) -> Schema:
+        """Return the schema of a trigger's payloads."""
+        entry = self._payload_schemas.get(trigger.ref)
+        if entry is None or entry[0] is not trigger:
+            entry = self._payload_schemas[trigger.ref] = (trigger, _stored_schema(trigger.payload_schema))
         return entry[1]
 
     @property
@@ -132,3 +141,8 @@ class KnownDefinitions:
         """Return all names that a fake may replace: refs, and names of tasks."""
         tasks = {task.name for workflow in self.workflows.values() for task in workflow.tasks}
         return {*self.actions, *tasks}
+
+
+def _stored_schema(document: Any) -> Schema:
+    """Return a schema as an installation reads it from its database: the order of its members is that of hints and faults."""
+    return Schema(None if document is None else as_stored(document))

@@ -97,7 +97,7 @@ class Effects:
         """
         world = self._world
         definition = world.known.trigger(trigger)
-        payload = checked_payload(definition.payload_schema, payload)
+        payload = _checked_payload(world.known.payload_schema(definition), payload)
         event = SimulatedEvent(definition.ref, id=world.new_id(), created_at=world.clock.now)
         namespace = event_namespace(event, payload)
         fitting = [wait for wait in world.event_waits if wait.fits(namespace)]
@@ -138,7 +138,10 @@ class Effects:
         return self._published[id]
 
     def _payload(self, request: Publish) -> Any:
-        return checked_payload(self._world.known.trigger(request.trigger).payload_schema, request.payload)
+        definitions = self._world.known
+        return _checked_payload(
+            definitions.payload_schema(definitions.trigger(request.trigger)), request.payload
+        )
 
     # -- executions --------------------------------------------------------------------------------------------------
 
@@ -287,9 +290,9 @@ class Effects:
         return _canonical([request.ref, self._parameters(request.ref, request.params)])
 
 
-def checked_payload(schema: Any, payload: Any) -> Any:
+def _checked_payload(schema: Schema, payload: Any) -> Any:
     """Return the payload of an event as it is stored. Raises InvalidInput for one that the schema refuses."""
-    return _checked(Schema(schema), {} if payload is None else payload, "payload")
+    return _checked(schema, {} if payload is None else payload, "payload")
 
 
 def _checked(schema: Schema, value: Any, label: str) -> Any:

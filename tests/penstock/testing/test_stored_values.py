@@ -64,3 +64,17 @@ async def test_durable_function_gets_stored_values() -> None:
 async def test_durable_run_refuses_parameter_that_is_not_storable() -> None:
     with pytest.raises(InvalidInput, match="NUL character"):
         await DurableRun()(collect, value="a\0b")
+
+
+def test_hint_has_the_order_of_the_stored_schema() -> None:
+    @action(pack="kept")
+    async def takes(query: str, pad: str = "") -> None: ...
+
+    called = Trigger("kept.called", schema={"query": "string", "pad": "string"})
+    simulation = Simulation(takes, called)
+    with pytest.raises(InvalidInput) as refused:
+        simulation.publish(called, {"pad": 1})
+    assert refused.value.hint == "It takes: pad=string (optional), query=string (optional)."
+    with pytest.raises(InvalidInput) as refused:
+        simulation.run(takes, pad=1, query="a")
+    assert refused.value.hint == "It takes: pad=string (optional), query=string."
