@@ -31,6 +31,7 @@ RETURNED: Mapping[str, str] = {
     "RunContext": "penstock.run.context",
     "Schedules": "penstock.client.schedules",
     "TaskHandle": "penstock.language.workflows.task_handle",
+    "Views": "penstock.client.saved_views",
     "Workers": "penstock.client.workers",
 }
 """The classes that users get from public names, and their modules."""

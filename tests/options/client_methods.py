@@ -16,7 +16,7 @@ from tests.options.declaring import FLOW
 
 NO_DOORS = ("connect", "close", "publish_staged")
 """Methods that take nothing of a caller, or what only the product makes."""
-PARTS = ("limits", "rules", "schedules", "workers")
+PARTS = ("limits", "rules", "schedules", "views", "workers")
 SOON = datetime(2100, 1, 31, 9, tzinfo=UTC)
 WRONG: tuple[Any, ...] = (
     *(None, True, -1, 2**31, 2**63, 10**30, 0.5, float("nan"), "", "no", "a\0b", "\ud800", "x" * 3000),
@@ -39,6 +39,8 @@ LEGAL: dict[str, Any] = {
     "kinds": ["action"], "notation": "mermaid", "recoveries.kind": "attempt", "worker": "no-such-worker", "fresh": True,
     "hours": 1.0, "rule": "shop.big_orders", "event": UUID(int=1), "status": "created",
     "error": None, "complete.result": {"n": 7}, "execution": UUID(int=1), "ahead": False,
+    "views.name": "Failed today", "views.filters": {"status": ["failed"]}, "version": 1, "description": "of today",
+    "shared": False, "replace": True,
     "unset": [], "since": SOON, "until": SOON, "replay_rule.ref": "shop.big_orders", "cursor": None,
 }  # fmt: skip
 """Legal values by parameter, or by the last names of a method and its parameter."""

@@ -104,6 +104,7 @@ async def records(api: Api) -> Records:
     )
     await client.breakers.open("twice.call", {"host": f"h{chance.randrange(9)}"}, by="ada", reason="it moves")
     await client.holds.hold("tenant", f"t{chance.randrange(9)}", by="ada", reason="it moves", force=True)
+    await client.views.create("Ended", {"status": ["completed"], "since": "1h"}, by="ada", shared=True)
     [worker] = await api.house.rows("select name from process where kind = 'worker'")
     return Records((*ended, *delayed), workflow, event, (delayed[0], delayed[1]), worker["name"])
 
@@ -185,6 +186,11 @@ def readings(records: Records) -> list[tuple[Any, ...]]:
         ("limit", "totals", "shop.door", "--hours", "1"),
         ("limit", "totals", "no.such"),
         ("holds",),
+        ("views", "list"),
+        ("views", "show", "Ended"),
+        ("views", "show", "Ende"),
+        ("executions", "--view", "Ended", "--limit", "5"),
+        ("executions", "--view", "No such"),
         ("breaker", "list"),
         ("workers", "list"),
         ("workers", "show", records.worker),
@@ -231,6 +237,9 @@ async def test_command_that_changes_prints_the_same(api: Api, server: str, recor
         ("hold", "pack", "elsewhere", "--for", "1h", "--force"),
         ("hold", "action", "twice.cal"),
         ("release", "pack", "nowhere"),
+        ("views", "save", "Ended", "--status", "complete"),
+        ("views", "save", "Empty"),
+        ("views", "delete", "Ende"),
         ("breaker", "open", "twice.call", "host=a"),
         ("breaker", "open", "twice.call"),
         ("breaker", "close", "no.such"),

@@ -44,6 +44,12 @@ GET     /api/v1/holds                                  read    all
 POST    /api/v1/holds                                  operate all
 POST    /api/v1/holds/release                          operate all
 POST    /api/v1/executions/{id}/rerun                  operate own
+GET     /api/v1/views                                  read    own
+GET     /api/v1/views/named                            read    own
+GET     /api/v1/views/{id}                             read    own
+POST    /api/v1/views                                  read    own
+PATCH   /api/v1/views/{id}                             read    own
+DELETE  /api/v1/views/{id}                             read    own
 POST    /api/v1/bulk/executions/cancel                 operate own
 POST    /api/v1/bulk/executions/rerun                  operate own
 POST    /api/v1/bulk/dead-letters/replay               operate all

@@ -201,6 +201,7 @@ SILENT = {
     *(("schedule", word) for word in ("create", "update", "enable", "disable", "pause", "delete", "backfill")),
     *(("polls", word) for word in ("show", "enable", "disable", "reset")),
     *(("limit", word) for word in ("set", "rm")),
+    *(("views", word) for word in ("list", "show", "save", "delete")),
     *(("breaker", word) for word in ("list", "open", "close")),
     *(("workers", word) for word in ("cordon", "uncordon")),
     *(("dead-letters", word) for word in ("replay", "drop")),
@@ -271,6 +272,7 @@ async def told_by_routes(
 NOTHING_TO_TELL = {
     *(f"/api/v1/limits/{{ref}}{part}" for part in ("", "/holders", "/waiters", "/totals")),
     *("/limits/{ref}", "/executions/many", "/dead-letters/many"),
+    *("/api/v1/views/named", "/api/v1/views/{id}"),
     *("/api/v1/account/sessions", "/api/v1/account/totp", "/account", "/account/totp"),
 }
 """Routes about what is not there, those that only count, and those of the caller's own account, which a token has not."""

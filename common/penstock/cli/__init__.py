@@ -46,6 +46,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "enforcements": ("enforcements",),
         "run": ("run",),
         "executions": ("executions", "history"),
+        "saved_views": ("views",),
         "logs": ("logs",),
         "watch": ("watch",),
         "execution_control": ("cancel", "rerun", "set-priority", "reschedule", "raise-budget"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import orjson
@@ -14,6 +15,7 @@ from rich.markup import escape
 
 from penstock.cli import name_completion
 from penstock.cli.arguments import parse_id
+from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import (
     Json,
@@ -30,15 +32,27 @@ from penstock.cli.server import read
 from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
+from penstock.operate.saved_views import filter_of
 from penstock.run.failure_causes import headline
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.outbox.queues import WORK
+
+if TYPE_CHECKING:
+    from penstock.cli.server import AnyClient
+    from penstock.store.access.saved_views import SavedView
 
 
 @choosing
 def executions(
     *,
     chosen: ExecutionFilter,
+    view: Annotated[
+        str | None,
+        typer.Option(
+            help="A saved view, by its name or id. Options replace its filters of the same names.",
+            autocompletion=name_completion.views,
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
     before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
     children: Annotated[bool, typer.Option("--children", help="Include the tasks of workflows.")] = False,
@@ -46,7 +60,12 @@ def executions(
 ) -> None:
     """List the newest executions."""
     chosen = replace(chosen, children=children)
-    rows = read(lambda client: client.executions(chosen, before=before, limit=limit))
+
+    async def work(client: AnyClient) -> list[ListedExecution]:
+        filters = chosen if view is None else _within(await client.views.get(view, by=ME), chosen)
+        return await client.executions(filters, before=before, limit=limit)
+
+    rows = read(work)
     if json:
         for row in rows:
             json_line(row)
@@ -88,13 +107,19 @@ def executions(
             columns,
             cells,
             empty="No executions yet. Start one with `penstock run ACTION`."
-            if chosen == ExecutionFilter(children=children) and before is None
+            if chosen == ExecutionFilter(children=children) and before is None and view is None
             else "There are none."
-            if children
+            if children or view is not None
             else "There are none. Tasks of workflows are left out: --children includes them.",
         )
     if len(rows) == limit:
         err.print(f"[dim]There may be more: penstock executions --before {rows[-1].id}[/dim]")
+
+
+def _within(view: SavedView, options: ExecutionFilter) -> ExecutionFilter:
+    """Return the filter of a view, in which each condition of `options` replaces its own."""
+    conditions = {field.name: getattr(options, field.name) for field in dataclass_fields(options)}
+    return replace(filter_of(view), **{name: value for name, value in conditions.items() if value})
 
 
 def _note(row: ListedExecution) -> str | None:

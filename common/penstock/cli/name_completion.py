@@ -117,6 +117,12 @@ async def _patterns(client: AnyClient) -> Offered:
     return [(rule.pattern, f"to {rule.route}") for rule in await client.routing_rules()]
 
 
+async def _views(client: AnyClient) -> Offered:
+    from penstock.cli.command_runner import ME
+
+    return [(view.name, view.description or "a saved view") for view in await client.views.all(by=ME)]
+
+
 actions = _definitions("action", "workflow")
 workflows = _definitions("workflow")
 triggers = _definitions("trigger")
@@ -127,6 +133,7 @@ open_executions = _executions(_open)
 waiting_executions = _executions(_waiting)
 limits = _asking(_limits)
 schedules = _asking(_schedules)
+views = _asking(_views)
 workers = _asking(_workers)
 routes = _asking(_routes)
 route_patterns = _asking(_patterns)

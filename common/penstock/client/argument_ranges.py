@@ -18,6 +18,12 @@ def check_limit(limit: int, name: str = "limit") -> None:
         raise InvalidInput(f"the {name} is not from 1 to {LONGEST_PAGE}", hint="Read page by page.")
 
 
+def check_version(version: int) -> None:
+    """Raise InvalidInput for a number that no version has."""
+    if version < 1:
+        raise InvalidInput("the version is not a number from 1", hint="Give the version that you have read.")
+
+
 def check_period(seconds: float) -> None:
     """Raise InvalidInput for a period that is not above zero, or too long."""
     if not 0 < seconds <= LONGEST_PERIOD_S:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.client.limits import Limits
     from penstock.client.rule_replays import ReplayPage
     from penstock.client.rules import Rules
+    from penstock.client.saved_views import Views
     from penstock.client.schedules import Schedules
     from penstock.client.workers import Workers
     from penstock.language.terms.budgets import Amount
@@ -130,6 +131,13 @@ class Client(StartAndWatch):
         from penstock.client.holds import Holds
 
         return Holds(self.session)
+
+    @cached_property
+    def views(self) -> Views:
+        """Return the operations on saved views."""
+        from penstock.client.saved_views import Views
+
+        return Views(self.session)
 
     @cached_property
     def breakers(self) -> Breakers:

@@ -30,6 +30,7 @@ from penstock.client.http_subjects import (
     HttpLimits,
     HttpRules,
     HttpSchedules,
+    HttpViews,
     HttpWorkers,
 )
 from penstock.client.http_words import error_of, filter_of, segment, word_of
@@ -102,6 +103,7 @@ class HttpClient(StartAndWait):
         self.holds = HttpHolds(self._tell)
         self.rules = HttpRules(self._tell)
         self.schedules = HttpSchedules(self._tell)
+        self.views = HttpViews(self._tell)
         self.workers = HttpWorkers(self._tell)
         self.reads = False
         """True once the server has said that the token may read."""

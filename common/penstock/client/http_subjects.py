@@ -1,15 +1,18 @@
-"""The parts of the HTTP client for limits, rules, schedules and workers."""
+"""The parts of the HTTP client for limits, breakers, holds, rules, saved views, schedules and workers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from pydantic import ConfigDict, TypeAdapter
 
+from penstock.client.argument_ranges import check_version
 from penstock.client.checked_arguments import checks_arguments
 from penstock.client.http_words import segment
+from penstock.store.access.saved_views import SavedView
 from penstock.store.admission.breakers import BreakerState
 from penstock.store.admission.holds import Hold
 from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce, LimitTotals
@@ -23,6 +26,7 @@ AT_FIRST_USE = ConfigDict(defer_build=True)
 """The configuration of a type that is built at its first use. A command reads at most two of them."""
 
 _HOLDS = TypeAdapter(list[Hold], config=AT_FIRST_USE)
+_VIEWS = TypeAdapter(list[SavedView], config=AT_FIRST_USE)
 _BREAKERS = TypeAdapter(list[BreakerState], config=AT_FIRST_USE)
 _LIMITS = TypeAdapter(list[LimitInForce], config=AT_FIRST_USE)
 _TOTALS = TypeAdapter(list[LimitTotals], config=AT_FIRST_USE)
@@ -85,6 +89,64 @@ class HttpHolds:
     async def release(self, kind: str, name: str, rate: str | None = None) -> None:
         """Release what is held: at once, or at a rate. Raises NotFound and InvalidInput."""
         await self._ask("POST", "/holds/release", {"kind": kind, "name": name, "rate": rate})
+
+
+@checks_arguments
+class HttpViews:
+    """The saved views over HTTP, as `Client.views`. The server knows the caller, and `by` is not sent."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+
+    async def all(self, *, by: str = "") -> list[SavedView]:
+        """Return the views of the caller, and the shared ones that it may see, by name."""
+        return _VIEWS.validate_python(await self._ask("GET", "/views"))
+
+    async def get(self, name: str, *, by: str = "") -> SavedView:
+        """Return the view of this name or id, as `Views.get`. Raises NotFound and Conflict."""
+        return _VIEWS.validate_python([await self._ask("GET", f"/views/named?name={segment(name)}")])[0]
+
+    async def create(
+        self,
+        name: str,
+        filters: Mapping[str, Any],
+        *,
+        by: str = "",
+        description: str | None = None,
+        shared: bool = False,
+        replace: bool = False,
+    ) -> SavedView:
+        """Save a view of the caller. A shared one needs the scope `operate`. With `replace` it takes the place of the
+        caller's view of that name, if there is one. Raises InvalidInput, NotAllowed and Conflict."""
+        body = {
+            "name": name,
+            "filters": filters,
+            "description": description,
+            "shared": shared,
+            "replace": replace,
+        }
+        return _VIEWS.validate_python([await self._ask("POST", "/views", body)])[0]
+
+    async def update(
+        self,
+        id: UUID,
+        version: int,
+        *,
+        by: str = "",
+        name: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        description: str | None = None,
+        shared: bool | None = None,
+    ) -> SavedView:
+        """Change a view, as `Views.update`. Raises InvalidInput, NotFound, NotAllowed and Conflict."""
+        check_version(version)
+        changes = {"name": name, "filters": filters, "description": description, "shared": shared}
+        body = {"version": version, **{key: value for key, value in changes.items() if value is not None}}
+        return _VIEWS.validate_python([await self._ask("PATCH", f"/views/{id}", body)])[0]
+
+    async def delete(self, id: UUID, *, by: str = "") -> None:
+        """Delete a view. Raises NotFound and NotAllowed."""
+        await self._ask("DELETE", f"/views/{id}")
 
 
 @checks_arguments

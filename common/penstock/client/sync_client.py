@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SyncLimits,
         SyncRules,
         SyncSchedules,
+        SyncViews,
         SyncWorkers,
     )
     from penstock.settings import Settings
@@ -53,6 +54,13 @@ class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
         from penstock.client.sync_subjects import SyncBreakers
 
         return SyncBreakers(self._client.breakers, self._thread)
+
+    @cached_property
+    def views(self) -> SyncViews:
+        """Return the operations on saved views."""
+        from penstock.client.sync_subjects import SyncViews
+
+        return SyncViews(self._client.views, self._thread)
 
     @cached_property
     def holds(self) -> SyncHolds:

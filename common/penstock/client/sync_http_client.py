@@ -16,6 +16,7 @@ from penstock.client.http_subjects import (
     HttpLimits,
     HttpRules,
     HttpSchedules,
+    HttpViews,
     HttpWorkers,
 )
 from penstock.client.start_and_wait import BlockingStartAndWait
@@ -63,6 +64,16 @@ class SyncHttpSchedules(Part[HttpSchedules]):
     pause = waiting(HttpSchedules.pause)
 
 
+class SyncHttpViews(Part[HttpViews]):
+    """`HttpClient.views` with methods that block."""
+
+    all = waiting(HttpViews.all)
+    get = waiting(HttpViews.get)
+    create = waiting(HttpViews.create)
+    update = waiting(HttpViews.update)
+    delete = waiting(HttpViews.delete)
+
+
 class SyncHttpWorkers(Part[HttpWorkers]):
     """`HttpClient.workers` with methods that block."""
 
@@ -86,6 +97,7 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
         self.holds = SyncHttpHolds(self._client.holds, self._thread)
         self.rules = SyncHttpRules(self._client.rules, self._thread)
         self.schedules = SyncHttpSchedules(self._client.schedules, self._thread)
+        self.views = SyncHttpViews(self._client.views, self._thread)
         self.workers = SyncHttpWorkers(self._client.workers, self._thread)
 
     start = waiting(HttpClient.start)

@@ -1,4 +1,5 @@
-"""The parts of the blocking client: its operations on limits, breakers, holds, rules, schedules and workers."""
+"""The parts of the blocking client: its operations on limits, breakers, holds, rules, saved views, schedules
+and workers."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from penstock.client.breakers import Breakers
 from penstock.client.holds import Holds
 from penstock.client.limits import Limits
 from penstock.client.rules import Rules
+from penstock.client.saved_views import Views
 from penstock.client.schedules import Schedules
 from penstock.client.workers import Workers
 
@@ -25,6 +27,16 @@ class SyncHolds(Part[Holds]):
     all = waiting(Holds.all)
     hold = waiting(Holds.hold)
     release = waiting(Holds.release)
+
+
+class SyncViews(Part[Views]):
+    """`Client.views` with methods that block."""
+
+    all = waiting(Views.all)
+    get = waiting(Views.get)
+    create = waiting(Views.create)
+    update = waiting(Views.update)
+    delete = waiting(Views.delete)
 
 
 class SyncLimits(Part[Limits]):

@@ -13,7 +13,7 @@ from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_name, check_tenant
-from penstock.store.access import tokens
+from penstock.store.access import saved_views, tokens
 from penstock.store.access.tokens import Token, WorkToken
 from penstock.store.definitions import catalog
 from penstock.store.session.database import Session
@@ -187,9 +187,10 @@ async def _unknown(session: Session, name: str) -> NotFound:
 
 
 async def revoke_token(session: Session, name: str) -> None:
-    """Delete a token; it is rejected within seconds. Raises NotFound."""
+    """Delete a token with its private views; it is rejected within seconds. Its shared views stay. Raises NotFound."""
     async with session.transaction() as tx:
         gone = await tokens.delete(tx, name)
+        await saved_views.forget_owner(tx, f"token:{name}")
         if gone is not None:
             tx.tell(scopes=gone.scopes, tenants=gone.tenants, created_by=gone.created_by)
     if gone is None:

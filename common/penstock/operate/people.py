@@ -25,7 +25,7 @@ from penstock.operate import passwords
 from penstock.operate.access import ROLES, Caller, Grant
 from penstock.operate.log_in_line import LogInLine
 from penstock.run.cut_texts import cut_end
-from penstock.store.access import people
+from penstock.store.access import people, saved_views
 from penstock.store.access.people import OpenSession, Person
 from penstock.store.session import audited_change
 from penstock.store.session.database import Session, Transaction
@@ -132,10 +132,11 @@ async def set_password(session: Session, name: str, password: str) -> None:
 
 
 async def delete(session: Session, name: str) -> None:
-    """Delete a person, and end all its sessions. Raises NotFound."""
+    """Delete a person with its private views, and end all its sessions. Its shared views stay. Raises NotFound."""
     async with session.transaction() as tx:
         person = await people.named(tx, name)
         await people.delete(tx, name)
+        await saved_views.forget_owner(tx, f"user:{name}")
         if person is not None:
             tx.tell(before=_roles_of(person), sessions=person.sessions)
     if person is None:

@@ -169,6 +169,7 @@ def must_have(caller: Caller, scope: str) -> Caller:
 _SOME, _ALL = Guard(everywhere=False), Guard(everywhere=True)
 _SUBMIT = Guard(everywhere=False)
 _ACCOUNT = AccountGuard(everywhere=False)
+_OWN = Guard(everywhere=False)
 READ = Security(_SOME, scopes=[access.READ])
 OPERATE = Security(_SOME, scopes=[access.OPERATE])
 DEFINE = Security(_SOME, scopes=[access.DEFINE])
@@ -180,6 +181,8 @@ WORK = Security(_SUBMIT, scopes=[access.WORK])
 ANSWER = Security(_SOME, scopes=[access.ANSWER])
 ACCOUNT = Security(_ACCOUNT, scopes=[access.READ])
 """The guard of a person's own account. Each role has the scope; unlike with `READ`, a change is audited."""
+READ_OWN = Security(_OWN, scopes=[access.READ])
+"""The guard of what a caller that reads keeps for itself. Unlike with `READ`, a change is audited."""
 READ_ALL = Security(_ALL, scopes=[access.READ])
 OPERATE_ALL = Security(_ALL, scopes=[access.OPERATE])
 DEFINE_ALL = Security(_ALL, scopes=[access.DEFINE])

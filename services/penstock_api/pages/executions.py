@@ -11,18 +11,19 @@ from fastapi.responses import RedirectResponse
 
 from penstock.client import executions as many
 from penstock.client.bulk import Tally, tally
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, NotAllowed
 from penstock.language.moves import FINAL, STATUSES
-from penstock.operate import list_filters, titles
+from penstock.operate import list_filters, saved_views, titles
 from penstock.operate.access import Caller
 from penstock.run.cut_texts import cut_end
+from penstock.store.access.saved_views import SavedView
 from penstock.store.executions import executions
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock_api.auth.access import OPERATE, READ, Asked
+from penstock_api.auth.chosen_executions import chosen_executions
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.live.changes import Watched
 from penstock_api.pages.page import PageRouter, form_of, page
-from penstock_api.requests.chosen_executions import chosen_executions
 
 router: APIRouter = PageRouter("executions")
 
@@ -47,22 +48,45 @@ EFFECTS = {"cancel": "asked to stop", "rerun": "run again", "rerun_failed": "run
 async def show(
     request: Request,
     session: Lists,
+    primary: Db,
     caller: Asked,
     before: Annotated[UUID | None, Query()] = None,
     find: str = "",
+    view: Annotated[UUID | None, Query()] = None,
+    edits: Annotated[UUID | None, Query()] = None,
 ) -> Response:
     """Show the newest executions that match the filters in the address. `find` is an id, to which the page redirects,
-    an action's name, a label (`key=value`), an idempotency key or a part of a title."""
+    an action's name, a label (`key=value`), an idempotency key or a part of a title. `view` is a saved view, whose filters
+    those of the address replace. `edits` is the saved view for which the filters of the address were chosen."""
     filters = {name: ",".join(request.query_params.getlist(name)) for name in list_filters.NAMES}
     filters = {name: value for name, value in filters.items() if value}
+    # A standby may not have the view yet that was just saved, and to which the browser was led.
+    views = await saved_views.listed(session if view is None and edits is None else primary, caller)
+    opened = next((row for row in views if row.id == view), None)
+    edited = next((row for row in views if row.id == edits), None)
+    if view is not None and opened is None:
+        opened = await saved_views.find(primary, caller, view)  # which says that there is none
+    if opened is not None:
+        stored = list_filters.as_texts(opened.filters)
+        if filters and filters != stored:
+            opened, edited, filters = None, opened, {**stored, **filters}
+        else:
+            filters = stored
     find = find.strip()
     if match := await _found(session, caller, find):
         return RedirectResponse(f"/executions/{match}", 303)
     narrowed, titled = filters, 0
     if find:
         filters = {**narrowed, ("label" if "=" in find else "action"): find}
-    execution_filter = chosen(filters, caller)
-    rows = await titles.listed(session, execution_filter, cursor=before, limit=PAGE + 1)
+    problem = None
+    try:
+        execution_filter = chosen(filters, caller)
+    except (InvalidInput, NotAllowed) as error:
+        if opened is None:
+            raise
+        # The page of a view that is no longer valid has the button that deletes it.
+        problem, execution_filter = error, ExecutionFilter(tenants=[])
+    rows = [] if problem else await titles.listed(session, execution_filter, cursor=before, limit=PAGE + 1)
     if find and not rows and "action" in filters and before is None:
         by_key = chosen({**narrowed, "key": find}, caller)
         if rows := await titles.listed(session, by_key, limit=PAGE + 1):
@@ -79,6 +103,17 @@ async def show(
         find=find if titled else "",
         titled=titled,
         views=VIEWS,
+        saved=views,
+        opened=opened,
+        edited=edited,
+        changeable={row.id for row in views if saved_views.may_change(row, caller)},
+        owner=caller.name,
+        problem=problem,
+        kept={"view": opened.id} if opened is not None else _edited(filters, edited),
+        ranged=_edited(filters, opened or edited),
+        ages=_ages(filters),
+        document=None if problem or titled else list_filters.from_texts(filters),
+        may_share=not problem and saved_views.may_share(caller, filters),
         before=before,
         after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
         statuses=STATUSES,
@@ -86,6 +121,16 @@ async def show(
         watched=None if before else Watched(execution_filter.tenants, action=execution_filter.action),
         every=None if before else 10,
     )
+
+
+def _edited(filters: Mapping[str, str], view: SavedView | None) -> Mapping[str, Any]:
+    """Return the query of the address of a list that may become that of the view."""
+    return filters if view is None else {**filters, "edits": view.id}
+
+
+def _ages(filters: Mapping[str, str]) -> set[str]:
+    """Return the names of the bounds of time that are ages, such as `24h`, and not instants."""
+    return {name for name in list_filters.INSTANTS if name in filters and not filters[name][:4].isdigit()}
 
 
 async def _found(session: Db, caller: Caller, find: str) -> UUID | None:

@@ -9,9 +9,9 @@ from penstock.operate.access import Caller
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.outbox.dead_letters import LetterFilter
 from penstock_api.auth.access import OPERATE, OPERATE_ALL, Asked
+from penstock_api.auth.chosen_executions import chosen_executions
 from penstock_api.backend import Db, Here
 from penstock_api.models import bulk as models
-from penstock_api.requests.chosen_executions import chosen_executions
 from penstock_api.routes.router import Router
 
 router = Router("bulk")

@@ -19,11 +19,11 @@ from penstock.operate.why import why
 from penstock.store.executions import executions, log_lines, past_attempts
 from penstock.store.executions.execution_list import ListedExecution
 from penstock_api.auth.access import OPERATE, READ, START, Asked, ExecutionId, must_have, own
+from penstock_api.auth.chosen_executions import chosen_executions
 from penstock_api.backend import Db, Here, Lists
 from penstock_api.fast_path import quickly
 from penstock_api.models import executions as models
 from penstock_api.models.model import Page
-from penstock_api.requests.chosen_executions import chosen_executions
 from penstock_api.routes.router import Router
 
 router = Router("executions")

@@ -16,7 +16,7 @@ from penstock.errors import InvalidInput
 from tests.flows.installation import Installation
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
-SUBJECTS = ("", "schedules", "limits", "holds", "breakers", "rules", "workers")
+SUBJECTS = ("", "schedules", "limits", "holds", "breakers", "rules", "views", "workers")
 WRONG = {"int": (-1, 0), "float": (-1, 0), "float | timedelta | str": (-1,)}
 NOT_WRONG = {
     "start.priority",
@@ -61,9 +61,9 @@ def cases() -> Iterator[tuple[str, str, str, Any]]:
 
 
 def type_of(subject: str) -> type:
-    from penstock.client import breakers, holds, limits, rules, schedules, workers
+    from penstock.client import breakers, holds, limits, rules, saved_views, schedules, workers
 
-    modules = (breakers, holds, limits, rules, schedules, workers)
+    modules = (breakers, holds, limits, rules, saved_views, schedules, workers)
     [owner] = [getattr(module, subject.title()) for module in modules if hasattr(module, subject.title())]
     return owner  # type: ignore[no-any-return]
 

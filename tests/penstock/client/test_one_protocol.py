@@ -22,10 +22,12 @@ from penstock.client.http_subjects import (
     HttpLimits,
     HttpRules,
     HttpSchedules,
+    HttpViews,
     HttpWorkers,
 )
 from penstock.client.limits import Limits
 from penstock.client.rules import Rules
+from penstock.client.saved_views import Views
 from penstock.client.schedules import Schedules
 from penstock.client.sync_client import SyncClient
 from penstock.client.sync_http_client import SyncHttpClient
@@ -38,6 +40,7 @@ PAIRS: Mapping[type, type] = {
     HttpLimits: Limits,
     HttpRules: Rules,
     HttpSchedules: Schedules,
+    HttpViews: Views,
     HttpWorkers: Workers,
 }
 BLOCKING_PARTS = (
@@ -46,12 +49,14 @@ BLOCKING_PARTS = (
     (sync_subjects.SyncLimits, Limits),
     (sync_subjects.SyncRules, Rules),
     (sync_subjects.SyncSchedules, Schedules),
+    (sync_subjects.SyncViews, Views),
     (sync_subjects.SyncWorkers, Workers),
     (sync_http_client.SyncHttpBreakers, HttpBreakers),
     (sync_http_client.SyncHttpHolds, HttpHolds),
     (sync_http_client.SyncHttpLimits, HttpLimits),
     (sync_http_client.SyncHttpRules, HttpRules),
     (sync_http_client.SyncHttpSchedules, HttpSchedules),
+    (sync_http_client.SyncHttpViews, HttpViews),
     (sync_http_client.SyncHttpWorkers, HttpWorkers),
 )
 ONLY_HTTP = {"HttpClient.get_json", "HttpClient.log_lines"}
@@ -117,7 +122,7 @@ CLIENTS: Mapping[type, Mapping[str, str]] = {
     },
 }
 """The clients, each with the methods of the others that it lacks, and the reasons."""
-PARTS = ("breakers", "holds", "limits", "rules", "schedules", "workers")
+PARTS = ("breakers", "holds", "limits", "rules", "schedules", "views", "workers")
 
 
 def public_names(kind: type) -> set[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -16,7 +17,7 @@ from penstock import DurableContext, Limit, NonRetryable, Rule, Schedule, Trigge
 from penstock.errors import PenstockError
 from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
-from penstock.operate import access, people, secrets, subscriptions, webhooks
+from penstock.operate import access, people, saved_views, secrets, subscriptions, webhooks
 from penstock.run.steering import AskInquiry
 from penstock.store.outbox import dead_letters
 from penstock.store.outbox.dead_letters import KeptLetter
@@ -259,7 +260,7 @@ async def fill(house: Installation) -> dict[str, UUID]:
     await client.cancel(later, reason=EVIL)
     found["letter"] = await keep_letter(house)
     await _administer(house)
-    return found
+    return found | await save_views(house)
 
 
 async def _administer(house: Installation) -> None:
@@ -275,6 +276,24 @@ async def _administer(house: Installation) -> None:
     await subscriptions.put(session, "shop", url="https://example.org/hook", by="test")
     await house.rows(DISABLED)
     await house.rows("update person set totp_since = clock_timestamp() where name = 'grace'")
+
+
+async def save_views(house: Installation) -> dict[str, UUID]:
+    """Save more shared views than the page shows side by side. Return the ids of one of them, and of one that is not valid."""
+    grace = replace(access.ANYBODY, name="user:grace")
+    filters = {"status": ["failed", "timeout"], "since": "7d", "action": "depot.drive"}
+    for number in range(13):
+        await saved_views.create(
+            house.session, grace, f"Gate {number}", {"action": "depot.load"}, shared=True
+        )
+    late = await saved_views.create(
+        house.session, grace, "<b>Late</b> trucks", filters, description="of this week & before", shared=True
+    )
+    stale = await saved_views.create(
+        house.session, grace, "An older one", {"action": "depot.load"}, shared=True
+    )
+    await house.rows('update saved_view set filters = \'{"status": ["parked"]}\' where id = $1', stale.id)
+    return {"view": late.id, "stale": stale.id}
 
 
 async def _ended(client: Any, id: UUID) -> None:

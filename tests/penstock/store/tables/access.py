@@ -13,6 +13,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    UniqueConstraint,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
@@ -36,6 +37,24 @@ api_token = Table(
     Column("old_until", INSTANT),
     Column("routes", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
     Column("packs", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
+)
+
+saved_view = Table(
+    "saved_view",
+    METADATA,
+    Column("id", UUID, primary_key=True),
+    Column("owner", Text),
+    Column("name", Text, nullable=False),
+    Column("description", Text),
+    Column("filters", JSONB, nullable=False),
+    Column("tenants", ARRAY(Text)),
+    Column("shared", Boolean, nullable=False),
+    Column("version", Integer, nullable=False, server_default=text("1")),
+    Column("created_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("changed_at", INSTANT, nullable=False, server_default=text("clock_timestamp()")),
+    Column("changed_by", Text, nullable=False),
+    UniqueConstraint("owner", "name"),
+    Index("saved_view_shared", "name", postgresql_where=text("shared")),
 )
 
 secret = Table(

@@ -14,10 +14,11 @@ from penstock_api.auth.access import own
 
 def chosen_executions(filters: Mapping[str, Any], caller: Caller) -> ExecutionFilter:
     """Return the filter that these filters describe, narrowed to the tenants of the caller. Raises InvalidInput, NotAllowed."""
-    chosen = list_filters.execution_filter(filters)
-    tenant = chosen.tenant
+    execution_filter = list_filters.execution_filter(filters)
+    tenant = execution_filter.tenant
     if tenant is not None:
         own(caller, tenant)
     elif caller.tenants is not None and len(caller.tenants) == 1:
         [tenant] = caller.tenants
-    return replace(chosen, tenant=tenant, tenants=caller.tenants if tenant is None else frozenset((tenant,)))
+    tenants = caller.tenants if tenant is None else frozenset((tenant,))
+    return replace(execution_filter, tenant=tenant, tenants=tenants)
