@@ -9,6 +9,7 @@ from uuid import UUID
 
 from penstock.client.argument_ranges import check_version
 from penstock.client.checked_arguments import checks_arguments
+from penstock.language.terms.outside_names import check_name
 from penstock.operate import saved_views
 from penstock.operate.access import ANYBODY, Caller
 from penstock.store.access.saved_views import SavedView
@@ -46,6 +47,7 @@ class Views:
         shared view is seen by all that may read the tenant of its filter, or all tenants without one. With `replace` it takes the
         place of the view of `by` with that name, if there is one. Raises InvalidInput, and Conflict for a name that `by` has
         used."""
+        check_name(by, "the owner of the view")
         return await saved_views.create(
             self._session, _caller(by), name, filters, description=description, shared=shared, replace=replace
         )

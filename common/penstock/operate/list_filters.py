@@ -45,7 +45,7 @@ def checked(filters: Mapping[str, Any]) -> dict[str, Any]:
     for name in filters:
         if name not in NAMES:
             raise InvalidInput(
-                f"there is no filter {cut_end(str(name), 50)!r}", hint=did_you_mean(name, NAMES)
+                f"there is no filter {cut_end(ascii(name), 50)}", hint=did_you_mean(str(name), NAMES)
             )
     values = {name: filters[name] for name in NAMES if filters.get(name) not in (None, False)}
     return {name: _checked(name, value) for name, value in values.items()}
@@ -68,11 +68,19 @@ def _checked(name: str, value: Any) -> Any:
         return instant(name, value.isoformat()).isoformat()
     if name in IDS and isinstance(value, UUID):
         return str(value)
-    if not isinstance(value, str):
-        raise _wrong_type(name, value, "a text")
+    if not isinstance(value, str) or not _is_stored(value):
+        raise _wrong_type(name, value, "a text without NUL characters")
     if name in INSTANTS:
         instant(name, value)
     return str(_id(name, value)) if name in IDS else value
+
+
+def _is_stored(text: str) -> bool:
+    """Return whether PostgreSQL can store a text."""
+    try:
+        return "\0" not in text and bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def _wrong_type(name: str, value: Any, expected: str) -> InvalidInput:

@@ -48,6 +48,7 @@ EFFECTS = {"cancel": "asked to stop", "rerun": "run again", "rerun_failed": "run
 async def show(
     request: Request,
     session: Lists,
+    primary: Db,
     caller: Asked,
     before: Annotated[UUID | None, Query()] = None,
     find: str = "",
@@ -59,11 +60,12 @@ async def show(
     those of the address replace. `edits` is the saved view for which the filters of the address were chosen."""
     filters = {name: ",".join(request.query_params.getlist(name)) for name in list_filters.NAMES}
     filters = {name: value for name, value in filters.items() if value}
-    views = await saved_views.listed(session, caller)
+    # A standby may not have the view yet that was just saved, and to which the browser was led.
+    views = await saved_views.listed(session if view is None and edits is None else primary, caller)
     opened = next((row for row in views if row.id == view), None)
     edited = next((row for row in views if row.id == edits), None)
     if view is not None and opened is None:
-        opened = await saved_views.find(session, caller, view)  # which says that there is none
+        opened = await saved_views.find(primary, caller, view)  # which says that there is none
     if opened is not None:
         stored = list_filters.as_texts(opened.filters)
         if filters and filters != stored:
