@@ -29,6 +29,10 @@ class ConnectionFailed(PenstockError):
     """PostgreSQL or RabbitMQ could not be reached within the deadline."""
 
 
+class ClientUnusable(PenstockError):
+    """A client was called after its `close`, or in a process that was forked from the client's own. Create another client."""
+
+
 class ServerFull(ConnectionFailed):
     """PostgreSQL, this database or this role has no room for one more connection. Raise its limit, run fewer processes, or let
     each have fewer (`PENSTOCK_DATABASE_CONNECTIONS`)."""

@@ -122,6 +122,20 @@ async def test_the_same_key_gives_the_same_execution(house: Installation) -> Non
         await house.client.start("shop.charge", {"order": 2}, key="k")
 
 
+@pytest.mark.either_transport
+@pytest.mark.parametrize(("first", "second"), [(1e16, 10**16), (0.0, -0.0)])
+async def test_key_of_a_start_with_parameters_stored_alike(
+    house: Installation, first: float, second: float
+) -> None:
+    await house.apply(*shop.ALL)
+    id = await house.client.start("shop.charge", {"order": 1, "amount": first}, key="k")
+    assert await house.client.start("shop.charge", {"order": 1, "amount": second}, key="k") == id
+    rows = await house.rows("select $1::text::jsonb::text = $2::text::jsonb::text", repr(first), repr(second))
+    assert [row[0] for row in rows] == [True]
+    with pytest.raises(Conflict, match=str(id)):
+        await house.client.start("shop.charge", {"order": 1, "amount": first + 5e15 + 1}, key="k")
+
+
 async def test_bad_input_is_refused_at_the_door_and_stores_nothing(house: Installation) -> None:
     await house.apply(*shop.ALL)
     client = house.client

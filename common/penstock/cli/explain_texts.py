@@ -160,6 +160,12 @@ TEXTS: Mapping[str, Text] = {
         message="the thread executor already runs 10 attempts\n"
         "hint:  Ask has_capacity() first, or raise the capacity of this executor.",
     ),
+    "ClientUnusable": Text(
+        why="A client was called after its `close` or its `with` block. Or a web server or a pool of processes forked after the "
+        "client was created: the new process has a copy of it, without the thread that does its work.",
+        do="Create a client in each process, after the fork, such as at the first request. Close it after the last call.",
+        message="this client is closed",
+    ),
     "OutsideRun": Text(
         why="`current()`, `ask()` or a sleep was called where no attempt runs: at import, in a test, in a thread that was started without "
         "its context.",

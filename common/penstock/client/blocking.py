@@ -3,39 +3,85 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from penstock.client.usable import check_usable
+
 P = ParamSpec("P")
 R = TypeVar("R")
 C = TypeVar("C")
+LONGEST_END_S = 5.0
+"""The seconds within which a cancelled call has to end. The loop stops without one that takes longer."""
 
 
 class LoopThread:
-    """A thread with an event loop, for callers in other threads."""
+    """A thread with an event loop, for callers in other threads. A process that was forked from this one has no such
+    thread: calls there raise ClientUnusable, and `close` does nothing."""
 
     def __init__(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self.closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="penstock", daemon=True)
         self._thread.start()
 
+    @property
+    def is_inherited(self) -> bool:
+        """Return True in a process that was forked from that of the thread."""
+        return os.getpid() != self._process
+
     def wait(self, work: Coroutine[Any, Any, R]) -> R:
-        """Return the result of a coroutine. An interrupt, such as Ctrl-C, cancels the coroutine."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Return the result of a coroutine. An interrupt, such as Ctrl-C, cancels the coroutine. Raises ClientUnusable."""
+        future = self._submit(work)
         try:
             return future.result()
+        except CancelledError:
+            check_usable(self._process, closed=self.closed)
+            raise
         except BaseException:
             future.cancel()
             raise
 
+    def _submit(self, work: Coroutine[Any, Any, R]) -> Future[R]:
+        try:
+            check_usable(self._process, closed=False)  # first, since the fork has copied the lock as it was
+            # `close` may stop the loop between the check and the submission, and the work would never run.
+            with self._lock:
+                check_usable(self._process, closed=self.closed)
+                return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except BaseException:
+            work.close()
+            raise
+
     def close(self) -> None:
+        """Stop the loop, with an error for calls that other threads still wait for."""
+        if self.is_inherited:
+            return
+        with self._lock:
+            if self.closed:
+                return
+            self.closed = True
+        asyncio.run_coroutine_threadsafe(_cancel_others(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _cancel_others() -> None:
+    """Cancel all other tasks of this loop, and wait until they have ended."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=LONGEST_END_S)
 
 
 class Blocking(Generic[C]):

@@ -205,10 +205,10 @@ def check_options(method: Callable[..., Any], options: Mapping[str, Any]) -> Non
 
 
 def checks_arguments(owner: T) -> T:
-    """Wrap each public coroutine method of a class in a check of its arguments' types. A wrong type raises
-    InvalidInput."""
+    """Wrap each public coroutine method of a class, except `close`, in a check of its arguments' types. A wrong type raises
+    InvalidInput. A client with a method `_check_usable` is checked by it, too."""
     for name, method in list(vars(owner).items()):
-        if not name.startswith("_") and inspect.iscoroutinefunction(method):
+        if not name.startswith("_") and name != "close" and inspect.iscoroutinefunction(method):
             setattr(owner, name, _checked(method))
     return owner
 
@@ -216,6 +216,8 @@ def checks_arguments(owner: T) -> T:
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     async def call(*arguments: Any, **named: Any) -> Any:
+        if (check_usable := getattr(arguments[0], "_check_usable", None)) is not None:
+            check_usable()
         _parameters(method).check(arguments[1:], named)
         return await method(*arguments, **named)
 

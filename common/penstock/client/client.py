@@ -7,6 +7,7 @@ async with Client.connect() as client:
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,6 +18,7 @@ from uuid import UUID
 from penstock.client.argument_ranges import check_limit
 from penstock.client.checked_arguments import checks_arguments, timeout_seconds
 from penstock.client.start_and_wait import Startable, StartAndWatch, named_start
+from penstock.client.usable import check_usable
 from penstock.errors import InvalidInput
 from penstock.language.terms.action_ref import STARTER, ActionRef, Starter, open_starter
 from penstock.language.terms.event_sources import check_source
@@ -73,6 +75,7 @@ class Client(StartAndWatch):
         self._watch = ResultWatch(database)
         self.outer: Starter | None = None
         self.closed = False
+        self._process = os.getpid()
 
     @classmethod
     @asynccontextmanager
@@ -110,6 +113,9 @@ class Client(StartAndWatch):
             await transport.close()
             await database.close()
             await tracing.flush()
+
+    def _check_usable(self) -> None:
+        check_usable(self._process, closed=self.closed)
 
     @cached_property
     def schedules(self) -> Schedules:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self
@@ -37,6 +38,7 @@ from penstock.client.http_subjects import (
 from penstock.client.rule_replays import ReplayPage
 from penstock.client.signal_receivers import check_receiver
 from penstock.client.start_and_wait import Start, Startable, StartAndWait, named_start
+from penstock.client.usable import check_usable
 from penstock.errors import ConnectionFailed, InvalidInput, NotAllowed, NotFound, PenstockError
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.budgets import Amount
@@ -92,6 +94,7 @@ class HttpClient(StartAndWait):
         tracing.is_on()  # so that the program's own traces are propagated
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._server = server
+        self._process = os.getpid()
         self._http = httpx.AsyncClient(
             base_url=server.rstrip("/"),
             headers=headers,
@@ -114,6 +117,9 @@ class HttpClient(StartAndWait):
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
+
+    def _check_usable(self) -> None:
+        check_usable(self._process, closed=self._http.is_closed)
 
     # -- commands ------------------------------------------------------------------------------------------------
 
@@ -482,6 +488,7 @@ class HttpClient(StartAndWait):
     async def _ask(
         self, method: str, path: str, *, headers: Mapping[str, str] = NO_HEADERS, **how: Any
     ) -> Any:
+        self._check_usable()  # the parts of the client come only here
         # an execution that this request starts continues the caller's trace
         headers = {**headers, **(tracing.current() or {})}
         try:

@@ -21,6 +21,7 @@ from penstock.language.schemas import Schema
 from penstock.language.terms.outside_names import check_name, check_tenant
 from penstock.language.terms.system_triggers import HINT_PUBLISH, is_system
 from penstock.messaging.outbox import Publisher
+from penstock.run.stored_json import stored_form
 from penstock.store.definitions import catalog
 from penstock.store.events import events
 from penstock.store.events.events import NewEvent, StoredEvents
@@ -113,7 +114,7 @@ class Publishing:
         except InvalidInput as error:
             error.hint = error.hint or schema.takes()
             raise
-        digest = hashlib.sha256(body).hexdigest() if key is not None else None
+        digest = hashlib.sha256(stored_form(body)).hexdigest() if key is not None else None
         return NewEvent(trigger, tenant, body.decode(), source, key, digest, tracing.current())
 
     async def _schema(self, ref: str) -> Schema:

@@ -24,6 +24,7 @@ from penstock.language.terms.ids import EXECUTION_CALLER, new_id
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.outside_names import check_name, check_tenant
 from penstock.language.terms.run_labels import check_labels
+from penstock.run.stored_json import stored_form
 from penstock.store.admission import namespaces
 from penstock.store.definitions import catalog
 from penstock.store.executions.executions import Submission
@@ -93,7 +94,7 @@ class Starts:
         cap = session.settings.payload_cap
         try:
             bodies = [
-                checked_parameters(target.schema, referring(values or {}, request.secrets), cap).decode()
+                checked_parameters(target.schema, referring(values or {}, request.secrets), cap)
                 for values in params
             ]
         except InvalidInput as error:
@@ -115,7 +116,7 @@ class Starts:
                 id=new_id(),
                 namespace=namespace,
                 definition=target.definition,
-                params=body,
+                params=body.decode(),
                 tenant=request.tenant,
                 options=options,
                 origin=origin,
@@ -123,7 +124,7 @@ class Starts:
                 not_before=at,
                 expires=request.expires_at,
                 key=request.key,
-                digest=hashlib.sha256(f"{ref}\0{body}".encode()).hexdigest() if keyed else None,
+                digest=_digest(ref, body) if keyed else None,
                 watcher=watcher,
                 debounces=request.debounce is not None,
             )
@@ -183,6 +184,11 @@ def check_instants(delay: Any, **instants: Any) -> None:
             )
         if instant is not None and not FIRST_YEAR <= instant.year < LAST_YEAR:
             raise InvalidInput(f"{name} is out of the calendar", hint="Give a year from 1970 to 8999.")
+
+
+def _digest(ref: str, body: bytes) -> str:
+    """Return the digest of a start. Two starts with one key are the same request if their parameters are stored alike."""
+    return hashlib.sha256(f"{ref}\0".encode() + stored_form(body)).hexdigest()
 
 
 def _options(request: Request) -> str | None:

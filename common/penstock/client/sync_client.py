@@ -131,7 +131,10 @@ class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
     flush = waiting(Client.flush)
 
     def close(self) -> None:
-        """Publish all submitted messages, and close the connections."""
+        """Publish all submitted messages, and close the connections. A second call does nothing, and neither does one in a
+        process that was forked from the client's."""
+        if self._thread.is_inherited or self._client.closed:
+            return
         try:
             self._thread.wait(_left(self._connection))
         finally:

@@ -132,7 +132,10 @@ class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
     get_json = waiting(HttpClient.get_json)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections. A second call does nothing, and neither does one in a process that was forked from the
+        client's."""
+        if self._thread.is_inherited or self._thread.closed:
+            return
         try:
             self._thread.wait(self._client.__aexit__(None, None, None))
         finally:

@@ -15,6 +15,8 @@ import orjson
 
 _CHANGED = re.compile(rb"\{|\d[eE]|-0")
 """The pattern of JSON that JSONB can change. JSON without a match is returned as it is."""
+_CHANGED_NUMBER = re.compile(rb"\d[eE]|-0")
+"""The pattern of numbers that JSONB can change. Some texts match it, too."""
 _NUMBER = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?[eE][+-]?\d+|-0(?:\.0+)?(?![\d.])', re.DOTALL)
 """The pattern of texts, which are skipped, of numbers with an exponent, and of negative zeros."""
 _LONGEST_INTEGER = 20
@@ -43,6 +45,14 @@ def stored_value(encoded: bytes) -> Any:
 def as_stored(value: Any) -> Any:
     """Return a JSON value as it is read from a column of the type JSONB. Raises orjson.JSONEncodeError for other values."""
     return stored_value(orjson.dumps(value))
+
+
+def stored_form(canonical: bytes) -> bytes:
+    """Return a JSON document with sorted members in a form that is equal for documents that are stored alike, as `1e16` and
+    `10000000000000000` are."""
+    if _CHANGED_NUMBER.search(canonical) is None:
+        return canonical
+    return orjson.dumps(stored_value(canonical), option=orjson.OPT_SORT_KEYS)
 
 
 def _stored_number(match: re.Match[bytes]) -> bytes:

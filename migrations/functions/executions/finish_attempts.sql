@@ -4,7 +4,8 @@
 -- An execution with a requested end gets that end, unless the attempt completed. If a durable function raises that request as its
 -- error, the error gets the reason of the request. A durable function that has to clean up begins its next attempt without a
 -- delay. An attempt with a null in `p_delays` was handed back, so its execution keeps its place in line. The attempt keeps the
--- values that a deferral passes to the next attempt, and the question of an inquiry.
+-- values that a deferral passes to the next attempt, and the question of an inquiry. They are never the result of the execution:
+-- only one that completed has a result.
 -- planner: hashed_planned_once
 create or replace function finish_attempts(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_statuses text[], p_results text[], p_errors text[],
@@ -60,7 +61,7 @@ begin
         (select array_agg((c.id, k.limit_id, k.group_value)::held) from changed c cross join unnest(c.keys) k
          where c.status <> 'waiting' or not keeps_slots(c.keys)),
         array_agg((id, parent, status, true, parent is not null or id = any (p_followed),
-                   case when outcome not in ('deferred', 'waiting') then result end, error)::ended)
+                   case when status = 'completed' then result end, error)::ended)
             filter (where status not in ('requested', 'waiting'))
     into moved, v_again, v_asking, v_asked, v_held, v_ended from changed;
 

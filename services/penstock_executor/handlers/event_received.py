@@ -26,6 +26,7 @@ from penstock.language.terms.system_triggers import HINT_PUBLISH, is_system
 from penstock.messaging.consumer import Batch
 from penstock.messaging.transports import UNREADABLE, Delivery
 from penstock.run.json_integers import parsed
+from penstock.run.stored_json import stored_form
 from penstock.settings import Settings
 from penstock.store.definitions import catalog
 from penstock.store.events import events
@@ -85,7 +86,7 @@ def _event(delivery: Delivery, triggers: Mapping[str, Schema], settings: Setting
         payload=payload.decode(),
         source=source,
         message_id=message_id,
-        digest=hashlib.sha256(payload).hexdigest() if message_id else None,
+        digest=hashlib.sha256(stored_form(payload)).hexdigest() if message_id else None,
         trace=_trace(id, trigger, delivery),
     )
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.run.stored_json import as_stored, stored_value
+from penstock.run.stored_json import as_stored, stored_form, stored_value
 from tests.servers.postgres import Postgres
 
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=4)
@@ -79,3 +79,9 @@ def test_deeply_nested_value_is_converted() -> None:
 
 def test_python_value_is_converted() -> None:
     assert repr(as_stored({"bb": -0.0, "a": (1e16,)})) == "{'a': [10000000000000000], 'bb': 0.0}"
+
+
+def test_documents_that_are_stored_alike_have_one_form() -> None:
+    assert stored_form(b'{"a":1e16,"bb":-0.0}') == stored_form(b'{"a":10000000000000000,"bb":0.0}')
+    assert stored_form(b'{"a":"1e16"}') == b'{"a":"1e16"}'
+    assert len({stored_form(b'{"a":%s}' % number) for number in (b"1", b"1.0", b"1e-7", b"0")}) == 4

@@ -48,6 +48,12 @@ class CompiledSchedule:
         """Return the first fire after `instant` that the start and end dates allow, or None."""
         return _first_after(self.spec, self.policy.starts_at, self.policy.ends_at, instant)
 
+    def latest(self, since: datetime, until: datetime, count: int) -> list[datetime]:
+        """Return the last `count` fires after `since`, up to and including `until`, that the start and end dates allow."""
+        policy = self.policy
+        begin = max(since, policy.starts_at - TICK) if policy.starts_at else since
+        return self.spec.latest(begin, min(until, policy.ends_at) if policy.ends_at else until, count)
+
     def plan(self, since: datetime, now: datetime) -> FirePlan:
         """Plan the fires that are due after `since` until `now`. The ordinary case, one fire and in time, is planned
         from remembered instants: many schedules fire at the same ones."""

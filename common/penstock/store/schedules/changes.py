@@ -1,4 +1,7 @@
-"""Changes of schedules: apply, enable, pause, disable and delete. The lock order is: catalog, then schedule."""
+"""Changes of schedules: apply, enable, pause, disable and delete. The lock order is: catalog, then schedule.
+
+A change takes effect at the instant at which it locks the schedule. Fires that were due until then and that no executor
+has made yet are recorded first, by the schedule as it was."""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from penstock.errors import Conflict, DefinitionError, NotFound
 from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule, same_times
 from penstock.store.admission import namespaces
 from penstock.store.definitions import catalog
-from penstock.store.schedules import reading, statements
+from penstock.store.schedules import firing, reading, statements
 from penstock.store.schedules.reading import ScheduleState
 from penstock.store.schedules.statements import LockedSchedule
 from penstock.store.session import clock
@@ -21,8 +24,8 @@ from penstock.store.session.database import Session, Transaction
 
 async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]]) -> None:
     """Store schedules (ref, definition, body), in the transaction that makes these definitions current. A schedule
-    that is due at the same instants as before goes on where it was. Otherwise it begins now: instants of the old
-    expression are not missed. Raises DefinitionError."""
+    that is due at the same instants as before goes on where it was. Otherwise it begins now, and fires of the old
+    expression that were due before are recorded first. Raises DefinitionError."""
     if not applied:
         return
     rows = {row.ref: row for row in await statements.lock(tx, [ref for ref, _, _ in applied])}
@@ -32,17 +35,22 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
     places = await namespaces.places(tx, spaces.values())
     now = await clock.now(tx)
     prepared = []
+    replaced = []
     for ref, definition, body in new:
         row = rows.get(ref)
         enabled = body.get("enabled", True) if row is None else row.enabled
-        since = row.since if row is not None and _goes_on(row, compiled[ref]) else now
+        goes_on = row is not None and _goes_on(row, compiled[ref])
+        since = now if row is None else row.since if goes_on else row.now
+        if row is not None and not goes_on:
+            replaced.append(row)
         due = compiled[ref].first_after(since) if enabled else None
-        if due is None and since is now and enabled and body.get("at"):
+        if due is None and not goes_on and enabled and body.get("at"):
             raise DefinitionError(
                 f"schedule {ref} would never fire: {body['at']} is past",
                 hint="Give it an instant that is to come, or remove it; `enabled: false` keeps it.",
             )
         prepared.append((ref, definition, places[spaces[ref]], enabled, since, due))
+    await firing.fire_before_change(tx, replaced, "changed")
     await statements.put(tx, prepared)
 
 
@@ -72,7 +80,8 @@ async def disable(tx: Transaction, ref: str) -> ScheduleState:
     Return its state. Raises NotFound."""
     await catalog.set_enabled(tx, "schedule", ref, False)
     row = await _locked(tx, ref)
-    await statements.move(tx, ref, enabled=False, since=row.since, next_due=None)
+    await firing.fire_before_change(tx, [row], "disabled")
+    await statements.move(tx, ref, enabled=False, since=row.now, next_due=None)
     await statements.drop_waiting(tx, ref, "the schedule was disabled")
     return (await reading.listed(tx, ref))[0]
 
@@ -88,6 +97,7 @@ async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
         )
     until = row.now + timedelta(seconds=seconds)
     due = compile_schedule(orjson.loads(row.body)).first_after(until)
+    await firing.fire_before_change(tx, [row], "paused")
     await statements.move(tx, ref, enabled=True, since=until, next_due=due)
     return (await reading.listed(tx, ref))[0]
 
@@ -95,7 +105,8 @@ async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
 async def delete(tx: Transaction, ref: str) -> None:
     """Delete a schedule. Its fires are kept for their retention, and running executions go on. Raises NotFound."""
     await catalog.delete(tx, "schedule", ref)
-    await _locked(tx, ref)
+    row = await _locked(tx, ref)
+    await firing.fire_before_change(tx, [row], "deleted")
     await statements.drop_waiting(tx, ref, "the schedule was deleted")
     await statements.delete(tx, ref)
 

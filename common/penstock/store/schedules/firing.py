@@ -11,20 +11,23 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
+import asyncpg
 import orjson
 
 from penstock import tracing
-from penstock.errors import DefinitionError, ExpressionError, InvalidInput
+from penstock.errors import DefinitionError, ExpressionError, InvalidInput, KeysChanged
 from penstock.language.expressions import SECRETS
 from penstock.language.moves.fires import CREATED, FAILED, SKIPPED
 from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule
 from penstock.language.schedules.fire_kinds import BACKFILL, DUE, MISSED
 from penstock.language.schemas import Schema
+from penstock.run.cut_texts import cut_end
 from penstock.store.definitions import catalog
 from penstock.store.schedules import statements
 from penstock.store.schedules.statements import DueSchedule, FiredUpTo, LockedSchedule, LostFire, NewFire
-from penstock.store.session.database import Transaction
+from penstock.store.session.database import Transaction, is_transient
+from penstock.store.session.postgres_errors import in_our_words
 from penstock.tracing.spans import execution_span
 
 MOST = 1_000
@@ -73,7 +76,63 @@ async def fire_due(tx: Transaction, limit: int, ref: str | None = None) -> Fired
     return fired
 
 
-def _planned(builder: FireBuilder, row: DueSchedule, now: datetime) -> tuple[FiredUpTo, list[NewFire]]:
+async def fire_before_change(tx: Transaction, rows: Sequence[LockedSchedule], change: str) -> None:
+    """Record the fires of these locked schedules that are due and not recorded yet, before the caller changes the
+    schedules. `change` says how, such as "paused".
+
+    An executor in time would have made these fires, so they are made as a late executor makes them, by the present
+    definitions. Those that cannot be made now are recorded as skipped: fires of a held schedule, fires that the
+    database refuses, and those that are left after MOST. A schedule that cannot be planned has no known instants."""
+    due = [row for row in rows if row.next_due is not None and (row.next_due <= row.now or row.put_aside)]
+    if not due:
+        return
+    builder = await FireBuilder.load(tx, due)
+    room = MOST
+    for row in due:
+        try:
+            compiled = builder.compiled(row.definition_id)
+        except DefinitionError:
+            continue
+        since, obstacle = row.since, f"more than {MOST:,} fires were due"
+        if row.held:
+            obstacle = "its action was held"
+        elif row.put_aside:
+            obstacle = "it could not be fired"
+        elif room > 0:
+            position, fires = _planned(builder, row, row.now)
+            refusal = await _refusal(tx, position, fires)
+            if refusal is None:
+                room -= len(fires)
+                since = position.since or since
+            else:
+                obstacle = f"it could not be fired: {refusal}"
+        reason = f"not made before the schedule was {change}, since {obstacle}"
+        unmade = compiled.latest(since, row.now, NAMED + 1)
+        skipped = [builder.skipped(row, instant, reason) for instant in unmade[-NAMED:]]
+        if len(unmade) > NAMED:
+            skipped[0] = skipped[0]._replace(error=f"{reason}, as were fires before it")
+        if skipped:
+            await statements.fire(tx, [FiredUpTo(row.ref, None, None, None)], skipped)
+
+
+async def _refusal(tx: Transaction, position: FiredUpTo, fires: Sequence[NewFire]) -> str | None:
+    """Record fires. Return the reason if the database refuses them: then none of them is recorded, and the transaction
+    goes on, since a faulty schedule must not refuse to be disabled."""
+    await tx.execute("savepoint fires")
+    try:
+        await statements.fire(tx, [position], fires)
+    except asyncpg.PostgresError as error:
+        if is_transient(error) or isinstance(in_our_words(error, may_seal=tx.codec is not None), KeysChanged):
+            raise
+        await tx.execute("rollback to savepoint fires")
+        return cut_end(str(error), 200)
+    await tx.execute("release savepoint fires")
+    return None
+
+
+def _planned(
+    builder: FireBuilder, row: DueSchedule | LockedSchedule, now: datetime
+) -> tuple[FiredUpTo, list[NewFire]]:
     """Return the instant up to which a due schedule is fired now, and its fires."""
     try:
         compiled = builder.compiled(row.definition_id)

@@ -97,7 +97,8 @@ async def lock_due(tx: Transaction, limit: int, ref: str | None = None) -> list[
 
 @dataclass(frozen=True, slots=True)
 class LockedSchedule:
-    """A schedule that this transaction has locked, at the database's instant `now`. `body` is its definition as JSON."""
+    """A schedule that this transaction has locked, at the database's instant `now`. `body` is its definition as JSON.
+    `held`: a hold lets nothing start. `put_aside`: an executor could not fire it, and tries again at `next_due`."""
 
     ref: str
     definition_id: int
@@ -107,10 +108,13 @@ class LockedSchedule:
     next_due: datetime | None
     body: str
     now: datetime
+    held: bool
+    put_aside: bool
 
 
 LOCK = """
-select s.ref, s.definition_id, s.namespace_id, s.enabled, s.since, s.next_due, d.body::text as body, clock_timestamp() as now
+select s.ref, s.definition_id, s.namespace_id, s.enabled, s.since, s.next_due, d.body::text as body, clock_timestamp() as now,
+    exists (select from namespace n where n.id = s.namespace_id and n.hold is not null) as held, s.error is not null as put_aside
 from schedule s join definition d on d.id = s.definition_id
 where s.ref = any($1::text[]) order by s.ref for update of s
 """

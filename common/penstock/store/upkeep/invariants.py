@@ -283,6 +283,12 @@ INVARIANTS = (
                or r.error is null and e.status in ('failed', 'timeout', 'abandoned'))""",
     ),
     Invariant(
+        "I10h",
+        "only what completed has a result",
+        """select r.execution_id::text from result r join execution e on e.id = r.execution_id
+           where r.result <> 'null' and e.status <> 'completed'""",
+    ),
+    Invariant(
         "I10d",
         "who runs is claimed by a worker that is known",
         """select e.id::text from execution e join namespace n on n.id = e.namespace_id

@@ -191,6 +191,17 @@ async def test_recorded_history_is_not_a_damage_to_mend(house: Installation, par
     assert {(one.name, one.state) for one in done} == {("I9", "no mend"), ("moves", "no mend")}
 
 
+async def test_result_of_a_cancelled_execution_is_evidence(house: Installation, parts: Parts) -> None:
+    id = await requested(house)
+    await house.client.cancel(id)
+    await house.sound()
+    await house.rows("""update result set result = '{"page": 7}' where execution_id = $1""", id)
+    done = await repair(parts.database.session(), parts.publisher, apply=True)
+    assert [(violated.name, violated.state, violated.violations) for violated in done] == [
+        ("I10h", "no mend", [str(id)])
+    ]
+
+
 async def test_only_the_named_damage_is_mended(house: Installation, parts: Parts) -> None:
     id = await requested(house)
     await house.client.cancel(id)
