@@ -42,7 +42,7 @@ from penstock.language.terms.routing import RoutingRule
 from penstock.operate.overview import Overview
 from penstock.operate.routes import RouteUse
 from penstock.operate.why.answer import Why
-from penstock.run.failure_causes import execution_failed
+from penstock.run.root_cause import execution_failed
 from penstock.run.sent_signal import SentSignal
 from penstock.store.events.enforcement_list import ListedEnforcement
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution

@@ -18,8 +18,8 @@ from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
 from penstock.operate.titles import defaults_of, title_of, with_defaults
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
-from penstock.run.failure_causes import headline
 from penstock.run.progress import STREAM, Progress
+from penstock.run.root_cause import headline
 from penstock.store.admission import budgets
 from penstock.store.definitions import catalog
 from penstock.store.executions import (

@@ -10,7 +10,7 @@ from penstock.errors import Conflict, ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import check_value
 from penstock.language.terms.options import did_you_mean
-from penstock.run.failure_causes import headline
+from penstock.run.root_cause import headline
 from penstock.run.stored_json import stored_value
 from penstock.testing.simulated_workflow import WorkflowExecution
 from penstock.testing.steps import Step

@@ -41,7 +41,7 @@ from penstock.errors import (
     StepFailed,
     StepTimedOut,
 )
-from penstock.run.failure_causes import cause_inside
+from penstock.run.root_cause import cause_inside
 
 T = TypeVar("T")
 REFUSALS: tuple[type[PenstockError], ...] = (NotFound, InvalidInput, DefinitionError, ResultNotStorable)

@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 
 from penstock.language.moves import COMPLETED
-from penstock.run.failure_causes import child_failed, child_timed_out, execution_failed
+from penstock.run.root_cause import child_failed, child_timed_out, execution_failed
 from penstock.store.executions import awaited, executions
 from penstock.store.executions.awaited import EndListener, EndNotice
 from penstock.store.executions.executions import ExecutionEnd
