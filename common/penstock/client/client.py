@@ -91,7 +91,7 @@ class Client(StartAndWatch):
         from penstock.store.session.database import Database
 
         settings = settings or await find_installation()
-        tracing.is_on()  # so that the program's own traces are propagated
+        tracing.set_up()  # so that the program's own traces are propagated
         database = Database(settings, role="client")
         transport = make_transport(database, role="client")
         publisher = Publisher(transport, database)

@@ -87,7 +87,7 @@ class HttpClient(StartAndWait):
     def __init__(
         self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        tracing.is_on()  # so that the program's own traces are propagated
+        tracing.set_up()  # so that the program's own traces are propagated
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._server = server
         self._http = httpx.AsyncClient(

@@ -34,6 +34,7 @@ __all__ = [
     "producing",
     "received",
     "send",
+    "set_up",
     "trace_of",
 ]
 
@@ -57,6 +58,14 @@ def describe_process(runner_id: str, runner_name: str | None) -> None:
     _PROCESS["penstock.runner_id"] = runner_id
     if runner_name is not None:
         _PROCESS["penstock.runner_name"] = runner_name
+
+
+def set_up() -> None:
+    """Set up tracing in this process, unless it is off. Logs a warning if tracing is requested but not installed.
+
+    Spans that other code creates afterwards are exported too, and Penstock's spans are placed below them.
+    """
+    exporting()
 
 
 def is_on() -> bool:
