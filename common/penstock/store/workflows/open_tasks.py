@@ -48,7 +48,6 @@ async def listed(session: Session, workflow: UUID) -> list[OpenTask]:
     return rows_as(OpenTask, await session.fetch(OPEN, workflow))
 
 
-# A workflow without an open task waits for an executor, as a requested execution does.
 MOST_URGENT = """
 with recursive tree as (
     select e.id, e.status, e.namespace_id, e.ready_at, array[e.id] as path from execution e
@@ -61,7 +60,9 @@ with recursive tree as (
 )
 select i.path from inside i join namespace n on n.id = i.namespace_id
 where not exists (select from execution c where c.parent = i.id and c.finished_at is null)
-order by case when i.status = 'running' and n.kind = 'workflow' then 2 else array_position($3::text[], i.status) end,
+-- A running workflow without an open task waits for an executor, so it ranks as a requested execution.
+order by
+    array_position($3::text[], case when i.status = 'running' and n.kind = 'workflow' then 'requested' else i.status end),
     i.ready_at, i.id
 limit 1
 """
