@@ -69,7 +69,7 @@ async def send_one_as_typed(
 
 
 def _add_quoting(error: InvalidInput, name: str, word: str) -> None:
-    """Add to the hint of a refusal how to type a value as text."""
+    """Add to the hint of an error how to quote a value on the command line, so that it is sent as text."""
     if word[:1] not in '{["':
         quoting = f"""The value is JSON. For the text, write {name}'"{word}"'."""
         error.hint = f"{error.hint} {quoting}" if error.hint else quoting

@@ -181,8 +181,12 @@ async def log_in(
 
 
 async def _verified(session: Session, name: str, password: str, caller: LogInCaller) -> str | None:
-    """Return the stored hash if the password matches it, or None. The attempt counts as failed until it is verified.
-    The caller holds a turn of the line. Raises TooManyAttempts."""
+    """Return the stored hash if the password matches it, or None.
+
+    The sign-in is counted as failed first, and the count is removed if the password matches. Call it only inside the
+    turn of the sign-in queue, which bounds how many passwords are hashed at once. Raises TooManyAttempts after too many
+    failures, or if the client has disconnected.
+    """
     if await caller.has_left():
         raise TooManyAttempts("the caller of this sign-in has left")
     attempt = new_id()

@@ -120,7 +120,8 @@ class AccountGuard(Guard):
     """The guard of the routes of a person's own account. It refuses tokens, which have no account."""
 
     def admitted(self, caller: Caller, scope: str) -> Caller:
-        """Return the caller if it is a person. Raises NotAllowed, NotFound."""
+        """Return the caller, as Guard.admitted does. Raises NotFound for a token, which has no account, and NotAllowed
+        without the scope."""
         caller = super().admitted(caller, scope)
         if not is_person(caller):
             raise NotFound(

@@ -121,5 +121,5 @@ async def drop_audit(session: Session, settings: Settings) -> bool:
     return len(old) == BATCH
 
 
-# Files hold encrypted values as the database does.
+# With `opens=False` the session reads encrypted values as they are stored, so the exported files hold none of them in clear.
 LOOP = Loop("drop_expired", lambda settings: 3600.0, turn, opens=False)

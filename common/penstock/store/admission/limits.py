@@ -378,7 +378,7 @@ WAKE = "select messages, woken from wake_keys(100)"
 
 
 async def wake_keys(tx: Transaction) -> bool:
-    """Handle due wake rows: promote executions that have room. Return False if none was due. The call is the whole
-    transaction, in one round trip."""
+    """Handle due wake rows: promote executions that have room. Return False if none was due. Commits by itself
+    (`stage_alone`): `tx` must not have run a statement."""
     [row] = await tx.stage_alone(WAKE)
     return bool(row["woken"])

@@ -111,7 +111,12 @@ class Transaction:
         return self.keep(await self.fetch(sql, *args))
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
-        """Run a statement as `stage` does, as the whole transaction: it commits by itself, in one round trip."""
+        """Run a statement as `stage` does, and commit it by itself, in one round trip. The transaction must not have run a
+        statement, and can run none afterwards.
+
+        Behind a pooler, and for a change that is audited, the statement does not commit by itself: `Session.transaction`
+        commits it. The same is true after another statement of the transaction.
+        """
         if self._begun or self.session.pooler or audited_change.is_due():
             return await self.stage(sql, *args)
         if self.codec is not None:

@@ -140,9 +140,9 @@ async def take_steps(
     claimant: Claimant,
     queues: Sequence[str],
 ) -> Finished | None:
-    """Write the step, and claim executions that it starts on one of `queues`, at most as many as it ends. The call is
-    the whole transaction, in one round trip. If another transaction has changed the state that the decision used, or
-    is about to, do nothing and return None."""
+    """Write the step, and claim executions that it starts on one of `queues`, at most as many as it ends. Commits by
+    itself, in one round trip. If another transaction has changed the state that the decision used, or is about to, do
+    nothing and return None."""
     try:
         [row] = await session.fetch(
             TAKE, *_as_ended(step, claimant, ends, claims), *_as_started(step), *_as_claimed(claimant, queues)
