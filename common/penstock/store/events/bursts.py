@@ -106,10 +106,10 @@ async def next_due(session: Session) -> float | None:
     return seconds
 
 
-# The id of an event has its time, at most an hour off. So the oldest unmatched event bounds the partitions that are read.
 HORIZON = f"""
 select least(clock_timestamp() - {SLACK}, (
     select min(e.created_at) from unmatched u join event e on e.id = u.event_id
+    -- The id of an event has its time, at most an hour off. So the oldest unmatched event bounds the partitions that are read.
     where e.created_at > (
         select to_timestamp(('x' || left(translate(o.event_id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)
             - interval '2 hours'

@@ -154,12 +154,12 @@ async def stage(tx: Transaction, queue: str, ids: Sequence[UUID], envelope: int)
     await tx.stage(STAGE, queue, list(ids), envelope)
 
 
-# A row that was published a moment ago may still exist: only a row with a future instant counts as staged.
 STAGE_LATER = """
 insert into outbox (queue, ids, due_at)
 select $1, array[d.id], clock_timestamp() + make_interval(secs => d.seconds)
 from unnest($2::uuid[], $3::float8[]) as d (id, seconds)
 where not exists (
+    -- A row that was published a moment ago may still exist: only a row with a future instant counts as staged.
     select from outbox o
     where o.queue = $1 and d.id = any (o.ids) and o.holder is null and o.due_at > clock_timestamp())
 """

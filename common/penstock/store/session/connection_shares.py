@@ -35,8 +35,8 @@ class ConnectionRoom:
         return self.room - self.foreign_connections - self.services * FEWEST
 
 
-# Of a session of another role, a role without further rights sees the name, the database and the role, but not the
-# backend's type.
+# A role without further rights does not see the type of the backend of another role's session, so an unknown type counts as
+# a client's. The text has no comments of SQL, since BEAT puts it on one line.
 ROOM = """
 with session as (
     select s.datname, s.usesysid, exists (

@@ -54,10 +54,10 @@ class OpenedParents:
     tasks: dict[UUID, tuple[int, dict[int, TaskState]]]
 
 
-# If this statement opens the parents, it also deletes the messages that announce the ends to executors.
 FINISH_AND_OPEN = f"""
 select f.messages, f.moved, o.*, r.version, r.tasks, r.records
 from finish_attempts({FINISH_PARAMETERS}) f
+-- If this statement opens the parents, it also deletes the messages that announce the ends to executors.
 left join lateral open_parents_at_once(f.moved, array(
     select m.outbox_id from unnest(f.messages) m where m.queue = 'execution.completed')) o on true
 left join lateral remembered_tasks(o.execution_id, {MOST_STORED}) r on true
