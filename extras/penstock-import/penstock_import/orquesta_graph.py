@@ -261,8 +261,8 @@ def _jinja_atoms(node: nodes.Node) -> list[Atom]:
 
 
 def _truth(node: object) -> str:
-    """Return the subject of an atom that asks whether `node` is true. This subject differs from that of a comparison of
-    `node` with a constant, since a value that is true may also be equal to that constant."""
+    """Return the subject of an atom that asks whether `node` is true. A comparison of `node` with a constant has another
+    subject, since a value that is true may also be equal to that constant."""
     return f"the truth of {node!r}"
 
 
