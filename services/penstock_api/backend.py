@@ -122,7 +122,7 @@ class Backend:
 
     async def until_ended(self, id: UUID, seconds: float) -> None:
         """Wait for an execution to end, at most so many `seconds`, and at most until this process is asked to stop.
-        Raises NotFound."""
+        Raises NotFound if no execution has this id."""
         end = asyncio.ensure_future(self.ends.ended(id))
         stopping = asyncio.ensure_future(self.changes.closed.wait())
         try:

@@ -51,7 +51,8 @@ def check(settings: Settings) -> None:
 
 
 async def partition(session: Session, name: str, folder: Path, format: str) -> Path:
-    """Write a partition to its file, unless the file exists. Return the file. Raises PartitionDropped."""
+    """Write a partition to its file, unless the file exists. Return the file. Raises PartitionDropped if the partition
+    is gone."""
     file = _file(folder, name, format)
     if file.exists():
         return file

@@ -26,7 +26,8 @@ SHOWN = 300
 
 
 def addresses(settings: Settings) -> Addresses:
-    """Return the addresses that may be called. Raises ConfigurationError."""
+    """Return the addresses that may be called. Raises ConfigurationError if PENSTOCK_PRIVATE_SUBSCRIBERS has a word
+    that is not valid."""
     words = settings.private_subscribers.replace(",", " ").split()
     return Addresses(words, named="PENSTOCK_PRIVATE_SUBSCRIBERS")
 

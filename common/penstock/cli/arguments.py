@@ -99,7 +99,8 @@ def without_line_break(text: str) -> str:
 
 
 def label_option(words: list[str] | None, option: str = "--label") -> dict[str, str] | None:
-    """Return the labels of `--label key=value`, or another option; None without any. Raises InvalidInput."""
+    """Return the labels of `--label key=value`, or another option; None without any. Raises InvalidInput for a word
+    that is not `key=value`, or not a valid label."""
     try:
         return parse_label_words(words) if words else None
     except Wrong as wrong:

@@ -65,7 +65,7 @@ def executions(
     label: Label = None,
     waits_for_answer: WaitsForAnswer = False,
 ) -> ExecutionFilter:
-    """Return the filter that the options describe. Raises InvalidInput."""
+    """Return the filter that the options describe. Raises InvalidInput for a value that an option cannot have."""
     for value in status or ():
         if value not in STATUSES:
             raise InvalidInput(f"unknown status {value!r}", hint=f"Available: {', '.join(STATUSES)}.")
@@ -106,7 +106,7 @@ def choosing(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def instant(option: str, text: str | None) -> datetime | None:
-    """Return `1h` (ago) or ISO text as an instant. Raises InvalidInput."""
+    """Return `1h` (ago) or ISO text as an instant. Raises InvalidInput for any other text."""
     if text is None:
         return None
     try:

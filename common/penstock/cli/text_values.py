@@ -26,7 +26,8 @@ async def send_as_typed(
     read_schema: SchemaReader,
 ) -> T:
     """Send the values of `name=value` words. If they are refused, send them once more, with each value as text that only
-    fits its schema as text. Raises InvalidInput. Its hint shows the quotes if the schema cannot be read."""
+    fits its schema as text. Raises InvalidInput if they are refused again. The hint of the error
+    shows the quotes if the schema cannot be read."""
     pairs = [word.partition("=") for word in words if not word.startswith("@")]
     texts = {name: value for name, _, value in pairs if not isinstance(parse_value(value), str)}
     try:

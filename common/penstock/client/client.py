@@ -202,7 +202,10 @@ class Client(StartAndWatch):
         action and tenant are of one burst. `keep` tells which start gives the parameters: the `last`, or the `first`.
 
         `connection` is an open asyncpg transaction of yours in which to submit; a relay publishes the execution after
-        your commit. Raises NotFound, InvalidInput, Conflict.
+        your commit.
+
+        Raises NotFound if the action is unknown or retired. Raises InvalidInput if the parameters do not fit its schema, or
+        an option is not valid. Raises Conflict if the key or the burst belongs to a different start.
         """
         from penstock.client.starts import Request
 
@@ -267,13 +270,13 @@ class Client(StartAndWatch):
         return await self._watch.result(id, timeout=timeout_seconds(timeout))
 
     async def get(self, id: UUID) -> Execution:
-        """Return the current state of an execution. Raises NotFound."""
+        """Return the current state of an execution. Raises NotFound if no execution has this id."""
         from penstock.store.executions import executions
 
         return await executions.get(self.session, id)
 
     async def history(self, id: UUID) -> list[Move]:
-        """Return every status of an execution, oldest first. Raises NotFound."""
+        """Return every status of an execution, oldest first. Raises NotFound if no execution has this id."""
         from penstock.store.executions import executions
 
         return await executions.history(self.session, await self.get(id))
@@ -287,7 +290,7 @@ class Client(StartAndWatch):
 
     async def why(self, id: UUID, task: str | None = None) -> Why:
         """Explain what an execution waits for, or how it ended. `task` selects a task of a workflow, begun or not.
-        Raises NotFound."""
+        Raises NotFound if no execution has this id, or the workflow has no such task."""
         from penstock.operate.why import why
 
         return await why(self.session, id, self.settings, task)
@@ -333,7 +336,8 @@ class Client(StartAndWatch):
         It must not have begun: it is delayed, waits for a retry, a limit or a worker. Without both it starts as soon as
         possible. The change is stored with `by` and `reason`.
 
-        Raises NotFound and InvalidInput. Raises Conflict if it has begun or ended, is held, or would expire before.
+        Raises NotFound if no execution has this id. Raises InvalidInput if `at` and `delay` are both given, or one of
+        them is out of range. Raises Conflict if it has begun or ended, is held, or would expire before.
         """
         from penstock.client.reschedules import reschedule
 
@@ -450,9 +454,10 @@ class Client(StartAndWatch):
         The labels of searchable parameters follow the parameters of the new run. A label of the old start or rule with
         such a name is not carried over. The other labels stay, and `labels` are added to them or replace them.
 
-        For a workflow, `from_failed` keeps the tasks that succeeded, and `from_task` keeps those that do not come
-        after that task. The re-run is stored with `by` and `reason`. Raises NotFound and InvalidInput. Raises Conflict if
-        the execution has not ended, or if a task that would be kept has read a changed parameter.
+        For a workflow, `from_failed` keeps the tasks that succeeded, and `from_task` keeps those that do not come after
+        that task. The re-run is stored with `by` and `reason`. Raises NotFound if no execution has this id, or the
+        workflow has no such task. Raises InvalidInput if the options contradict each other or do not fit the execution.
+        Raises Conflict if the execution has not ended, or if a task that would be kept has read a changed parameter.
         """
         from penstock.client import commands
         from penstock.store.executions import executions
@@ -482,8 +487,9 @@ class Client(StartAndWatch):
     async def answer(self, id: UUID, response: Any, *, by: str, asked: datetime | None = None) -> None:
         """Answer the inquiry of an execution. The answer becomes its result, or the execution continues with it.
 
-        `asked` is the `created_at` of the inquiry, for an execution that may ask several. Raises NotFound,
-        InvalidInput, NotAllowed. Raises Conflict if the inquiry was answered before, or another one is open by now.
+        `asked` is the `created_at` of the inquiry, for an execution that may ask several. Raises NotFound if the
+        execution has asked nothing, InvalidInput if the response does not fit its schema, and NotAllowed if `by` is not
+        the assignee. Raises Conflict if the inquiry was answered before, or another one is open by now.
         """
         from penstock.client import inquiries
 
@@ -520,7 +526,7 @@ class Client(StartAndWatch):
         self, filters: ExecutionFilter, *, before: UUID | None = None, limit: int = 50
     ) -> list[ListedExecution]:
         """Return the executions that match the filter, newest first. `before` is the id at the end of the previous
-        page. Raises InvalidInput."""
+        page. Raises InvalidInput if `limit` is out of range."""
         from penstock.operate import titles
 
         check_limit(limit)
@@ -570,7 +576,7 @@ class Client(StartAndWatch):
         limit: int = 50,
     ) -> list[Recovery]:
         """Return what was lost with a worker or a message and recovered, newest first, by default of one day. `kind` is
-        `attempt` or `fire`. Raises InvalidInput."""
+        `attempt` or `fire`. Raises InvalidInput for another `kind`, or if `limit` is out of range."""
         from penstock.store.executions import recoveries
 
         check_limit(limit)
@@ -588,13 +594,14 @@ class Client(StartAndWatch):
 
     async def described(self, id: UUID) -> dict[str, Any]:
         """Return the full description of an execution, with its attempts, and with the tree of its tasks if it is a
-        workflow. Raises NotFound."""
+        workflow. Raises NotFound if no execution has this id."""
         from penstock.operate.executions import described_execution
 
         return await described_execution(self.session, id)
 
     async def event(self, id: UUID) -> dict[str, Any]:
-        """Return an event, with the outcome of each rule of its trigger as `rules`. Raises NotFound."""
+        """Return an event, with the outcome of each rule of its trigger as `rules`. Raises NotFound if no event has
+        this id."""
         from penstock.operate import event_rules
 
         return await event_rules.described_with_rules(self.session, id)

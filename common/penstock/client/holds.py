@@ -76,7 +76,8 @@ class Holds:
             )
 
     async def release(self, kind: str, name: str, rate: str | None = None) -> None:
-        """Release a hold: at once, or at a `rate` such as `10/min`. Raises NotFound and InvalidInput."""
+        """Release a hold: at once, or at a `rate` such as `10/min`. Raises NotFound if there is no such hold, and
+        InvalidInput if `kind`, `name` or `rate` is not valid."""
         _check(kind, name)
         pace = None if rate is None else _pace(rate)
 

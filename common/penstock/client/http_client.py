@@ -482,7 +482,8 @@ class HttpClient(StartAndWait):
 
 
 async def check_reading(client: HttpClient, ref: str) -> None:
-    """Check that the client's token may read the result of an action, before anything is started. Raises NotAllowed."""
+    """Check that the client's token may read the result of an action, before anything is started. Raises NotAllowed if
+    the token lacks the scope `read`."""
     if client.reads:
         return
     try:

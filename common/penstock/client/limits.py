@@ -40,7 +40,7 @@ class Limits:
         return await in_force(self._session)
 
     async def get(self, ref: str) -> LimitInForce:
-        """Return the limit with this ref. Raises NotFound."""
+        """Return the limit with this ref. Raises NotFound if the limit does not exist."""
         rows = await in_force(self._session, ref)
         if not rows:
             raise await _missing(self._session, ref)
@@ -80,7 +80,7 @@ class Limits:
         """Undo the manual change of a limit, so that the declared limit is in force again. Return that limit, or None.
 
         A limit without a manual change is removed until definitions that declare it are applied again. Executions that
-        hold its slots go on, and those that wait only for it start. Raises NotFound.
+        hold its slots go on, and those that wait only for it start. Raises NotFound if the limit does not exist.
         """
 
         async def change(tx: Transaction) -> list[limits.Stored]:

@@ -165,7 +165,8 @@ def _replayed(
 
 
 async def _rule(tx: Transaction, replay: Replay) -> CurrentRule:
-    """Return the current version of the rule. Raises NotFound, Conflict and InvalidInput."""
+    """Return the current version of the rule. Raises NotFound if the rule does not exist, and InvalidInput if it is for
+    windows or bursts. Raises Conflict if it is disabled, unless the replay is dry."""
     rows = await catalog.current(tx, ["rule"], [replay.rule])
     if not rows:
         otherwise = "List them with: penstock rules list"

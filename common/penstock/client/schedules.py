@@ -69,7 +69,8 @@ class Schedules:
         return await self._declare({"ref": ref, **options})
 
     async def update(self, ref: str, options: Mapping[str, Any]) -> Change:
-        """Change some options of a schedule. The others stay. Raises NotFound, InvalidInput, DefinitionError."""
+        """Change some options of a schedule. The others stay. Raises NotFound if the schedule does not exist,
+        InvalidInput if `enabled` is among the options, and DefinitionError if an option is not valid."""
         try:
             body = orjson.loads((await self.get(ref)).body)
         except NotFound as error:

@@ -77,7 +77,7 @@ async def rotate(session: Session, tenant: str, *, by: str) -> TenantKey:
 
 async def rewrap(session: Session) -> int:
     """Wrap every data key of a tenant under the newest master key. Return the number of keys that were under another
-    one. Raises ConfigurationError."""
+    one. Raises ConfigurationError without a master key, or if a key cannot be opened with the present ones."""
     keys = master_keys(session.settings)
     newest, _ = await asyncio.to_thread(keys.wrap, AESGCM.generate_key(256), b"")
     done, cursor = 0, ("", 0)

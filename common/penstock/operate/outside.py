@@ -51,7 +51,7 @@ class Report:
 
     @classmethod
     def of(cls, body: Any) -> Report:
-        """Return the report in the body of a callback. Raises InvalidInput."""
+        """Return the report in the body of a callback. Raises InvalidInput for a body of another form."""
         kinds = [
             kind
             for kind in ("result", "error", "progress", "heartbeat")
@@ -133,7 +133,8 @@ def _over(execution: UUID, status: str) -> Conflict:
 
 
 async def _report_archived(tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report) -> str:
-    """Return `same` for the outcome with which an archived execution ended. Raises Conflict, NotFound, InvalidInput."""
+    """Return `same` for the outcome with which an archived execution ended. Raises NotFound if no execution has this
+    id, Conflict if it ended with another outcome, and InvalidInput for an outcome that cannot be stored."""
     end = await outside_waits.archived(tx, execution)
     if end is None:
         raise NotFound(

@@ -115,7 +115,8 @@ def _check_secret(secret: str | None) -> None:
 
 
 async def remove(session: Session, name: str) -> None:
-    """Remove a subscription, with its calls that were not made yet. Raises NotFound."""
+    """Remove a subscription, with its calls that were not made yet. Raises NotFound if the subscription does not
+    exist."""
     async with session.transaction() as tx:
         deleted = await store.delete(tx, name)
     if not deleted:
@@ -123,7 +124,8 @@ async def remove(session: Session, name: str) -> None:
 
 
 async def enable(session: Session, name: str) -> Subscription:
-    """Enable a subscription again. Moves in the meantime are not delivered. Raises NotFound."""
+    """Enable a subscription again. Moves in the meantime are not delivered. Raises NotFound if the subscription does
+    not exist."""
     async with session.transaction() as tx:
         subscription = await store.enable(tx, name)
     if subscription is None:

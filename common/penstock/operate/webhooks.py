@@ -148,7 +148,7 @@ def _check_secret(secret: str | None, signature: str) -> None:
 
 
 async def find(session: Session, name: str) -> Webhook:
-    """Return a webhook. Raises NotFound."""
+    """Return a webhook. Raises NotFound if the webhook does not exist."""
     webhook = await webhooks.find(session, name)
     if webhook is None:
         raise NotFound(f"no webhook {name!r}", hint="List them with: penstock webhooks list")
@@ -156,6 +156,6 @@ async def find(session: Session, name: str) -> Webhook:
 
 
 async def remove(session: Session, name: str) -> None:
-    """Remove a webhook. Later calls get 404. Raises NotFound."""
+    """Remove a webhook. Later calls get 404. Raises NotFound if the webhook does not exist."""
     if not await webhooks.delete(session, name):
         raise NotFound(f"no webhook {name!r}", hint="List them with: penstock webhooks list")

@@ -60,7 +60,8 @@ class RunnableAction(Protocol):
         """Return the options for the task executor, such as the command or the URL."""
 
     def bind(self, params: Mapping[str, Any], /) -> dict[str, Any]:
-        """Return the validated keyword arguments of the function. Raises InvalidInput."""
+        """Return the validated keyword arguments of the function. Raises InvalidInput if the parameters do not fit the
+        schema of the action."""
 
 
 def executor_name(action: RunnableAction, of_route: str | None = None) -> str:

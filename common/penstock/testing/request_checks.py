@@ -18,7 +18,8 @@ MAX_REQUESTS = 1000
 
 
 def check_request(request: Effect) -> None:
-    """Check the options of a request as a worker does. Raises InvalidInput, DefinitionError."""
+    """Check the options of a request as a worker does. Raises InvalidInput if an argument or an option is not valid,
+    and DefinitionError if the name of a signal is not."""
     if isinstance(request, Signal):
         checked_signal(request.execution_id, request.name, request.value, PAYLOAD_CAP)
         return

@@ -53,7 +53,8 @@ class Effects:
         self._callbacks: dict[str, tuple[Execution, int]] = {}
 
     def check(self, request: Effect) -> None:
-        """Check the target and the payload or the parameters of a request. Raises NotFound, InvalidInput."""
+        """Check the target and the payload or the parameters of a request. Raises NotFound if the simulation does not
+        know the target, and InvalidInput if the values do not fit its schema."""
         if isinstance(request, Signal):
             self.execution(request.execution_id)
         elif isinstance(request, Publish):
@@ -70,8 +71,9 @@ class Effects:
             self._existing(request)
 
     def carry_out(self, execution: Execution, request: Effect) -> UUID | SentSignal:
-        """Carry out a request of `execution`, and return the id of the event or the execution, or the answer to the signal.
-        Raises NotFound, InvalidInput, Conflict."""
+        """Carry out a request of `execution`, and return the id of the event or the execution, or the answer to the
+        signal. Raises NotFound if the simulation does not know the target, and InvalidInput if the values do not fit
+        its schema. Raises Conflict if the key belongs to another request, or the target cannot receive a signal."""
         if isinstance(request, Signal):
             return self.execution(request.execution_id).signal(request.name, request.value)
         id, root = self._existing(request), execution.root
@@ -135,8 +137,8 @@ class Effects:
     # -- executions --------------------------------------------------------------------------------------------------
 
     def start(self, target: Any, parameters: Mapping[str, Any], *, begins: bool = True) -> Execution:
-        """Return a new execution of an action or workflow, which begins soon, unless `begins` is False. Raises NotFound,
-        InvalidInput."""
+        """Return a new execution of an action or workflow, which begins soon, unless `begins` is False. Raises NotFound
+        if the simulation does not know the target, and InvalidInput if the parameters do not fit its schema."""
         world = self._world
         ref = world.ref_of(target)
         checked = self._parameters(ref, parameters)
@@ -180,7 +182,8 @@ class Effects:
     def _burst(
         self, request: Start, parameters: dict[str, Any], options: Mapping[str, Any]
     ) -> Execution | None:
-        """Add a start to its open burst, and return the burst's execution; None if there is none. Raises Conflict."""
+        """Add a start to its open burst, and return the burst's execution; None if there is none. Raises Conflict if
+        the burst was begun with another `keep`."""
         place = request.ref, request.debounce_key
         burst = self._bursts.get(place)
         if burst is None or burst.execution.ended:
@@ -218,7 +221,7 @@ class Effects:
             self._world.soon(burst.execution.begin)
 
     def execution(self, id: UUID) -> Execution:
-        """Return an execution of the simulation. Raises NotFound."""
+        """Return an execution of the simulation. Raises NotFound if none has this id."""
         for execution in self._world.executions:
             if execution.id == id:
                 return execution
@@ -233,7 +236,7 @@ class Effects:
         return address
 
     def called_back(self, address: str) -> tuple[Execution, int]:
-        """Return the execution and the attempt of an address. Raises NotFound."""
+        """Return the execution and the attempt of an address. Raises NotFound if no attempt has the address."""
         if address not in self._callbacks:
             raise NotFound(
                 "there is no such callback", hint="Use the address that the action passed on, unchanged."

@@ -143,8 +143,9 @@ class SimulatedRun:
         self._world.settle()
 
     def command(self, kind: str, task: str | None = None, value: Any = None) -> None:
-        """Send a workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). Raises Conflict,
-        NotFound, InvalidInput."""
+        """Send a workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). Raises Conflict
+        if the execution does not take the command now, NotFound if it has no such task, and InvalidInput for another
+        command or result."""
         if not isinstance(self._execution, WorkflowExecution):
             raise Conflict(
                 f"{self.ref} is no workflow",

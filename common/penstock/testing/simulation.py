@@ -54,7 +54,7 @@ class Simulation:
 
     def load(self, *sources: Loadable) -> Simulation:
         """Add the definitions of modules, files, folders or packs, or single definitions with the others of their
-        module. Raises DefinitionError."""
+        module. Raises DefinitionError if a definition is not valid."""
         for source in sources:
             self._world.known.add(source)
         return self
@@ -101,14 +101,15 @@ class Simulation:
         self, target: Any, parameters: Mapping[str, Any] | None = None, /, **named: Any
     ) -> SimulatedRun:
         """Start an action or workflow, given by itself or by its ref, and run all that is possible without moving the
-        clock. Raises NotFound, InvalidInput."""
+        clock. Raises NotFound if the simulation does not know the target, and InvalidInput if the parameters do not fit
+        its schema."""
         run = self._begin(target, {**(parameters or {}), **named})
         self.settle()
         return run
 
     def run(self, target: Any, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> SimulatedRun:
-        """Start an execution, and move the clock until it has ended, or nothing more is due. Raises NotFound,
-        InvalidInput."""
+        """Start an execution, and move the clock until it has ended, or nothing more is due. Raises NotFound if the
+        simulation does not know the target, and InvalidInput if the parameters do not fit its schema."""
         return self.start(target, parameters, **named).finish()
 
     def publish(self, trigger: Any, payload: Any = None) -> list[SimulatedRun]:

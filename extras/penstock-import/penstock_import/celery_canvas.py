@@ -33,7 +33,8 @@ class Canvas:
     tasks: dict[str, Any] = field(default_factory=dict)
 
     def workflow(self, node: ast.expr) -> dict[str, Any]:
-        """Return the body of the workflow. Raises NotMapped, NotLiteral."""
+        """Return the body of the workflow. Raises NotMapped for a part without an equivalent in Penstock, and
+        NotLiteral for a value that is only known when the module runs."""
         last = self._part(_started(node), None)
         body: dict[str, Any] = {"parameters": {name: {"required": True} for name in sorted(self.used)}}
         return body | {"tasks": self.tasks, "output": _whole(last.value)}

@@ -64,7 +64,8 @@ def is_false(node: ast.expr | None) -> bool:
 
 
 def crontab(node: ast.Call, constants: Mapping[str, ast.expr] | None = None) -> CronTimes:
-    """Return the times of `crontab(...)`. Raises NotLiteral, NotMapped."""
+    """Return the times of `crontab(...)`. Raises NotMapped for an argument without an equivalent in Penstock, and
+    NotLiteral for a value that is only known when the module runs."""
     supplied: dict[str, ast.expr] = dict(zip(("minute", "hour"), node.args, strict=False))
     if len(node.args) > 2:
         raise NotMapped("a crontab with days by position, whose order differs between versions of Celery")

@@ -57,7 +57,9 @@ class Guard(HTTPBearer):
         self.everywhere = everywhere
 
     async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
-        """Authenticate the caller, and store it in the request for the route. Raises NotAuthenticated, NotAllowed."""
+        """Authenticate the caller, and store it in the request for the route. Raises NotAuthenticated without a valid
+        token or session. Raises NotAllowed if the caller lacks the scope, or is limited to some tenants and the route
+        needs all."""
         [scope] = scopes.scopes
         caller = await self.find_caller(request)
         request.state.known = caller.name
@@ -72,7 +74,8 @@ class Guard(HTTPBearer):
             change.by = caller.name
 
     def admitted(self, caller: Caller, scope: str) -> Caller:
-        """Return the caller, narrowed to the tenants for which it has this scope. Raises NotAllowed."""
+        """Return the caller, narrowed to the tenants for which it has this scope. Raises NotAllowed if there are none,
+        or if the caller is limited to some tenants and the route needs all."""
         caller = must_have(caller, scope)
         if self.everywhere and caller.tenants is not None:
             raise NotAllowed(
@@ -89,7 +92,8 @@ class Guard(HTTPBearer):
         return await backend.caller(token) if token is not None and token.startswith(access.PREFIX) else None
 
     async def find_caller(self, request: Request) -> Caller:
-        """Return the caller of a request, whatever its scopes. Raises NotAuthenticated."""
+        """Return the caller of a request, whatever its scopes. Raises NotAuthenticated without a valid token or
+        session."""
         backend = backend_of(request)
         if backend.settings.api_access == "open":
             return ANYBODY
@@ -307,7 +311,7 @@ Asked = Annotated[Caller, Depends(_caller)]
 
 
 def own(caller: Caller, tenant: str) -> str:
-    """Return the tenant if the caller may see it. Raises NotAllowed."""
+    """Return the tenant if the caller may see it. Raises NotAllowed otherwise."""
     if not caller.sees(tenant):
         raise NotAllowed(
             f"{caller.name} is not for tenant {tenant!r}",

@@ -21,7 +21,8 @@ MORE = "more"
 
 
 def options_of(form: Mapping[str, str], texts: Sequence[str]) -> dict[str, Any]:
-    """Return the options in a form: `texts` as they are, `params` and all others from JSON. Raises InvalidInput."""
+    """Return the options in a form: `texts` as they are, `params` and all others from JSON. Raises InvalidInput for a
+    text that is not a JSON object."""
     options: dict[str, Any] = {name: form[name].strip() for name in texts if form.get(name, "").strip()}
     if params := _document(form, "params"):
         options["params"] = params

@@ -114,7 +114,8 @@ async def _found(session: Db, caller: Caller, find: str) -> UUID | None:
 
 
 def chosen(filters: Mapping[str, str], caller: Caller) -> ExecutionFilter:
-    """Return the filter of a list. Raises InvalidInput, NotAllowed."""
+    """Return the filter of a list. Raises InvalidInput for a value that is not valid, and NotAllowed for a tenant that
+    the caller may not see."""
     status = [value for value in filters.get("status", "").split(",") if value]
     if unknown := sorted(set(status) - set(STATUSES)):
         raise InvalidInput(

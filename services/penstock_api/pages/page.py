@@ -112,7 +112,8 @@ class PageRoute(GuardedRoute):
         return StreamingResponse(answer, media_type=STREAM, headers={"x-accel-buffering": "no"})
 
     async def _look_of(self, request: Request) -> tuple[str, str, Caller]:
-        """Return the key that is equal for all callers that see the same page. Raises NotAuthenticated, NotAllowed."""
+        """Return the key that is equal for all callers that see the same page. Raises NotAuthenticated without a valid
+        token or session, and NotAllowed if the caller may not see the page."""
         await self.guard(request, SecurityScopes([self.scope]))
         return request.url.path, request.url.query, request.state.caller
 

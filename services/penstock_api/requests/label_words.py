@@ -19,7 +19,8 @@ def label_words(text: str) -> list[str]:
 
 
 def labels_of(words: Sequence[str]) -> dict[str, str] | None:
-    """Return the labels of `key=value` words; None without any. Raises InvalidInput."""
+    """Return the labels of `key=value` words; None without any. Raises InvalidInput for a word that is not `key=value`,
+    or not a valid label."""
     try:
         return parse_label_words(words) or None
     except Wrong as wrong:

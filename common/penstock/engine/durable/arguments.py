@@ -23,7 +23,7 @@ def span(value: Span, label: str) -> float:
 
 
 def step_policy(name: object, retry: RetryPolicy | Mapping[str, Any] | int | None) -> RetryPolicy:
-    """Return the retry policy of a step. Raises DefinitionError."""
+    """Return the retry policy of a step. Raises DefinitionError if `retry` describes no retry policy."""
     try:
         return policy_of(retry)
     except (ValidationError, ValueError, TypeError) as error:

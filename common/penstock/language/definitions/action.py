@@ -221,7 +221,7 @@ class Action(ActionRef[P, R]):
 
     def with_options(self, *, ref: str | None = None, **changes: Any) -> Action[P, R]:
         """Return a copy with some options changed, as `@action` takes them. Give the copy its own `ref` if both are to
-        be applied. Raises DefinitionError."""
+        be applied. Raises DefinitionError if an option is not valid."""
         values: dict[str, Any] = {name: getattr(self.choices, name) for name in self.choices.model_fields_set}
         for name in changes.keys() & {"timeout", "on_worker_loss", "max_recoveries"}:
             whole = "timeouts" if name == "timeout" else "recovery"
@@ -236,7 +236,8 @@ class Action(ActionRef[P, R]):
         return self._varied(ref=ref or self.ref, choices=choices)
 
     def with_schemas(self, *, parameters: Any = None, result: Any = None) -> Action[P, R]:
-        """Return a copy with these schemas in place of the annotations' schemas. Raises DefinitionError."""
+        """Return a copy with these schemas in place of the annotations' schemas. Raises DefinitionError if a schema is
+        not valid."""
         changes: dict[str, Any] = {}
         for name, schema, make in (
             ("parameters", parameters, parameters_schema),

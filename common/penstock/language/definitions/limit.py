@@ -73,9 +73,9 @@ class Limit(Declaration):
     `Limit(90_000, per="1m", cost="{{ parameters.tokens }}")` counts costs instead of executions. An attempt holds
     a slot from when it is scheduled until it ends. With several limits it needs a slot of each.
 
-    An execution that waits for its next attempt, or deferred itself, holds no slot, and then joins the end of its
-    lane. In the `limits` of an action it applies to that action, and needs no name. On its own it has a name and a
-    `scope`: `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError.
+    An execution that waits for its next attempt, or deferred itself, holds no slot, and then joins the end of its lane.
+    In the `limits` of an action it applies to that action, and needs no name. On its own it has a name and a `scope`:
+    `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError if a value is not valid.
     """
 
     kind: ClassVar[str] = "limit"

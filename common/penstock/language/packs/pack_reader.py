@@ -22,7 +22,8 @@ Found = tuple[list[Any], list[Pack]]
 
 
 def read_file(path: Path) -> Found:
-    """Return the definitions of a single YAML file: a pack with its sections, or a workflow. Raises DefinitionError."""
+    """Return the definitions of a single YAML file: a pack with its sections, or a workflow. Raises DefinitionError if
+    the file cannot be read, or a definition is not valid."""
     value, source = read_yaml(path, path.parent)
     if isinstance(value, dict) and "workflow" in value:
         return [from_value(value, source)], []
@@ -31,7 +32,8 @@ def read_file(path: Path) -> Found:
 
 
 def read_folder(folder: Path) -> Found:
-    """Return the definitions of a folder with a `pack.yaml`. Raises DefinitionError."""
+    """Return the definitions of a folder with a `pack.yaml`. Raises DefinitionError if a file cannot be read, or a
+    definition is not valid."""
     heads = [path for suffix in YAML if (path := folder / f"pack{suffix}").exists()]
     if len(heads) > 1:
         raise Source(str(heads[1]), 1).wrong("the pack has a pack.yaml too", "Keep one of them.")

@@ -38,7 +38,7 @@ def checked_parameters(schema: Schema, params: Any, cap: int) -> bytes:
 
 def referring(params: Mapping[str, Any], names: Mapping[str, str] | None) -> Mapping[str, Any]:
     """Return the parameters with a reference to a secret for each entry of `names`, which maps parameters to names of
-    secrets. Raises InvalidInput."""
+    secrets. Raises InvalidInput if the name of a secret is not valid, or a parameter is also given by value."""
     if not names:
         return params
     for parameter, name in names.items():

@@ -16,8 +16,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_at(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
-    """Return the function that yields the due instant of `at 2030-01-31T09:00`. Without an offset it is read in
-    `zone`. Raises DefinitionError."""
+    """Return the function that yields the due instant of `at 2030-01-31T09:00`. Without an offset it is read in `zone`.
+    Raises DefinitionError if the text is not an instant."""
     instant_text = text.split(maxsplit=1)[1].strip()
     try:
         at = datetime.fromisoformat(instant_text)

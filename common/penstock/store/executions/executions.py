@@ -289,7 +289,7 @@ async def find(session: Session | Transaction, ids: Sequence[UUID]) -> list[Exec
 
 
 async def get(session: Session | Transaction, id: UUID) -> Execution:
-    """Return an execution, open or archived. Raises NotFound."""
+    """Return an execution, open or archived. Raises NotFound if no execution has this id."""
     rows = await find(session, [id])
     if not rows:
         raise missing(id)

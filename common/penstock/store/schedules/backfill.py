@@ -84,7 +84,7 @@ async def backfill(tx: Transaction, ref: str, dues: Sequence[datetime]) -> dict[
 
 async def run(tx: Transaction, ref: str) -> tuple[datetime, dict[str, int]]:
     """Fire a schedule at this instant, enabled or not, under its overlap policy. Return the instant and the fires by
-    status. Raises NotFound."""
+    status. Raises NotFound if the schedule does not exist."""
     row = next(iter(await statements.lock(tx, [ref])), None)
     if row is None:
         raise await missing(tx, ref)

@@ -20,9 +20,9 @@ from penstock.store.session.database import Session, Transaction
 
 
 async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]]) -> None:
-    """Store schedules (ref, definition, body), in the transaction that makes these definitions current. A schedule
-    that is due at the same instants as before goes on where it was. Otherwise it begins now: instants of the old
-    expression are not missed. Raises DefinitionError."""
+    """Store schedules (ref, definition, body), in the transaction that makes these definitions current. A schedule that
+    is due at the same instants as before goes on where it was. Otherwise it begins now: instants of the old expression
+    are not missed. Raises DefinitionError for a new schedule with an instant `at` that is past."""
     if not applied:
         return
     rows = {row.ref: row for row in await statements.lock(tx, [ref for ref, _, _ in applied])}
@@ -69,7 +69,7 @@ async def enable(tx: Transaction, ref: str) -> ScheduleState:
 
 async def disable(tx: Transaction, ref: str) -> ScheduleState:
     """Let a schedule fire nothing until it is enabled again. Running executions go on, and waiting fires are skipped.
-    Return its state. Raises NotFound."""
+    Return its state. Raises NotFound if the schedule does not exist."""
     await catalog.set_enabled(tx, "schedule", ref, False)
     row = await _locked(tx, ref)
     await statements.move(tx, ref, enabled=False, since=row.since, next_due=None)
@@ -93,7 +93,8 @@ async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
 
 
 async def delete(tx: Transaction, ref: str) -> None:
-    """Delete a schedule. Its fires are kept for their retention, and running executions go on. Raises NotFound."""
+    """Delete a schedule. Its fires are kept for their retention, and running executions go on. Raises NotFound if the
+    schedule does not exist."""
     await catalog.delete(tx, "schedule", ref)
     await _locked(tx, ref)
     await statements.drop_waiting(tx, ref, "the schedule was deleted")

@@ -355,7 +355,8 @@ class Database:
 
 
 def _codec_of(settings: Settings) -> Codec | None:
-    """Return the codec of a process with these settings; None if they have no master key. Raises MissingExtra."""
+    """Return the codec of a process with these settings; None if they have no master key. Raises MissingExtra if the
+    packages for encryption are not installed."""
     if not (settings.secrets_key or settings.secrets_key_file or settings.secrets_kms):
         return None
     with extras.needed():  # a client without a master key has no library of ciphers

@@ -65,8 +65,9 @@ def namespace_of(run: Run, params: Mapping[str, Any]) -> dict[str, Any]:
 def built(
     run: Run, options: HttpOptions, request: HttpRequest, namespace: dict[str, Any], folder: Path | None
 ) -> Request:
-    """Return the request of an attempt. `folder` has the files that bodies may name. Raises ExpressionError,
-    InvalidInput, DefinitionError, ConfigurationError."""
+    """Return the request of an attempt. `folder` has the files that bodies may name. Raises ExpressionError if a
+    template fails, and InvalidInput if a value does not fit its place in the request. Raises DefinitionError or
+    ConfigurationError for a file that cannot be sent."""
     content, content_type = _body(request, namespace, folder)
     values = {
         name: _simple(name, value, request) for name, value in render(request.headers, namespace).items()
