@@ -265,8 +265,9 @@ class Client(StartAndWatch):
     # -- results -------------------------------------------------------------------------------------------------
 
     async def result(self, id: UUID, *, timeout: float | timedelta | str | None = None) -> Any:
-        """Wait for an execution to end, at most `timeout` (60, "5m"), and return its result. Raises ExecutionFailed with
-        its error, TimeoutError, NotFound."""
+        """Wait for an execution to end, at most `timeout` (60, "5m"), and return its result. Raises ExecutionFailed
+        with its error if it did not complete, and TimeoutError if it has not ended after `timeout`. Raises NotFound if
+        no execution has this id."""
         return await self._watch.result(id, timeout=timeout_seconds(timeout))
 
     async def get(self, id: UUID) -> Execution:
@@ -283,7 +284,7 @@ class Client(StartAndWatch):
 
     async def attempts(self, id: UUID) -> list[PastAttempt]:
         """Return every attempt of an execution, oldest first, with its times, its worker and its outcome. Raises
-        NotFound."""
+        NotFound if no execution has this id."""
         from penstock.store.executions import past_attempts
 
         return await past_attempts.attempts(self.session, await self.get(id))
@@ -315,7 +316,8 @@ class Client(StartAndWatch):
         """Set the priority of an execution and of its tasks that have not ended. What waits has its new place at once, and
         retries keep the priority. Return the number of executions that had another priority.
 
-        Raises NotFound, Conflict if the execution has ended, and InvalidInput for a priority out of range.
+        Raises NotFound if no execution has this id, Conflict if the execution has ended, and InvalidInput for a
+        priority out of range.
         """
         from penstock.client.priorities import change
 
@@ -346,9 +348,9 @@ class Client(StartAndWatch):
         return instant
 
     async def raise_budget(self, id: UUID, unit: str, amount: Amount) -> None:
-        """Raise a budget of an execution's tree to `amount`. Executions that wait for the budget start as far as
-        it has room for them. Raises NotFound if the tree has no budget of the unit, Conflict for an amount that is not
-        higher, and InvalidInput."""
+        """Raise a budget of an execution's tree to `amount`. Executions that wait for the budget start as far as it has
+        room for them. Raises NotFound if the tree has no budget of the unit, and Conflict for an amount that is not
+        higher. Raises InvalidInput for one that is not above 0 and at most 10^15."""
         from penstock.client.budgets import raise_budget
         from penstock.store.session.database import retried
 
@@ -357,8 +359,8 @@ class Client(StartAndWatch):
 
     async def complete(self, id: UUID, *, result: Any = None, error: str | None = None, by: str) -> None:
         """End the wait of an execution for an outside system (`later`) by hand, with a result, or with the error of its
-        attempt. The retry policy decides about another attempt. Raises Conflict if the execution does not wait for this,
-        and InvalidInput."""
+        attempt. The retry policy decides about another attempt. Raises Conflict if the execution does not wait for
+        this, and InvalidInput for an outcome that cannot be stored."""
         from penstock.operate import outside
         from penstock.store.session.committed_once import committed_once
 
@@ -411,9 +413,9 @@ class Client(StartAndWatch):
         they were stored. An event for which the rule has started an execution starts none. With `dry_run` nothing is started, and
         the outcomes have the masked parameters.
 
-        One call replays at most `limit` events (up to 500) in one transaction. Call it again with `cursor`, the `next` of the
-        page, until that is None. Raises NotFound, Conflict if the rule is disabled, and InvalidInput for a rule with a window or
-        a debounce time.
+        One call replays at most `limit` events (up to 500) in one transaction. Call it again with `cursor`, the `next`
+        of the page, until that is None. Raises NotFound if the rule does not exist, and Conflict if it is disabled.
+        Raises InvalidInput for a rule with a window or a debounce time.
         """
         from penstock.client.rule_replays import Replay, replay
 
@@ -425,9 +427,10 @@ class Client(StartAndWatch):
         return page
 
     async def signal(self, id: UUID, name: str, value: Any = None) -> SentSignal:
-        """Send a durable function a signal. There `ctx.signal(name)` returns its value. The answer says whether the function
-        waits for this signal now. Raises Conflict if the execution has ended, or is not a durable function. Raises
-        DefinitionError, InvalidInput."""
+        """Send a durable function a signal. There `ctx.signal(name)` returns its value. The answer says whether the
+        function waits for this signal now. Raises Conflict if the execution has ended, or is not a durable function.
+        Raises DefinitionError if the name is not valid, and InvalidInput if the id is no UUID or the value is not
+        JSON."""
         from penstock.client import durable_commands
         from penstock.store.session.committed_once import committed_once
 
@@ -607,8 +610,9 @@ class Client(StartAndWatch):
         return await event_rules.described_with_rules(self.session, id)
 
     async def drawing(self, id: UUID, notation: str) -> str:
-        """Return the drawing of a workflow's tasks with their statuses. `notation` is `mermaid` or `dot` (Graphviz). Raises
-        NotFound and InvalidInput."""
+        """Return the drawing of a workflow's tasks with their statuses. `notation` is `mermaid` or `dot` (Graphviz).
+        Raises NotFound if no execution has this id. Raises InvalidInput for another notation, or if the execution is
+        not a run of a workflow."""
         from penstock.operate.executions import drawing
 
         return await drawing(self.session, id, notation)

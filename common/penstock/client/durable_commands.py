@@ -40,7 +40,7 @@ def _checked_key(text: str) -> Key:
 
 async def check_answer(tx: Transaction, id: UUID, name: str, ordinal: int | None, result: str) -> None:
     """Check a result (JSON) that is to answer the question of this step or, without an ordinal, of this task. Raises
-    InvalidInput."""
+    InvalidInput if the result does not fit the schema of the question."""
     inquiry = await inquiries.of_step(tx, id, name, ordinal)
     if inquiry is not None and inquiry.schema is not None:
         Schema(orjson.loads(inquiry.schema)).check(
@@ -49,14 +49,15 @@ async def check_answer(tx: Transaction, id: UUID, name: str, ordinal: int | None
 
 
 async def signal(tx: Transaction, id: UUID, name: str, value: Any) -> SentSignal:
-    """Send a signal to a durable function. Return whether the function waits for it. Raises DefinitionError, InvalidInput,
-    and Conflict if the execution has ended or is not a durable function."""
+    """Send a signal to a durable function. Return whether the function waits for it. Raises DefinitionError if the name
+    is not valid, and InvalidInput if the id is no UUID or the value is not JSON. Raises Conflict if the execution has
+    ended or is not a durable function."""
     return await send_signal(tx, checked_signal(id, name, value, tx.settings.payload_cap))
 
 
 def checked_signal(id: UUID, name: str, value: Any, cap: int) -> NewSignal:
     """Return a signal to a durable function, ready to be sent. Its value has at most `cap` bytes of JSON. Raises
-    DefinitionError, InvalidInput."""
+    DefinitionError if the name is not valid, and InvalidInput if the id is no UUID or the value is not JSON."""
     if not isinstance(id, UUID):
         raise InvalidInput(f"{id!r:.60} is not the id of an execution", hint="Give a UUID: UUID(text).")
     return NewSignal(id, step_name(name), check_value(value, cap, what="the signal's value").decode())

@@ -87,8 +87,9 @@ class Replay:
 
 
 async def replay(session: Session, replay: Replay) -> tuple[Transaction, ReplayPage]:
-    """Replay the next events through the current version of a rule. Return the transaction with its messages, and the outcomes.
-    Raises NotFound, Conflict for a disabled rule, and InvalidInput for a rule with a window or a debounce time."""
+    """Replay the next events through the current version of a rule. Return the transaction with its messages, and the
+    outcomes. Raises NotFound if the rule does not exist, Conflict for a disabled rule, and InvalidInput for a rule with
+    a window or a debounce time."""
     _check(replay)
     return await committed_once(session, lambda tx: _replay(tx, replay))
 

@@ -59,8 +59,8 @@ class Schedules:
         return done
 
     async def create(self, ref: str, options: Mapping[str, Any]) -> Change:
-        """Create a schedule with the options of `Schedule`. Raises InvalidInput, DefinitionError, and Conflict if it
-        exists."""
+        """Create a schedule with the options of `Schedule`. Raises InvalidInput or DefinitionError if an option is not
+        valid, and Conflict if the schedule exists."""
         if await reading.listed(self._session, ref):
             hint = f"Change it with `penstock schedule update {ref} ...`."
             raise Conflict(f"there is a schedule {ref}", hint=hint)

@@ -96,8 +96,8 @@ async def attempt_of(session: Session, signed: str) -> tuple[UUID, int]:
 
 
 async def complete(tx: Transaction, execution: UUID, outcome: Report, by: str) -> None:
-    """Settle the wait of an execution for something outside by hand, with a result or an error. Raises Conflict if it does not
-    wait for this, and InvalidInput."""
+    """Settle the wait of an execution for something outside by hand, with a result or an error. Raises Conflict if it
+    does not wait for this, and InvalidInput for an outcome that cannot be stored."""
     wait = await outside_waits.find(tx, execution)
     if wait is None:
         raise Conflict(
@@ -112,7 +112,8 @@ async def report(
     tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report, by: str = "its callback"
 ) -> str:
     """Settle the wait of an attempt with a result or an error, once. Return `settled`, `kept` if the attempt still
-    runs, or `same` if it was settled with this outcome before. Raises Conflict if it is over, NotFound, InvalidInput."""
+    runs, or `same` if it was settled with this outcome before. Raises Conflict if it is over, NotFound if no execution
+    has this id, and InvalidInput for an outcome that cannot be stored."""
     rows = await outside_waits.attempts(tx, [execution])
     if not rows:
         return await _report_archived(tx, cap, execution, attempt, outcome)
@@ -152,8 +153,9 @@ def _value(text: str | None) -> Any:
 
 
 async def progress(session: Session, execution: UUID, attempt: int, outcome: Report) -> None:
-    """Note the progress or the heartbeat of work outside. It changes nothing while the action of the attempt still runs, since
-    its wait has not begun. Raises Conflict if the attempt is over, and NotFound."""
+    """Note the progress or the heartbeat of work outside. It changes nothing while the action of the attempt still
+    runs, since its wait has not begun. Raises Conflict if the attempt is over, and NotFound if no execution has this
+    id."""
     rows = await outside_waits.attempts(session, [execution])
     for row in rows:
         outcome = await _masked(session, row, outcome)

@@ -35,8 +35,8 @@ class Identity:
 
 
 def roles_mapped(claims: Mapping[str, str]) -> dict[str, Roles]:
-    """Return the roles for each value of a claim, from texts such as `viewer, operator:acme`. Raises
-    ConfigurationError."""
+    """Return the roles for each value of a claim, from texts such as `viewer, operator:acme`. Raises ConfigurationError
+    for an unknown role, or a tenant that is not a valid name."""
     return {value: tuple(_pair(role.strip()) for role in says.split(",")) for value, says in claims.items()}
 
 

@@ -261,7 +261,8 @@ class ActionExecution(Execution):
             self.stop(TIMEOUT, reason)
 
     def take_report(self, attempt: int, report: Report) -> None:
-        """Take a report of the system outside about an attempt. Raises Conflict if the attempt is over, and InvalidInput."""
+        """Take a report of the system outside about an attempt. Raises Conflict if the attempt is over, and
+        InvalidInput for a report that is not valid."""
         wait = self._outside
         if attempt == self.attempt and wait.outcome == report:
             return

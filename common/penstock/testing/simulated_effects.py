@@ -92,7 +92,7 @@ class Effects:
     def publish(self, trigger: Any, payload: Any) -> tuple[SimulatedEvent, list[Execution]]:
         """Publish an event, and return it with the executions that rules start. Tasks that wait for it go on.
 
-        Raises NotFound, InvalidInput for a payload that its schema refuses.
+        Raises NotFound for an unknown trigger, and InvalidInput for a payload that its schema refuses.
         """
         world = self._world
         definition = world.known.trigger(trigger)

@@ -32,8 +32,8 @@ class Simulation:
     """
 
     def __init__(self, *sources: Loadable, start: datetime = MIDNIGHT, max_workflow_depth: int = 20) -> None:
-        """Create a simulation with the definitions of `sources`, which are arguments of `load`. Raises
-        DefinitionError."""
+        """Create a simulation with the definitions of `sources`, which are arguments of `load`. Raises DefinitionError
+        if a definition is not valid."""
         self._world = World(start, max_workflow_depth, execution_of, self._requests_of)
         self._world.on_start.append(lambda execution: self.runs.append(SimulatedRun(execution)))
         self._world.on_end.append(self._start_callbacks)
@@ -116,8 +116,8 @@ class Simulation:
         """Publish an event. Tasks that wait for it go on, and matching rules start their actions. Return the runs of these
         actions.
 
-        A rule that fails on the event is among `rule_failures`, and affects no other rule. Raises NotFound, and InvalidInput
-        for a payload that its schema refuses.
+        A rule that fails on the event is among `rule_failures`, and affects no other rule. Raises NotFound for an
+        unknown trigger, and InvalidInput for a payload that its schema refuses.
         """
         _, started = self._effects.publish(trigger, payload)
         self.settle()
@@ -126,9 +126,9 @@ class Simulation:
     def call_back(self, address: str, body: Mapping[str, Any]) -> None:
         """Send a report to an address of `current().callback()`, as the system outside does.
 
-        It is `{"result": ...}`, `{"error": "..."}`, `{"progress": 0.4}` or `{"heartbeat": True}`. An outcome is kept while
-        the action still runs, until it returns `later(...)`. Raises NotFound for another address, InvalidInput, and Conflict
-        if the attempt is over."""
+        It is `{"result": ...}`, `{"error": "..."}`, `{"progress": 0.4}` or `{"heartbeat": True}`. An outcome is kept
+        while the action still runs, until it returns `later(...)`. Raises NotFound for another address, InvalidInput
+        for a report that is not valid, and Conflict if the attempt is over."""
         execution, attempt = self._effects.called_back(address)
         assert isinstance(execution, ActionExecution)
         execution.take_report(attempt, Report.of(body))

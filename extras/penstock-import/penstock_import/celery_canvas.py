@@ -189,7 +189,8 @@ def is_canvas(node: ast.AST, names: Mapping[str, str]) -> bool:
 
 
 def _started(node: ast.expr) -> ast.expr:
-    """Return the canvas that a call without arguments starts: `chain(...)` for `chain(...)()`. Raises NotMapped."""
+    """Return the canvas that a call without arguments starts: `chain(...)` for `chain(...)()`. Raises NotMapped for a
+    call with arguments."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Call):
         return node
     if called(node.func) == "chord" and len(node.func.args) == 1 and not node.func.keywords:

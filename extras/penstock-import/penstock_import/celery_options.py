@@ -160,7 +160,8 @@ _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 def rate_limit(node: ast.expr) -> dict[str, Any] | None:
-    """Return the limit for a Celery rate; None if there is no rate. Raises NotLiteral."""
+    """Return the limit for a Celery rate; None if there is no rate. Raises NotLiteral for a value that is no rate, or
+    only known when the module runs."""
     value = literal(node)
     if value is None or value is False:
         return None

@@ -68,7 +68,8 @@ method there, and fails here."""
 
 
 def translate(text: str, names: Names) -> Ours:
-    """Translate a Jinja expression, without its braces, to an expression of Penstock. Raises NotMapped."""
+    """Translate a Jinja expression, without its braces, to an expression of Penstock. Raises NotMapped for a part
+    without an equivalent in Penstock."""
     try:
         parsed = _JINJA.parse("{{ " + text + " }}")
     except TemplateSyntaxError as error:
@@ -80,7 +81,8 @@ def translate(text: str, names: Names) -> Ours:
 
 
 def translate_text(text: str, names: Names) -> str:
-    """Translate a text with Jinja blocks to a Penstock template with a text as its value. Raises NotMapped."""
+    """Translate a text with Jinja blocks to a Penstock template with a text as its value. Raises NotMapped for a part
+    without an equivalent in Penstock."""
     try:
         parsed = _JINJA.parse(text)
     except TemplateSyntaxError as error:
@@ -89,7 +91,8 @@ def translate_text(text: str, names: Names) -> str:
 
 
 def translate_to_text(text: str, names: Names) -> Ours:
-    """Translate a text that Jinja renders to an expression with the same text as its value. Raises NotMapped."""
+    """Translate a text that Jinja renders to an expression with the same text as its value. Raises NotMapped for a part
+    without an equivalent in Penstock."""
     try:
         parsed = _JINJA.parse(text)
     except TemplateSyntaxError as error:

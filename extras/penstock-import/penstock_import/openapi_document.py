@@ -103,7 +103,8 @@ class Document:
         return mapping_of(self.resolved(parts[name]), f"components/{kind}/{name}")
 
     def resolved(self, value: Any) -> Any:
-        """Follow the reference that a part of the document may be. Raises InvalidInput."""
+        """Follow the reference that a part of the document may be. Raises InvalidInput if the reference leads nowhere
+        or in a circle."""
         for _ in range(MAX_REFERENCES):
             if not isinstance(value, Mapping) or not isinstance(value.get("$ref"), str):
                 return value

@@ -50,7 +50,7 @@ async def executors(
     `configured` holds options by executor name: `{"process": {"memory_limit": 2**30}, "kubernetes": {}}`. `None`
     disables one. Your own executors have a `class` (`{"gpu": {"class": "acme.gpu:GpuExecutor"}}`), were registered by
     the worker's modules, or have an entry point. The default capacity is the worker's concurrency. Raises
-    ConfigurationError.
+    ConfigurationError for an option that is not valid, or a route with an executor that is not there.
     """
     built = build(settings.concurrency, configured or {})
     for route, name in settings.route_executors.items():

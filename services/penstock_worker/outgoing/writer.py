@@ -46,8 +46,8 @@ class EffectWriter:
         self._group: GroupCommit[NewEffect, UUID] = GroupCommit(self._write, max_items=200)
 
     async def checked(self, event: TaskReadyEvent, request: Effect) -> NewEffect:
-        """Return a request of an attempt, ready to be written. Raises NotFound if the target does not exist,
-        InvalidInput if a value or an option is not valid, and DefinitionError if the name of a signal is not."""
+        """Return a request of an attempt, ready to be written. Raises NotFound if the target does not exist, and
+        InvalidInput if a value or an option is not valid. Raises DefinitionError if the name of a signal is not."""
         tenant = event.namespace.partition("::")[0]
         if isinstance(request, Signal):
             return NewEffect(event, request, await self._checked_signal(tenant, request))

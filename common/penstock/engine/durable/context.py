@@ -166,8 +166,8 @@ class DurableContext(ContextMark):
         of the keyword arguments: `wait_for("shop.paid", when="event.payload.order == order", order=order)`.
 
         An event that was stored before the wait began is not seen. Where it may come early, let a rule send a signal,
-        which is kept, and take it with `signal`. Raises StepTimedOut, NotFound for an unknown trigger, and
-        DefinitionError for an undefined name."""
+        which is kept, and take it with `signal`. Raises StepTimedOut if no such event came in time, NotFound for an
+        unknown trigger, and DefinitionError for an undefined name."""
         waits = {
             "trigger": target_of(trigger),
             "filter": when,

@@ -193,7 +193,8 @@ def _clock(now: datetime) -> Callable[[], datetime]:
 
 
 def value_of(record: Record) -> Any:
-    """Return the result of a step that has ended. Raises StepFailed, or the refusal of a child that could not be started."""
+    """Return the result of a step that has ended. Raises StepFailed if the step has failed, or the refusal of a child
+    that could not be started."""
     if record.status == COMPLETED:
         return orjson.loads(record.result or "null")
     if record.kind in CHILDREN and record.error is not None:

@@ -43,8 +43,8 @@ def undo_name(function: Any) -> str:
 
 
 def child_name(name: object) -> str:
-    """Check the name of a step that is an execution of its own: the name is part of a namespace. Raises
-    DefinitionError."""
+    """Check the name of a step that is an execution of its own: the name is part of a namespace. Raises DefinitionError
+    if it has other characters than letters, digits and `_`."""
     if not isinstance(name, str) or not _CHILD.fullmatch(name):
         raise DefinitionError(
             f"what runs as an execution of its own has a name of letters, digits and '_', not {name!r}",

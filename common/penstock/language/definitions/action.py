@@ -144,7 +144,7 @@ class Action(ActionRef[P, R]):
         durable: bool = False,
     ) -> None:
         """Create an action. Use `@action`, `command_action`, `http_action` or `kubernetes_action` instead. Raises
-        DefinitionError."""
+        DefinitionError if the ref or an option is not valid."""
         try:
             self.ref = checked_ref(ref)
         except Wrong as error:

@@ -33,7 +33,8 @@ class Rate(Options):
 
 
 def parse_rate(text: str) -> Rate:
-    """Return the rate that a text such as `100/min` writes. Raises Wrong, and ValidationError for a rate out of range."""
+    """Return the rate that a text such as `100/min` writes. Raises Wrong for a text of another form, and
+    ValidationError for a rate out of range."""
     match = _RATE.fullmatch(text)
     if match is None or int(match[1]) < 1 or (match[2] and int(match[2]) < 1):
         raise Wrong(f"is not a rate: {text!r}", "Write '100/min', '5/s', '1000/hour', '3/10s'.")

@@ -214,8 +214,8 @@ def http_action(ref: str, url: str, *, pack: str | Pack | None = None, **options
 def kubernetes_action(
     ref: str, image: str, *, pack: str | Pack | None = None, **options: Any
 ) -> Action[..., Any]:
-    """Return an action that runs an image as a Kubernetes Job. Options as for `command_action`. Raises
-    DefinitionError."""
+    """Return an action that runs an image as a Kubernetes Job. Options as for `command_action`. Raises DefinitionError
+    if one of these is not valid."""
     return _declared(ref, "kubernetes", {"image": image, **options}, pack)
 
 

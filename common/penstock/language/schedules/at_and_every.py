@@ -32,7 +32,7 @@ def parse_at(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
 
 def parse_every(text: str, anchor: datetime) -> Callable[[datetime], Iterator[Due]]:
     """Return the function that yields the due instants of `@every 90s`: at `anchor`, and then at each interval. Raises
-    DefinitionError."""
+    DefinitionError if the period is not valid, or shorter than a second."""
     try:
         period = timedelta(seconds=seconds(text.split(maxsplit=1)[1]))
     except Wrong as wrong:

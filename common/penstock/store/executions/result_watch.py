@@ -83,8 +83,9 @@ class ResultWatch:
         return self._looking is not None and not self._looking.done()
 
     async def result(self, id: UUID, *, timeout: float | None = None, named: bool = False) -> Any:
-        """Return the result of an execution once it has ended. Raises ExecutionFailed, NotFound, TimeoutError, and
-        the error of PostgreSQL after OUTAGE seconds without an answer. `named` as in `ended`."""
+        """Return the result of an execution once it has ended. Raises ExecutionFailed if it did not complete, and
+        NotFound if no execution has this id. Raises TimeoutError if it has not ended in time, and the error of
+        PostgreSQL after OUTAGE seconds without an answer. `named` as in `ended`."""
         async with asyncio.timeout(timeout):
             row = await self.ended(id, named=named)
             if row.status == COMPLETED:

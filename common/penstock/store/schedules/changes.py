@@ -58,7 +58,7 @@ def _goes_on(row: LockedSchedule, compiled: CompiledSchedule) -> bool:
 
 async def enable(tx: Transaction, ref: str) -> ScheduleState:
     """Let a schedule fire again from now on: instants within the pause are not missed. Return its state. Raises
-    NotFound."""
+    NotFound if the schedule does not exist."""
     await catalog.set_enabled(tx, "schedule", ref, True)
     row = await _locked(tx, ref)
     if not row.enabled or row.since > row.now:
@@ -78,8 +78,8 @@ async def disable(tx: Transaction, ref: str) -> ScheduleState:
 
 
 async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
-    """Let an enabled schedule fire nothing for `seconds`, and then fire again. Return its state. Raises NotFound, and
-    Conflict for a disabled schedule, which the end of the pause would enable."""
+    """Let an enabled schedule fire nothing for `seconds`, and then fire again. Return its state. Raises NotFound if the
+    schedule does not exist, and Conflict for a disabled schedule, which the end of the pause would enable."""
     row = await _locked(tx, ref)
     if not row.enabled:
         raise Conflict(
