@@ -2,7 +2,7 @@
 or `history_20300131.parquet`.
 
 A file gets its name once it is complete and synced to disk. A partition that ended days ago does not change any more.
-It is read a few blocks at a time, outside of a transaction, which would hold back vacuum.
+The partition is read a few blocks at a time, outside of a transaction, which would hold back vacuum.
 """
 
 from __future__ import annotations

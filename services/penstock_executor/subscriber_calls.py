@@ -33,8 +33,8 @@ def addresses(settings: Settings) -> Addresses:
 
 
 def connections(settings: Settings, limit: int) -> httpcore.AsyncConnectionPool:
-    """Return a pool that connects to public addresses, and to those that the operator allows. It ignores proxies of
-    the environment."""
+    """Return a pool that connects to public addresses, and to those that the operator allows. The pool ignores proxies
+    of the environment."""
     return httpcore.AsyncConnectionPool(
         ssl_context=trusted(),
         max_connections=limit,

@@ -57,7 +57,7 @@ class RememberedWorkflows:
     def __init__(self) -> None:
         self._known: OrderedDict[UUID, tuple[OpenWorkflow, int]] = OrderedDict()
         self._unfit: OrderedDict[UUID, None] = OrderedDict()
-        """Parents whose last turn could not be decided from memory. They are not read for the next one."""
+        """Parents whose last turn could not be decided from memory. Their state is not read for the next turn."""
 
     def keep(self, workflow: OpenWorkflow, version: int) -> None:
         """Remember a workflow that was committed with this version. Its facts must have the states of all its tasks."""

@@ -46,8 +46,8 @@ def replay(
     ] = 20,
     json: Json = False,
 ) -> None:
-    """Let a rule see stored events again. It starts an execution for each event that matches and has none of this rule, and for
-    each only once. Exit code 1 if the rule fails on some."""
+    """Let a rule see stored events again. The replay starts an execution for each event that matches and has none of
+    this rule, and for each only once. Exit code 1 if the rule fails on some."""
     first, last = of.instant("--since", since), of.instant("--until", until) or datetime.now(UTC)
     assert first is not None
 

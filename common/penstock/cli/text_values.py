@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SchemaReader = Callable[[], Awaitable[Mapping[str, Any] | None]]
-"""A function that reads the schema of the values; None if there is no schema. It is called only after a refusal."""
+"""A function that reads the schema of the values; None if there is no schema. The function is called only after a
+refusal."""
 _INDEX = re.compile(r"\[(\d+)\]")
 
 

@@ -48,9 +48,9 @@ class Breakers:
         reason: str | None = None,
         until: datetime | None = None,
     ) -> None:
-        """Open the breaker of an action by hand, for these values of its `by`. It probes at `until`, or stays open
-        until it is closed. Raises NotFound if the action has no breaker. Raises InvalidInput if `parameters` are not
-        exactly those that its `by` names, or if `until` is no instant to come."""
+        """Open the breaker of an action by hand, for these values of its `by`. The breaker probes at `until`, or stays
+        open until it is closed. Raises NotFound if the action has no breaker. Raises InvalidInput if `parameters` are
+        not exactly those that its `by` names, or if `until` is no instant to come."""
         check_end(until)
 
         async def open_(tx: Transaction) -> None:

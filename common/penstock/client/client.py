@@ -349,8 +349,8 @@ class Client(StartAndWatch):
 
     async def raise_budget(self, id: UUID, unit: str, amount: Amount) -> None:
         """Raise a budget of an execution's tree to `amount`. Executions that wait for the budget start as far as it has
-        room for them. Raises NotFound if the tree has no budget of the unit, and Conflict for an amount that is not
-        higher. Raises InvalidInput for one that is not above 0 and at most 10^15."""
+        room for them. Raises NotFound if the tree has no budget of the unit, and Conflict for an amount below the
+        present one. Raises InvalidInput for one that is not above 0 and at most 10^15."""
         from penstock.client.budgets import raise_budget
         from penstock.store.session.database import retried
 

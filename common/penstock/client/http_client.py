@@ -81,8 +81,9 @@ def _seconds(duration: float | timedelta | str | None) -> float | str | None:
 
 @checks_arguments
 class HttpClient(StartAndWait):
-    """A client of an installation's API. It raises the errors of `Client`: NotFound, Conflict, InvalidInput, and
-    ConnectionFailed if no server answers. It is safe to share between tasks. The token identifies the caller."""
+    """A client of an installation's API. Its methods raise the errors of `Client`: NotFound, Conflict, InvalidInput,
+    and ConnectionFailed if no server answers. A client is safe to share between tasks. The token identifies the
+    caller."""
 
     def __init__(
         self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None

@@ -29,7 +29,7 @@ from penstock.store.session.database import Session, Transaction
 
 T = TypeVar("T")
 WHEN = ("cron", "every", "at", "rrule")
-"""The options that say when a schedule fires. It has exactly one, so setting one removes another."""
+"""The options that say when a schedule fires. A schedule has exactly one of them, so setting one removes another."""
 
 
 @checks_arguments

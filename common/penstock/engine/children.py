@@ -1,5 +1,5 @@
-"""The parameters of a workflow's children, which are the executions that it starts. They are checked against the
-schemas of the actions and workflows that the children run."""
+"""The parameters of a workflow's children, which are the executions that it starts. The parameters are checked against
+the schemas of the actions and workflows that the children run."""
 
 from __future__ import annotations
 

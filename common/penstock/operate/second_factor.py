@@ -61,9 +61,9 @@ async def state(session: Session, name: str) -> SecondFactor:
 async def begin(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> NewFactor:
-    """Make a secret for a person that proves its password. It counts once a code has confirmed it. Raises Conflict if a
-    second factor is on already, and ConfigurationError without a master key. Otherwise raises what `prove_password`
-    raises."""
+    """Make a secret for a person that proves its password. The secret counts once a code has confirmed it. Raises
+    Conflict if a second factor is on already, and ConfigurationError without a master key. Otherwise raises what
+    `prove_password` raises."""
     await people.prove_password(session, name, password, line=line, caller=caller)
     secret = base64.b32encode(os.urandom(SECRET_BYTES)).decode()
     sealed = await secrets.sealed(session.settings, NO_TENANT, _secret_name(name), secret)

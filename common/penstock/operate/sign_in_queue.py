@@ -1,5 +1,5 @@
-"""The line of sign-ins that wait for their password to be hashed. It is bounded, and an address without failures goes
-first.
+"""The line of sign-ins that wait for their password to be hashed. The queue is bounded, and an address without failures
+goes first.
 
 A name that signed in from its address before goes first of all. Addresses take turns, so that a flood from new
 addresses delays another new address by at most one sign-in of each.

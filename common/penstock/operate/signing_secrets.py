@@ -1,5 +1,5 @@
-"""The secrets that sign the calls of webhooks and subscriptions. They are sealed like all secrets, and belong to no
-tenant, so that no action can use one."""
+"""The secrets that sign the calls of webhooks and subscriptions. Signing secrets are sealed like all secrets, and
+belong to no tenant, so that no action can use one."""
 
 from __future__ import annotations
 

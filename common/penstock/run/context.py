@@ -24,7 +24,7 @@ from penstock.run.run import Run
 from penstock.run.sent_signal import SentSignal
 
 CURRENT: ContextVar[Run | None] = ContextVar("penstock_run", default=None)
-"""The current run, which task executors set and `current()` reads. It is the run itself, so that entering a run
+"""The current run, which task executors set and `current()` reads. The value is the run itself, so that entering a run
 allocates nothing."""
 
 

@@ -184,8 +184,8 @@ class Outcome:
 
     @classmethod
     def refused(cls, error: Exception, *, retryable: bool | None = None) -> Outcome:
-        """Return the outcome of an action without code that failed with `error` of its executor. It has no traceback, which
-        would show the executor's code alone."""
+        """Return the outcome of an action without code that failed with `error` of its executor. The outcome has no
+        traceback, which would show the executor's code alone."""
         return cls("failed", error=replace(TaskError.of(error, retryable=retryable), traceback=""))
 
     @classmethod

@@ -104,7 +104,7 @@ class Run:
     api_address: str | None = None
     """The address of the API, for a program that calls it, or None."""
     token: str | None = None
-    """The token of this attempt for the API, or None. It is valid while the attempt runs."""
+    """The token of this attempt for the API, or None. The token is valid while the attempt runs."""
     slept: int = 0
     """The number of durable sleeps that this attempt has passed (`penstock.run.steering.sleep`)."""
     inquiries: int = 0

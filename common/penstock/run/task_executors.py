@@ -1,8 +1,8 @@
 """The public interface of task executors, which run attempts of actions on a worker.
 
 The worker claims an execution, builds a `Run` and awaits `attempt(executor, run)`. The executor does the work and
-returns the outcome. It accesses neither the database nor the broker. docs/task-executors.md shows how to write one,
-and `penstock.testing.executor_conformance` tests its promises.
+returns the outcome. The executor accesses neither the database nor the broker. docs/task-executors.md shows how to
+write one, and `penstock.testing.executor_conformance` tests its promises.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ class Simulation:
         return self
 
     def lose_worker(self, target: Any, *, when: Loss = "after", times: int = 1) -> Simulation:
-        """Lose the worker of the next attempt of an action or task. It is lost after running the action, so that there
-        are effects but no result, or before."""
+        """Lose the worker of the next attempt of an action or task. The worker is lost after running the action, so
+        that there are effects but no result, or before."""
         self._world.fakes.add(Fake(_name(target), loss=when, remaining=times))
         self._know(target)
         return self

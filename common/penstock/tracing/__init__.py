@@ -45,7 +45,7 @@ NOTHING: AbstractContextManager[None] = nullcontext()
 
 @cache
 def exporting() -> Exporting | None:
-    """Return the exporter of this process's spans; None if tracing is off. It is created once."""
+    """Return the exporter of this process's spans; None if tracing is off. The exporter is created once."""
     if not is_switched_on():
         return None
     from penstock.tracing.export import Exporting
@@ -54,7 +54,7 @@ def exporting() -> Exporting | None:
 
 
 def describe_process(runner_id: str, runner_name: str | None) -> None:
-    """Name this process on the spans that it sends. It has an effect before the first span."""
+    """Name this process on the spans that it sends. The names have an effect only before the first span."""
     _PROCESS["penstock.runner_id"] = runner_id
     if runner_name is not None:
         _PROCESS["penstock.runner_name"] = runner_name

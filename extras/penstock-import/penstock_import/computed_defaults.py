@@ -1,5 +1,5 @@
 """Defaults of a workflow's parameters, which StackStorm may compute of other parameters. Each becomes a variable of the
-workflow. It has the value of the parameter, or the default if the parameter is missing or null."""
+workflow. The variable has the value of the parameter, or the default if the parameter is missing or null."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The conversion of other schedulers' times. They are parsed into sets of numbers, and written as a cron expression. If
-both day fields are restricted, they become a recurrence rule, since cron would match either day."""
+"""The conversion of other schedulers' times. The times are parsed into sets of numbers, and written as a cron
+expression. If both day fields are restricted, they become a recurrence rule, since cron would match either day."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class _Writer:
         self._locals: set[str] = set()
 
     def local(self, name: str) -> str:
-        """Return the Penstock name of a variable that the text sets itself. It hides no other name of Penstock."""
+        """Return the Penstock name of a variable that the text sets itself. The Penstock name hides no other one."""
         if not name.isascii() or name.startswith("_"):
             raise NotMapped(f"the name {name}")
         self._locals.add(name)

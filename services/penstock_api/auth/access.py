@@ -141,8 +141,8 @@ def is_person(caller: Caller) -> bool:
 
 
 def still_lets_in(request: Request, guard: Any) -> Callable[[], Awaitable[None]]:
-    """Return a function for a stream to call repeatedly. It raises NotAuthenticated or NotAllowed once the caller is
-    no longer admitted, or has other tenants."""
+    """Return a function for a stream to call repeatedly. That function raises NotAuthenticated or NotAllowed once the
+    caller is no longer admitted, or has other tenants."""
     [scope] = guard.scopes
     lets_in: Guard = guard.dependency
     tenants = request.state.caller.tenants

@@ -36,7 +36,8 @@ STREAM = "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A page in the menu. It is hidden from callers that may not see it. A `group` is a part of the menu with a heading."""
+    """A page in the menu. The entry is hidden from callers that may not see the page. A `group` is a part of the menu
+    with a heading."""
 
     path: str
     name: str

@@ -36,8 +36,8 @@ MOST_DIFFERENCES = 20
 
 
 def patience(settings: Settings) -> float:
-    """Return the seconds from its last heartbeat after which a worker counts as lost. It survives an outage of the
-    database that is not noted as a silence of all processes."""
+    """Return the seconds from its last heartbeat after which a worker counts as lost. A worker with that patience
+    survives an outage of the database that is not noted as a silence of all processes."""
     return settings.silence + 2 * settings.heartbeat_interval
 
 

@@ -75,7 +75,8 @@ class TakePermits:
         self._behind = behind
         self._holder = new_id()
         self._channel = f"{ASSIGNED}{secrets.token_hex(16)}"
-        """The channel of notifications for this gateway. It is secret: what comes there is believed."""
+        """The channel of notifications for this gateway. The name of the channel is secret, since what comes there is
+        believed."""
         self._session = database.session_of_its_own(self._opened, relaxed=True)
         self._lock: int | None = None
         self._asked_at = 0.0

@@ -1,5 +1,5 @@
-"""The loop that publishes announcements of status moves. They are staged with the moves and sent here, so that no
-handler or worker waits for them."""
+"""The loop that publishes announcements of status moves. Announcements are staged with the moves and sent here, so that
+no handler or worker waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The loop of holds. It holds covered executions that wait for a worker or a limit, and releases those that no hold covers."""
+"""The loop of holds. The loop holds covered executions that wait for a worker or a limit, and releases those that no
+hold covers."""
 
 from __future__ import annotations
 

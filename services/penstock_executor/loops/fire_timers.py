@@ -1,6 +1,6 @@
 """The loop that does due work: timers (retries, delays, deadlines), wake rows of keys, lanes with changed limits, and
-inquiries past their deadline. It sleeps until the next timer is due. A worker or a client that sets an earlier timer
-broadcasts that, and a handler of this replica wakes the loop directly."""
+inquiries past their deadline. The loop sleeps until the next timer is due. A worker or a client that sets an earlier
+timer broadcasts that, and a handler of this replica wakes the loop directly."""
 
 from __future__ import annotations
 

@@ -30,8 +30,8 @@ EXECUTORS = (
     ("http", "penstock_worker.executors.http.http:HttpExecutor"),
     ("kubernetes", "penstock_worker.executors.kubernetes.kubernetes:KubernetesExecutor"),
 )
-"""The built-in executors. They are imported by name when used, since a child process that runs one function needs none
-of them."""
+"""The built-in executors. An executor is imported by name when it is used, since a child process that runs one function
+needs none of them."""
 
 ON_REQUEST = frozenset({"kubernetes"})
 """The built-in executors that exist only if the worker's settings name them, since they need a cluster."""

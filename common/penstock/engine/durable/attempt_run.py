@@ -280,7 +280,7 @@ async def _in_a_callback(function: Callable[[], None]) -> None:
 
 
 UNFINISHED = Outcome("failed", error=TaskError("AttemptOver", "the attempt is over, the run goes on"))
-"""The outcome of an attempt with a verdict. It is never reported, since the verdict decides."""
+"""The outcome of an attempt with a verdict. The outcome is never reported, since the verdict decides."""
 
 
 def _said(verdict: Verdict | None, outcome: Outcome) -> Outcome:

@@ -124,7 +124,7 @@ class DurableContext(ContextMark):
         self, action: Any, items: Iterable[Mapping[str, Any]], *, concurrency: int | None = None, name: str | None = None
     ) -> Coroutine[Any, Any, list[Any]]:  # fmt: skip
         """Run an action for each of these parameters, at most `concurrency` at a time, and await the list of their
-        results. It is one child, which fans out. Raises StepFailed if one of the items fails."""
+        results. The map is one child, which fans out. Raises StepFailed if one of the items fails."""
         ref = target_of(action)
         entries = map_items(items, ref)
         if concurrency is not None and (

@@ -156,7 +156,7 @@ class Core:
         return answer
 
     async def until_recorded(self, record: Record, span: timedelta) -> datetime:
-        """Return the instant at which this sleep ends. It is recorded before the sleep begins."""
+        """Return the instant at which this sleep ends. The instant is recorded before the sleep begins."""
         if record.result is None:
             record.result = until_json(self.clock() + span)
             await self.written(record)

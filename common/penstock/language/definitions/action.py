@@ -69,8 +69,8 @@ class ActionOptions(Policies):
     """The breaker, which stops the calls while too many of them fail:
     {"failures": 20, "of": 50, "within": "1m", "probe": "30s"}."""
     warn_after: PositiveDuration | None = None
-    """The time from its first start after which an execution that has not ended is late: rules of `penstock.execution.late` are
-    notified. It goes on."""
+    """The time from its first start after which an execution that has not ended is late: rules of
+    `penstock.execution.late` are notified. The execution goes on."""
     batch: Batch | None = None
     """The batch, in which the function gets several executions in one call: {"size": 100, "within": "200ms", "by": "tenant_id"}.
     For functions of the task executors async, thread and process."""

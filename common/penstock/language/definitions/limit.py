@@ -109,9 +109,9 @@ class Limit(Declaration):
     """The slot's fate while the execution waits for the answer to an inquiry. If one of its limits says `keep`, the
     execution keeps all of its slots."""
     cost: Cost | None = None
-    """The cost of one execution, which counts instead of 1 in `max` and in `rate`: a number, or a sum of parameters such as
-    `"{{ parameters.tokens }}"`. It is reserved at admission. A new execution that costs more than the whole limit is
-    refused."""
+    """The cost of one execution, which counts instead of 1 in `max` and in `rate`: a number, or a sum of parameters
+    such as `"{{ parameters.tokens }}"`. The cost is reserved at admission. A new execution that costs more than the
+    whole limit is refused."""
     unit: Annotated[str, Field(pattern=f"^({UNIT})?$")] = ""
     """The unit of the cost, such as `tokens`. An attempt reports its true cost in it: `current().cost(tokens=1234)`, or
     `current().cost(1234)` for a limit without a unit."""

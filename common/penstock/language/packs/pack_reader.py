@@ -107,7 +107,8 @@ def _pack_file(value: Any, source: Source) -> tuple[Pack, list[Entry]]:
 
 
 def _section(section: str, value: Any, source: Source) -> list[Entry]:
-    """Return the entries of a section. They are a mapping by name, and for routes a list, since their order matters."""
+    """Return the entries of a section. The entries are a mapping by name. Those of routes are a list, since their order
+    matters."""
     if isinstance(value, list) and section == "routes":
         return [Entry(section, "", item, source.at((n,))) for n, item in enumerate(value)]
     named = mapping(value, f"the section {section}", source)

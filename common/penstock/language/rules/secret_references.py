@@ -1,5 +1,5 @@
-"""The stored form of parameters that refer to secrets. It holds no secret: each reference is stored as the text that
-was written, and `$secrets` lists the places of the references, part by part. Callers may not send `$secrets`.
+"""The stored form of parameters that refer to secrets. The stored form holds no secret: each reference is stored as the
+text that was written, and `$secrets` lists the places of the references, part by part. Callers may not send `$secrets`.
 
 Only a definition, or an explicit argument of `start`, can make a reference. A payload with the text `{{ secrets.x }}`
 is text.

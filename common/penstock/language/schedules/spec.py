@@ -31,7 +31,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """The instants at which a schedule fires, in UTC. They are whole seconds, unless the notation is finer.
+    """The instants at which a schedule fires, in UTC. The instants are whole seconds, unless the notation is finer.
 
     Create one with `Spec.parse`. Two specs with the same text, zone and anchor are equal.
     """

@@ -32,8 +32,8 @@ def parameters_schema(declared: Any) -> dict[str, Any]:
 
 
 def payload_schema(declared: Any) -> dict[str, Any]:
-    """Return the schema of a trigger's payload, or of a result. It accepts undeclared properties too. Raises Wrong if
-    `declared` is no valid schema."""
+    """Return the schema of a trigger's payload, or of a result. The schema accepts undeclared properties too. Raises
+    Wrong if `declared` is no valid schema."""
     return _sound(_schema(declared))
 
 

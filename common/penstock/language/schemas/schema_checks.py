@@ -19,7 +19,7 @@ from penstock.language.terms.options import Wrong, dotted
 from penstock.run.cut_texts import cut_end
 
 STEPS = 2_000_000
-"""The maximum number of steps of the check of a schema. It is enough for any schema of SCHEMA_CAP bytes."""
+"""The maximum number of steps of the check of a schema. That number is enough for any schema of SCHEMA_CAP bytes."""
 
 _metaschema = Validator(METASCHEMA)
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")

@@ -30,8 +30,8 @@ async def timer(session: Session, execution: UUID) -> ReadyTimer | None:
 
 @dataclass(frozen=True, slots=True)
 class StartBurst:
-    """The open burst of an execution. It has had `starts` since `first_at`, and closes at `latest` in any case (None: without
-    `at_most`). `keep` tells which start gives the parameters."""
+    """The open burst of an execution. The burst has had `starts` since `first_at`, and closes at `latest` in any case
+    (None: without `at_most`). `keep` tells which start gives the parameters."""
 
     starts: int
     first_at: datetime

@@ -145,7 +145,7 @@ order by execution_id, name, ordinal limit {PAGE}
 
 
 async def read(session: Session, ids: Sequence[UUID]) -> list[StoredStep]:
-    """Return all recorded steps of these runs. They are read in pages."""
+    """Return all recorded steps of these runs. The steps are read in pages."""
     recorded: list[StoredStep] = []
     cursor: tuple[UUID, str, int] = (UUID(int=0), "", 0)
     while True:

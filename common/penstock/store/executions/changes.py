@@ -1,4 +1,4 @@
-"""Recent moves of executions, for watchers. They are read from the history, so that moves cost nothing more."""
+"""Recent moves of executions, for watchers. The moves are read from the history, so that a move costs nothing more."""
 
 from __future__ import annotations
 

@@ -20,8 +20,9 @@ DEEPEST = 10
 
 @dataclass(frozen=True, slots=True)
 class InnerWait:
-    """An execution that waits inside `root`, or `root` itself. It waits for an answer (`prompt`, `assignee`), a signal, an
-    event (`trigger`, `filter`), an outside system, or until `due_at`. `inside` is the number of such executions."""
+    """An execution that waits inside `root`, or `root` itself. The execution waits for an answer (`prompt`,
+    `assignee`), a signal, an event (`trigger`, `filter`), an outside system, or until `due_at`. `inside` is the number
+    of such executions."""
 
     root: UUID
     execution_id: UUID

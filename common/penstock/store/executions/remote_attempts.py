@@ -22,7 +22,7 @@ from penstock.store.session.database import Session, Transaction
 @dataclass(frozen=True, slots=True)
 class RemoteClaimant:
     """The worker of a claim, and its claim id. The history names `actor`. The worker has the code of the definitions
-    `runnable`, and not that of `lacking`. It gets executions of `tenants`; None means all."""
+    `runnable`, and not that of `lacking`. The worker gets executions of `tenants`; None means all."""
 
     actor: str
     worker: UUID

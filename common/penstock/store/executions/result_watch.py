@@ -34,7 +34,8 @@ FORGOTTEN = 1.0
 SAID_AGAIN = 3600.0
 """Seconds after which all awaited ids are written again: the database deletes them after a day."""
 OUTAGE = 60.0
-"""Seconds without an answer from PostgreSQL after which the waiting callers get the error. They may wait again."""
+"""Seconds without an answer from PostgreSQL after which the waiting callers get the error. The callers may wait
+again."""
 DONE_AT_ONCE = 100
 """The number of ended executions after which a statement is sent only to delete their rows."""
 EARLY = 1000

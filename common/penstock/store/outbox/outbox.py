@@ -130,8 +130,8 @@ where id = any($1::bigint[])
 
 
 async def refused(session: Session, ids: Sequence[int]) -> None:
-    """Record that the broker did not accept these messages. They are retried with an exponential backoff of up to
-    some minutes."""
+    """Record that the broker did not accept these messages. The messages are retried with an exponential backoff of up
+    to some minutes."""
     await session.fetch(REFUSED, ids)
 
 
@@ -149,8 +149,8 @@ STAGE = "select stage($1, $2::uuid[], $3) as messages"
 
 
 async def stage(tx: Transaction, queue: str, ids: Sequence[UUID], envelope: int) -> None:
-    """Stage messages about these ids, `envelope` ids in each. They are published with all that this transaction
-    stages."""
+    """Stage messages about these ids, `envelope` ids in each. The messages are published with all others that this
+    transaction stages."""
     await tx.stage(STAGE, queue, list(ids), envelope)
 
 

@@ -72,8 +72,8 @@ async def retried(work: Callable[[], Awaitable[T]], *, deadline: float | None = 
 
 
 class Transaction:
-    """An open transaction, and the messages that it staged. It begins with its first statement; `Session.transaction`
-    commits it."""
+    """An open transaction, and the messages that it staged. A transaction begins with its first statement;
+    `Session.transaction` commits it."""
 
     def __init__(self, session: Session, connection: asyncpg.Connection[Row]) -> None:
         self.session = session

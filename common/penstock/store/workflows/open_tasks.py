@@ -74,8 +74,8 @@ async def most_urgent(
     """Return the path from an execution to the most urgent open execution inside it that has no open execution inside
     itself. Of several, take the first in the order of `statuses`, and of these the oldest.
 
-    The path leaves out the execution `id`. It begins with one of `children` (None: any), and has at most `depth` steps.
-    It is empty if nothing is open. At most 10,000 executions are compared."""
+    The path leaves out the execution `id`. The path begins with one of `children` (None: any), and has at most `depth`
+    steps. It is empty if nothing is open. At most 10,000 executions are compared."""
     rows = await session.fetch(MOST_URGENT, id, children, list(statuses), depth)
     return [UUID(int=step.int) for step in rows[0]["path"]] if rows else []
 

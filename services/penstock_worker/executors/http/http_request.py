@@ -174,7 +174,7 @@ def _body(
 
 
 def _fields(name: str, value: Any, request: HttpRequest) -> Sequence[tuple[str, Any]]:
-    """Return the parts of a field of a multipart body. They have no file name."""
+    """Return the parts of a field of a multipart body. These parts have no file name."""
     encoding = request.encoding.get(name)
     if encoding is None:
         return [(key, (None, text)) for key, text in pairs({name: value})]
