@@ -65,7 +65,7 @@ async def _stays() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LogInCaller:
-    """The caller of a sign-in: its address, the secret of the session that it came with, and whether it has left
+    """The client that signs in: its address, the secret of the session that it came with, and whether it has left
     meanwhile. Also used for a person that proves its password again within a session."""
 
     address: str
@@ -187,8 +187,8 @@ async def log_in(
 async def _verified(session: Session, name: str, password: str, caller: LogInCaller) -> str | None:
     """Return the stored hash if the password matches it, or None.
 
-    The sign-in is counted as failed first, and the count is removed if the password matches. Call it only inside the
-    turn of the sign-in queue, which bounds how many passwords are hashed at once. Raises TooManyAttempts after too many
+    The sign-in is counted as failed first, and the count is removed if the password matches. Call it only inside a turn
+    of the sign-in queue, which bounds how many passwords are hashed at once. Raises TooManyAttempts after too many
     failures, or if the client has disconnected.
     """
     if await caller.has_left():

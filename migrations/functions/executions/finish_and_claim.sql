@@ -1,4 +1,4 @@
--- End attempts of a worker, and claim for it executions that these ends let start. The call of this function is the whole
+-- End attempts of a worker, and claim for it executions that these ends let start. A call of this function is the whole
 -- transaction, in one round trip.
 create or replace function finish_and_claim(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_statuses text[], p_results text[], p_errors text[],

@@ -123,9 +123,9 @@ class TakePermits:
         return len(take.permitted) < take.slots and worker.tenants is None and not worker.cordoned
 
     async def settle(self, take: Take) -> None:
-        """Withdraw the permits of a take. If some are gone, add the work that was assigned with them. The caller holds
-        the turn of the take. If the database is away, this raises its error: the worker sends the take again, and then
-        gets the work."""
+        """Withdraw the permits of a take. If some are gone, add the work that was assigned with them. The caller of
+        this method holds `turn` of the take. If the database is away, this raises its error: the worker sends the take
+        again, and then gets the work."""
         until = time.monotonic() + WITHDRAWAL_S
         try:
             while (take.permitted or take.may_have_more) and time.monotonic() < until:

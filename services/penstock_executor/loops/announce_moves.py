@@ -11,7 +11,7 @@ from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 PAUSE = 0.5
-"""Seconds between two turns while some status is announced."""
+"""Seconds between two turns of the loop while some status is announced."""
 RECHECK = 30.0
 """Seconds after which an executor notices that a status is to be announced."""
 

@@ -12,9 +12,9 @@ from penstock_executor.loop_runner import Loop
 
 BATCH = 500
 RECHECK = 10.0
-"""The maximum seconds between two turns: how late a timer may fire if its broadcast was missed."""
+"""The maximum seconds between two turns of the loop: how late a timer may fire if its broadcast was missed."""
 SOONEST = 0.02
-"""The minimum seconds between two turns."""
+"""The minimum seconds between two turns of the loop."""
 AFTER_A_BATCH = 0.5
 """Seconds from a handler's batch until the loop checks for new timers, which are mostly deadlines."""
 

@@ -177,7 +177,7 @@ class Permits:
 
     async def make_room(self, slots: int) -> None:
         """Withdraw permits until `slots` slots are free and promised to no submit, or no permit is left. Permits that
-        submits have taken stay promised. The caller holds `turn`."""
+        submits have taken stay promised. The caller of this method holds `turn`."""
         for queue, route in self._routes.items():
             lacking = min(slots, self._slots.free) - self._slots.unpromised
             if lacking <= 0:
