@@ -7,8 +7,8 @@
 --   * A submit of 11 to 100 executions does the same, but leaves out keys with waiters. A transaction that frees a slot there
 --     would wait for the submit.
 --   * A submit of more than 100 executions locks no key. Nor does one that cannot lock the placement at once.
--- `locked` is true if all keys are locked, so that executions without room can join their lanes now. It is false for every submit
--- of more than 10 executions. `rooms` is the room of each locked key.
+-- `locked` is true if all keys are locked, so that executions without room can join their lanes now. `locked` is false for every
+-- submit of more than 10 executions. `rooms` is the room of each locked key.
 -- planner: lookups
 create or replace function find_slots(
     p_ids uuid[], p_namespaces integer[], p_params text[], p_priorities smallint[], p_not_before timestamptz[],

@@ -5,9 +5,9 @@
 -- - Any execution, while other work waits in the backlog of the queue.
 -- - An execution that is held or has expired.
 -- - A task of a workflow that was asked to stop.
--- - A task that may run only once. It would fail if the worker were lost before the task began.
--- The function writes the history itself, and tells the triggers so by the setting `penstock.moves`. They accept it only from the
--- owner, so the function has the owner's rights.
+-- - A task that may run only once. Such a task would fail if the worker were lost before the task began.
+-- The function writes the history itself, and tells the triggers so by the setting `penstock.moves`. The triggers accept it only
+-- from the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function assign_scheduled(p_queue text, p_ids uuid[], out messages message[], out assigned uuid[])
 language plpgsql security definer

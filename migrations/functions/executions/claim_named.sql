@@ -8,8 +8,8 @@
 -- If two workers have the same message, the status lets only one of them claim: the other finds the execution running. If the
 -- answer to a claim was lost, the worker repeats the claim with the same `p_claim`. The repeated claim may add further
 -- executions.
--- The function writes the history itself, and tells the triggers so by the setting `penstock.moves`. They accept it only from the
--- owner, so the function has the owner's rights.
+-- The function writes the history itself, and tells the triggers so by the setting `penstock.moves`. The triggers accept it only
+-- from the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function claim_named(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],

@@ -1,4 +1,5 @@
--- Place executions that have just started. Every function that makes work ready calls this one. It depends on their kind:
+-- Place executions that have just started. Every function that makes work ready calls this one. What it does depends on their
+-- kind:
 -- - Actions are assigned to workers with permits (assign_scheduled). The others are staged on their route, in the order of
 --   `p_ids`. On an ordered route, or if some executions have a priority (`p_prior`), they also join the backlog.
 -- - If a worker of the route lacks the action (`p_lacked`), they are parked instead of staged, until a worker that has the action

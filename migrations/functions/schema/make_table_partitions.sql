@@ -4,8 +4,8 @@
 -- - The function gives up after 50 ms without that lock, so that no session waits longer behind it. The caller tries again later.
 -- - A transaction makes the partitions of one table. With the locks of two tables, it could deadlock with a transaction that uses
 --   both.
--- - If no process made partitions for a week, the default partition holds rows of the new days. They move to the new partition,
---   which could not be attached otherwise.
+-- - If no process made partitions for a week, the default partition holds rows of the new days. These rows move to the new
+--   partition, which could not be attached otherwise.
 -- - Bounds are written as ISO dates with their offset. Under another DateStyle of the session, PostgreSQL could read another
 --   instant.
 -- The function has the owner's rights, since a table of another role cannot be a partition.

@@ -8,7 +8,7 @@
 -- - The worker still runs the ended attempt, which holds no slot.
 -- PN003 is raised if the next task exists already. The function does what complete_tasks, write_workflows and take_children do,
 -- with statements for one row, which cost half. The function writes the history itself, and tells the triggers so by the setting
--- `penstock.moves`. They accept it only from the owner, so the function has the owner's rights.
+-- `penstock.moves`. The triggers accept it only from the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function take_plain_step(
     p_workflow uuid, p_version integer, p_stops integer,

@@ -60,7 +60,7 @@ _meter = _Meter()
 
 
 class budget:
-    """A fresh budget for the code in its `with` block, also inside another budget."""
+    """A context manager that gives the code of its block a fresh budget of steps, also inside another budget."""
 
     __slots__ = ("_before",)
 

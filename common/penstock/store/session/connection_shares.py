@@ -67,5 +67,6 @@ from bound b order by b.room - b.foreign_connections limit 1
 
 
 async def read(session: Session) -> ConnectionRoom:
-    """Return the narrowest limit. The session that asks is not counted."""
+    """Return the room under the narrowest limit of connections: that of the server, of the database or of the role. The
+    session that asks is not counted."""
     return rows_as(ConnectionRoom, await session.fetch(ROOM))[0]
