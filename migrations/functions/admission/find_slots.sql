@@ -1,6 +1,6 @@
 -- Lock the keys of executions that are about to be created and are due. Return in `free` the executions that may be created
--- together with their slots. Each of their keys has room for all of this call's executions, and has no waiter. No other
--- transaction sees the new rows yet, so keys may be locked before rows.
+-- together with their slots. Each of their keys has room for all executions of this call of the function, and has no waiter. No
+-- other transaction sees the new rows yet, so keys may be locked before rows.
 -- The caller decides how long the function waits for the locks:
 --   * An executor (`p_fused`: it creates and schedules in one call) waits until it has them.
 --   * A submit of at most 10 executions waits at most 50 ms for each key, since the holder of a lock can be stuck.
