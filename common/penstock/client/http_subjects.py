@@ -188,7 +188,7 @@ class HttpWorkers:
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:
         """Cordon workers, so that they take no new work, or undo it. Return their names. Raises NotFound at the first
-        name without a worker in the other state."""
+        name without an active worker or, with `cordoned=False`, without a cordoned one."""
         changed: list[str] = []
         for name in names:
             path = f"/workers/{segment(name)}/{'cordon' if cordoned else 'uncordon'}"

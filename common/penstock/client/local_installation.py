@@ -82,7 +82,7 @@ class LocalInstallation:
         """Apply these definitions, and start a worker for them. The previous worker takes no new work, and finishes
         what it has begun, however long that takes.
 
-        Return the changes. Raises DefinitionError, and then changes nothing.
+        Return the changes. If a definition is not valid, raises DefinitionError and changes nothing.
         """
         database = Database(self.settings, role="dev")
         try:

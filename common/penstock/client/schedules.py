@@ -53,7 +53,7 @@ class Schedules:
 
     async def put(self, *declared: Schedule) -> list[Change]:
         """Create or change schedules, as `penstock apply` does. Return for each whether it is new, changed or
-        unchanged. Raises DefinitionError, also for an unknown action."""
+        unchanged. Raises DefinitionError if a schedule is not valid, or its action is unknown."""
         done = await register(self._session, Definitions(declared))
         await wake(self._publisher.transport)
         return done

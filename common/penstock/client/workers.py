@@ -26,7 +26,7 @@ class Workers:
         return await workers.named(self._session, name)
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:
-        """Cordon workers, so that they take no new work, or undo it. Return their names. Raises NotFound if no worker
-        has one of the names and the other state."""
+        """Cordon workers, so that they take no new work, or undo it. Return their names. Raises NotFound if none of
+        these workers is active or, with `cordoned=False`, cordoned."""
         change = workers.cordon if cordoned else workers.uncordon
         return await change(self._session, names)

@@ -56,8 +56,8 @@ async def rules(session: Session) -> list[dict[str, Any]]:
 
 
 async def put_rule(session: Session, ref: str, options: Mapping[str, Any]) -> Change:
-    """Create a rule, or replace its options, as `penstock apply` does. Raises DefinitionError, also for an unknown trigger
-    or action."""
+    """Create a rule, or replace its options, as `penstock apply` does. Raises DefinitionError if an option is not
+    valid, or for an unknown trigger or action."""
     [change] = await register(session, Definitions([rule_of(ref, options)]))
     return change
 

@@ -73,8 +73,8 @@ async def delete(session: Session, tenant: str, name: str) -> None:
 async def rotate(session: Session, *, force: bool = False) -> int:
     """Wrap every data key, of secrets and of encrypted tenants, under the newest master key. Return the number that
     were under another one. Secrets and values stay the same, and services may run meanwhile. Raises ConfigurationError
-    if this process cannot decrypt a secret, and Conflict if a live process may lack the newest key, unless `force` is
-    set."""
+    if this process has no master key or cannot decrypt a secret. Raises Conflict if a live process may lack the newest
+    key, unless `force` is set."""
     keys = master_keys(session.settings)
     if not force:
         await _check_holders(session)

@@ -279,7 +279,8 @@ class RunContext:
         This attempt keeps its slot meanwhile. A durable function (`ctx.run`) gives its slot back for a long wait. The
         started execution needs a slot too: an action that runs itself, or others of its route, needs more than one.
 
-        Raises the errors of `start`, ExecutionFailed if the execution does not complete, and TimeoutError.
+        Raises the errors of `start`, ExecutionFailed if the execution does not complete, and TimeoutError if it has not
+        ended in time.
         """
         outgoing = _outgoing(self._run)
         start = _start(target, params, key, priority, labels=labels)

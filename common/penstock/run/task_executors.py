@@ -117,8 +117,8 @@ class Tally:
             self.failed += 1
 
     async def counted(self, work: Callable[[Run], Awaitable[Outcome]], run: Run) -> Outcome:
-        """Return the outcome of `work` for the attempt, which occupies a place meanwhile. Raises NoCapacity, and the
-        errors of `work`."""
+        """Return the outcome of `work` for the attempt, which occupies a place meanwhile. Raises NoCapacity if no place
+        is free, and the errors of `work`."""
         started, outcome = self.start(), None
         try:
             outcome = await work(run)
@@ -141,9 +141,9 @@ class Tally:
 async def attempt(executor: TaskExecutor, run: Run) -> Outcome:
     """Run one attempt within its timeout, close its log, and return the outcome. The worker awaits this.
 
-    Raises NoCapacity, ClaimLost (of a durable function), and CancelledError if cancelled. An error of the executor
-    itself becomes a failed outcome, to which the retry policy applies. So a bug in one executor fails only its own
-    work.
+    Raises NoCapacity if there is no place, ClaimLost if a durable function is no longer owned, and CancelledError if
+    cancelled. An error of the executor itself becomes a failed outcome, to which the retry policy applies. So a bug in
+    one executor fails only its own work.
     """
     task = asyncio.current_task()
     try:

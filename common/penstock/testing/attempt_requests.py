@@ -79,7 +79,7 @@ class AttemptRequests:
 
     def store(self) -> None:
         """Carry out the transactional requests, with the end of the attempt. If one is refused, carry out none. Raises
-        Conflict if a key belongs to another request."""
+        Conflict if a key belongs to another request, or a signal has no receiver."""
         requests, self._kept = self._kept, []
         for request in requests:
             self._effects.check_end(request)

@@ -48,7 +48,8 @@ _OF_EMPTY = frozenset({"neq", "nin", "nexists"})
 
 
 def condition_of(criteria: Sequence[tuple[str, Any]], root: str = "trigger") -> str:
-    """Return all criteria of a rule as one condition. Raises NotMapped, with the path of the criterion."""
+    """Return all criteria of a rule as one condition. Raises NotMapped, with the path of the criterion, for a criterion
+    without an equivalent in Penstock."""
     conditions = []
     kinds = []
     for path, spec in criteria:

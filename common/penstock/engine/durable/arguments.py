@@ -14,7 +14,7 @@ from penstock.run.durations import HINT, Span, WrongDuration, seconds
 
 
 def span(value: Span, label: str) -> float:
-    """Return a duration in seconds. Raises DefinitionError, which names `label`."""
+    """Return a duration in seconds. Raises DefinitionError, which names `label`, for a value that is no duration."""
     try:
         return seconds(value)
     except WrongDuration as wrong:

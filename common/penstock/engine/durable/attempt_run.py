@@ -64,10 +64,11 @@ class Attempt:
         """An undo has failed, or the grace was over before the function had cleaned up."""
 
     async def run(self, arguments: Mapping[str, Any]) -> Outcome:
-        """Run the attempt, and return its outcome. Raises ClaimLost, and CancelledError where the attempt was ended from
-        outside. A function that was asked to end, and returned a result nevertheless, completes. An attempt that another
-        attempt follows ends as it would have without the request: the next attempt cleans up and undoes. An attempt that
-        was asked to end, and has not undone everything, returns an outcome that says so."""
+        """Run the attempt, and return its outcome. Raises ClaimLost if the worker no longer owns the attempt, and
+        CancelledError if the attempt was ended from outside. A function that was asked to end, and returned a result
+        nevertheless, completes. An attempt that another attempt follows ends as it would have without the request: the
+        next attempt cleans up and undoes. An attempt that was asked to end, and has not undone everything, returns an
+        outcome that says so."""
         inside = asyncio.create_task(self._inside(arguments))
         try:
             return await asyncio.shield(inside)

@@ -23,8 +23,8 @@ Place = tuple[str | int, ...]
 
 
 def checked_parameters(schema: Schema, params: Any, cap: int) -> bytes:
-    """Return the stored form of parameters, after a check against the schema. Raises InvalidInput, also for more than
-    `cap` bytes."""
+    """Return the stored form of parameters, after a check against the schema. Raises InvalidInput if they do not fit
+    the schema, or have more than `cap` bytes."""
     encoded = schema.check(params, cap=cap)
     if KEY.encode() in encoded and isinstance(params, Mapping) and KEY in params:
         raise InvalidInput(f"no parameter may be called {KEY}", hint="Choose another name.")

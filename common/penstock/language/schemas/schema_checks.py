@@ -27,7 +27,8 @@ _IN_PLACE = ("not", "if", "then", "else")
 
 
 def check_schema(schema: Any) -> None:
-    """Check that `schema` is a self-contained JSON Schema of draft 2020-12. Raises Wrong, which names the place."""
+    """Check that `schema` is a self-contained JSON Schema of draft 2020-12. For a fault, raises Wrong, which names the
+    place."""
     if not isinstance(schema, Mapping):
         raise Wrong("is not a JSON Schema: it must be an object", 'Write for example {"type": "object"}.')
     try:

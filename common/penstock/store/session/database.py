@@ -341,7 +341,8 @@ class Database:
         return self._pools[0].usage
 
     async def connect(self, *, timeout: float = 10) -> asyncpg.Connection[Row]:
-        """Open a connection that does not belong to the pool. Raises ConnectionFailed, without the URL's password."""
+        """Open a connection that does not belong to the pool. Raises ConnectionFailed, without the URL's password, if
+        the server cannot be reached."""
         return await self._hosts.connect(self.settings, role=self._role, timeout=timeout)
 
     async def close(self) -> None:
