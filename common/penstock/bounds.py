@@ -1,7 +1,7 @@
 """The bounds of all values that come in or are stored. `DOORS` lists each way in, with its bounds; `docs/reference/bounds.md` is
 written from it, and the checks use the same numbers.
 
-A value over a bound is refused, or ends what made it, once. It is never tried again."""
+A value over a bound is refused, or ends what made it, once. Such a value is never tried again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ GROUPS_CAP = 1_000
 MAX_ITEMS = 100_000
 """The maximum number of items of a fan-out."""
 ITEMS_CAPS = 64
-"""The maximum total size of the items of a fan-out as JSON, in multiples of the payload cap. They are stored as one list."""
+"""The maximum total size of the items of a fan-out as JSON, in multiples of the payload cap. The items are stored as
+one list."""
 RESULTS_CAPS = 64
 """The maximum total size of a fan-out's results that a workflow reads, in multiples of the payload cap."""
 MESSAGE_CAP = 4 * 1024

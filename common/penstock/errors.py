@@ -191,7 +191,7 @@ class UnknownSession(NotFound):
 class StepFailed(PenstockError):
     """A step of a durable function failed after all its attempts, or the execution that it waited for ended with
     another status than `completed`. `status` is that status, and `type` is the type of the error. `final`: the
-    function ruled out another attempt. `cause` names what failed inside the step, as `penstock.run.failure_causes` says.
+    function ruled out another attempt. `cause` names what failed inside the step, as `penstock.run.root_cause` says.
     `traceback` is that of the step's function, empty if there is none."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """The action `penstock.notify`, which sends a message to chats, mail, phones and other services through Apprise.
 
-A worker has it with `penstock worker --module penstock.notify`. It needs the extra `notify`."""
+A worker has it with `penstock worker --module penstock.notify`. The module needs the extra `notify`."""
 
 from __future__ import annotations
 

@@ -56,10 +56,10 @@ class Settings(BaseSettings):
     """Set `true` behind a transaction pooler such as PgBouncer: no session state, named statements or LISTEN are used.
     Migrate without the pooler."""
     database_connections: int = Field(default=4, ge=2, le=1000)
-    """The maximum number of connections to PostgreSQL that all parts of a process share. It has one more for its
-    heartbeat, and one more to listen if PostgreSQL carries the messages. An idle process closes those that it does not
-    need: 2 or 3 are left. Executors and workers take at most their share of the server's connections, and at least 2.
-    `penstock doctor` reports when one more would not fit."""
+    """The maximum number of connections to PostgreSQL that all parts of a process share. The process has one more for
+    its heartbeat, and one more to listen if PostgreSQL carries the messages. An idle process closes those that it does
+    not need: 2 or 3 are left. Executors and workers take at most their share of the server's connections, and at least
+    2. `penstock doctor` reports when one more would not fit."""
     broker_url: SecretStr | None = None
     """RabbitMQ 3.10 or later: `amqp://user:password@host:5672/vhost` or `amqps://`; several separated by commas. Unset:
     PostgreSQL carries the messages too."""
@@ -70,7 +70,7 @@ class Settings(BaseSettings):
     producers: dict[str, Producer] = Field(default_factory=dict)
     """Users of the broker that may publish events, as JSON: `{"shop": {"tenants": ["acme"], "triggers": ["shop.*"]}}`.
     RabbitMQ verifies the property `user_id` of their messages. Unset: the header `tenant` of any message is trusted.
-    It must be the same for executors, the API and commands."""
+    The setting must be the same for executors, the API and commands."""
 
     name: Identifier = Field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
     """The name of this process for people, in logs, in the history and in `penstock workers list`. Two processes may
@@ -98,10 +98,10 @@ class Settings(BaseSettings):
     """The port of the HTTP API. `0`: any free one, which is logged. If it is not set and 8000 is taken, `penstock dev`
     takes any free one."""
     api_address: PublicAddress | None = None
-    """The address of the API for browsers, such as `https://example.org/penstock`. It is the origin of its pages, and
-    its path precedes their addresses. With `https` session cookies are sent over TLS only. Unset: the same, except on
-    a loopback address. Workers give it to callbacks and programs. The worker of `penstock dev` takes that of its own API
-    if it is unset."""
+    """The address of the API for browsers, such as `https://example.org/penstock`. The address is the origin of the
+    pages of the API, and its path precedes their addresses. With `https` session cookies are sent over TLS only. Unset:
+    the same, except on a loopback address. Workers give it to callbacks and programs. The worker of `penstock dev`
+    takes that of its own API if it is unset."""
     trusted_proxies: Networks = ""
     """Addresses and networks of proxies, separated by commas, whose `X-Forwarded-For` names the caller. Unset: the
     header is ignored, and failed sign-ins of all callers behind one proxy count together."""
@@ -143,8 +143,8 @@ class Settings(BaseSettings):
     payload_cap: int = Field(default=256 * 1024, ge=1024)
     """The maximum size in bytes of a payload, of parameters, and of a result in the database."""
     result_store: str | None = None
-    """The store of larger results, as a URL that fsspec takes: `s3://bucket/prefix`, `file:///mnt/results`. It must be
-    the same for workers and clients. Unset: such results are refused. Needs the extra `store`."""
+    """The store of larger results, as a URL that fsspec takes: `s3://bucket/prefix`, `file:///mnt/results`. The store
+    must be the same for workers and clients. Unset: such results are refused. Needs the extra `store`."""
     result_store_cap: int = Field(default=256 * 1024 * 1024, ge=1024)
     """The maximum size in bytes of a result in the result store, and of all stored results that one execution reads."""
     suspend_after: float = Field(default=1.0, ge=0, le=60)
@@ -234,7 +234,7 @@ class Settings(BaseSettings):
     """Private hosts (`*.example.org` too), addresses and networks that subscriptions may call, separated by commas."""
     export_folder: Path | None = None
     """A folder into which executors export each day of the archive, the history, events, output, fires and dead
-    letters, before they drop them. It must be the same for all executors, on a disk that they share."""
+    letters, before they drop them. The folder must be the same for all executors, on a disk that they share."""
     export_format: Literal["jsonl", "parquet"] = "jsonl"
     """The format of exports. `jsonl`: JSON lines, compressed with gzip. `parquet` needs the extra
     `parquet`."""

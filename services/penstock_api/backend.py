@@ -58,7 +58,7 @@ class Backend:
     log_ins: LogInLine = field(default_factory=LogInLine)
     refused_log_ins: RefusedLogIns = field(default_factory=RefusedLogIns)
     audits: bool = True
-    """False for a gateway alone, whose role may not write the audit. It logs refused calls instead."""
+    """False for a gateway alone, whose role may not write the audit. Such a gateway logs refused calls instead."""
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
     _callers: dict[str, tuple[Caller, float]] = field(default_factory=dict)
 
@@ -122,7 +122,7 @@ class Backend:
 
     async def until_ended(self, id: UUID, seconds: float) -> None:
         """Wait for an execution to end, at most so many `seconds`, and at most until this process is asked to stop.
-        Raises NotFound."""
+        Raises NotFound if no execution has this id."""
         end = asyncio.ensure_future(self.ends.ended(id))
         stopping = asyncio.ensure_future(self.changes.closed.wait())
         try:
@@ -175,7 +175,8 @@ async def _reading(request: Request, response: Response) -> AsyncIterator[Sessio
 
 
 Lists = Annotated[Session, Depends(_reading, scope="function")]
-"""The dependency with a session for data that may be slightly out of date, such as lists. It may lead to a standby."""
+"""The dependency with a session for data that may be slightly out of date, such as lists. The session may lead to a
+standby."""
 
 
 async def _limits(session: Db, request: Request) -> Limits:

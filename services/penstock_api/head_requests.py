@@ -8,8 +8,8 @@ from penstock_api.auth.same_origin import Message, Receive, Scope, Send
 
 
 def as_get(scope: Scope, receive: Receive, send: Send) -> tuple[Scope, Receive, Send]:
-    """Return a GET request in place of a HEAD request. It ends after the head of the answer, since a stream would not
-    end by itself."""
+    """Return a GET request in place of a HEAD request. The request ends after the head of the answer, since a stream
+    would not end by itself."""
     has_head = asyncio.Event()
 
     async def received() -> Message:

@@ -2,7 +2,7 @@
 or `history_20300131.parquet`.
 
 A file gets its name once it is complete and synced to disk. A partition that ended days ago does not change any more.
-It is read a few blocks at a time, outside of a transaction, which would hold back vacuum.
+The partition is read a few blocks at a time, outside of a transaction, which would hold back vacuum.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def check(settings: Settings) -> None:
 
 
 async def partition(session: Session, name: str, folder: Path, format: str) -> Path:
-    """Write a partition to its file, unless the file exists. Return the file. Raises PartitionDropped."""
+    """Write a partition to its file, unless the file exists. Return the file. Raises PartitionDropped if the partition
+    is gone."""
     file = _file(folder, name, format)
     if file.exists():
         return file

@@ -20,7 +20,7 @@ ACTIONS = 200
 """Actions that have numbers of their own. Others are added up as `other`, since each label costs Prometheus memory."""
 OTHER = "other"
 LINES = {"limit": "limit", "regroup": "limit", "worker": "no_worker"}
-"""The cause of waiting, by the gate of a line."""
+"""The cause of waiting, by the gate of a lane."""
 
 
 @dataclass(slots=True, eq=False)

@@ -23,8 +23,8 @@ retried later."""
 
 
 Turn = Callable[[], Awaitable[bool | float]]
-"""One bounded batch of a loop. It returns True if there is more, the seconds until there is more, or False for a pause of
-the loop's usual length."""
+"""One bounded batch of a loop. A turn returns True if there is more, the seconds until there is more, or False for a
+pause of the loop's usual length."""
 
 
 @dataclass(frozen=True, slots=True)

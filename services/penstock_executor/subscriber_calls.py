@@ -26,14 +26,15 @@ SHOWN = 300
 
 
 def addresses(settings: Settings) -> Addresses:
-    """Return the addresses that may be called. Raises ConfigurationError."""
+    """Return the addresses that may be called. Raises ConfigurationError if PENSTOCK_PRIVATE_SUBSCRIBERS has a word
+    that is not valid."""
     words = settings.private_subscribers.replace(",", " ").split()
     return Addresses(words, named="PENSTOCK_PRIVATE_SUBSCRIBERS")
 
 
 def connections(settings: Settings, limit: int) -> httpcore.AsyncConnectionPool:
-    """Return a pool that connects to public addresses, and to those that the operator allows. It ignores proxies of
-    the environment."""
+    """Return a pool that connects to public addresses, and to those that the operator allows. The pool ignores proxies
+    of the environment."""
     return httpcore.AsyncConnectionPool(
         ssl_context=trusted(),
         max_connections=limit,

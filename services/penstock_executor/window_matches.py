@@ -45,8 +45,8 @@ def decided(
     *,
     is_cut: bool,
 ) -> DecidedWindows:
-    """Decide the windows of a key that have ended before the horizon. The current version of the rule decides, about the events
-    of versions with the same window."""
+    """Decide the windows of a key that have ended before the horizon. The current version of the rule decides, and
+    drops events that a version with another window matched."""
     rule = compiled[watch.definition_id].window if watch is not None else None
     if watch is None or rule is None:
         return DecidedWindows([], [(event, "changed") for event in of_key], horizon if is_cut else None)

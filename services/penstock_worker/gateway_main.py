@@ -40,8 +40,8 @@ BYE_S = 3.0
 async def work_over_gateway(
     settings: Settings, definitions: Definitions, stop: Stop, servers: str, token: str | None
 ) -> None:
-    """Run a worker that calls gateways until `stop` is requested. Raises ConfigurationError, and Refused if a gateway does not
-    accept its hello."""
+    """Run a worker that calls gateways until `stop` is requested. Raises ConfigurationError if a setting is not valid,
+    and Refused if a gateway does not accept its hello."""
     if not token:
         raise ConfigurationError(
             "a worker that calls a gateway needs a token",

@@ -13,7 +13,7 @@ from penstock.errors import ExecutionFailed
 from penstock.language.workflows import from_yaml
 from penstock.operate import titles
 from penstock.operate.executions import described, ending
-from penstock.run.failure_causes import execution_failed
+from penstock.run.root_cause import execution_failed
 from penstock.store.executions.execution_list import ExecutionFilter
 from tests.flows.installation import AS_USED, Installation
 

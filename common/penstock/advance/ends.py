@@ -22,7 +22,7 @@ MOST_STARTS = 32
 not delayed."""
 
 Committed = list[tuple[OpenWorkflow, int]]
-"""Workflows as they are after the commit, each with its version. They are those that the worker can remember."""
+"""Workflows as they are after the commit, each with its version. The worker can remember these workflows."""
 
 
 class NotAtOnce(Exception):

@@ -51,13 +51,14 @@ class FromMemory(Transaction):
 
 
 class RememberedWorkflows:
-    """The remembered workflows by id, each with the version that was read or written. A turn changes the object in
-    place, so the workflow is removed first, and stored again once the turn is committed."""
+    """The remembered workflows by id, each with the version that was read or written. A turn of the workflow changes
+    the object in place, so the workflow is removed first, and stored again once the turn is committed."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[UUID, tuple[OpenWorkflow, int]] = OrderedDict()
         self._unfit: OrderedDict[UUID, None] = OrderedDict()
-        """Parents whose last turn could not be decided from memory. They are not read for the next one."""
+        """Parents for which the last turn of the workflow could not be decided from memory. Their state is not read for
+        the next turn."""
 
     def keep(self, workflow: OpenWorkflow, version: int) -> None:
         """Remember a workflow that was committed with this version. Its facts must have the states of all its tasks."""

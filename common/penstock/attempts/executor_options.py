@@ -25,6 +25,6 @@ def options_of(run: Run, kind: type[Chosen]) -> Chosen:
 
 
 def program_of(run: Run, kind: type[Chosen]) -> tuple[Chosen, dict[str, Any]]:
-    """Return the options of an action that is a program, and its parameters. Raises DefinitionError, and the errors of
-    `bind` for parameters that do not match."""
+    """Return the options of an action that is a program, and its parameters. Raises DefinitionError if an option is not
+    valid, and the errors of `bind` for parameters that do not match."""
     return options_of(run, kind), run.action.bind(run.params)

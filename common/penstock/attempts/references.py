@@ -35,8 +35,9 @@ class References:
         """The maximum size of a result, in bytes."""
 
     async def follow(self, owned: OwnedAttempt, worker: UUID) -> None:
-        """Resolve the references in the parameters of an attempt that `worker` owns. Raises NotFound, InvalidInput,
-        ConfigurationError."""
+        """Resolve the references in the parameters of an attempt that `worker` owns. Raises NotFound if a secret or a
+        stored result does not exist. Raises InvalidInput if the resolved parameters do not fit their schema. Raises
+        ConfigurationError if this process lacks a master key or the result store."""
         if sealed_marks.KEY in owned.params:
             raise ConfigurationError(
                 f"the parameters of {owned.event.execution_id} are encrypted, and their key is not here",
@@ -54,8 +55,8 @@ class References:
             owned.secrets = worth_hiding((*owned.secrets, *hidden_forms(secrets)))
 
     async def reveal_named(self, owned: OwnedAttempt, worker: UUID) -> None:
-        """Read the secrets that the options of the action of an attempt name, which `worker` owns. Raises NotFound,
-        ConfigurationError."""
+        """Read the secrets that the options of the action of an attempt name, which `worker` owns. Raises NotFound if
+        the tenant has no such secret, and ConfigurationError if this process lacks its master key."""
         await secret_values.reveal_named(self._session, owned, worker)
 
     def concealed(self, owned: OwnedAttempt, outcome: Outcome) -> Outcome:

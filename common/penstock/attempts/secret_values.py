@@ -17,7 +17,8 @@ from penstock.store.session.database import Session
 
 async def reveal(session: Session, owned: OwnedAttempt, worker: UUID) -> None:
     """Resolve the secrets in the parameters of an attempt that `worker` owns, and note the values that its log, error
-    and result must not show. Raises NotFound, ConfigurationError."""
+    and result must not show. Raises NotFound if the tenant has no such secret, and ConfigurationError if this process
+    lacks its master key."""
     tenant = owned.event.namespace.partition("::")[0]
     names_of = secret_references.names_in(owned.params)
     values = await secrets.reveal_to_attempt(session, owned.event.execution_id, worker, tenant, names_of)
@@ -40,7 +41,8 @@ def are_named(owned: OwnedAttempt) -> bool:
 
 async def reveal_named(session: Session, owned: OwnedAttempt, process: UUID) -> None:
     """Read the secrets that the options of the attempt's action name, and note the values that its log, error and
-    result must not show. Raises NotFound, ConfigurationError."""
+    result must not show. Raises NotFound if the tenant has no such secret, and ConfigurationError if this process lacks
+    its master key."""
     tenant, named = owned.event.namespace.partition("::")[0], _named(owned)
     values = await secrets.reveal_to_attempt(
         session, owned.event.execution_id, process, tenant, set(named.values())

@@ -76,7 +76,8 @@ def parse_instant(option: str, word: str, zone: tzinfo = UTC) -> datetime:
 
 def parse_params(words: list[str]) -> dict[str, Any]:
     """Return `name=value` words as parameters. A value is JSON if it parses as JSON, or else text. `@FILE` stands for
-    an object in a file, and later words replace its values. Raises InvalidInput, also for a name in two words."""
+    an object in a file, and later words replace its values. Raises InvalidInput for a word of another form, and for a
+    name in two words."""
     params: dict[str, Any] = {}
     names = set[str]()
     for word in words:
@@ -99,7 +100,8 @@ def without_line_break(text: str) -> str:
 
 
 def label_option(words: list[str] | None, option: str = "--label") -> dict[str, str] | None:
-    """Return the labels of `--label key=value`, or another option; None without any. Raises InvalidInput."""
+    """Return the labels of `--label key=value`, or another option; None without any. Raises InvalidInput for a word
+    that is not `key=value`, or not a valid label."""
     try:
         return parse_label_words(words) if words else None
     except Wrong as wrong:

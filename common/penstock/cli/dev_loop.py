@@ -23,7 +23,7 @@ from penstock.language.loading.likely_typos import likely_typos
 from penstock.language.loading.reload import folders_of, reload_all
 from penstock.language.moves import FINAL
 from penstock.operate.executions import described
-from penstock.run.failure_causes import headline
+from penstock.run.root_cause import headline
 from penstock.store.executions import changes
 from penstock.store.session import clock
 from penstock.store.session.database import Database, Session

@@ -66,7 +66,7 @@ def executions(
     label: Label = None,
     waits_for_answer: WaitsForAnswer = False,
 ) -> ExecutionFilter:
-    """Return the filter that the options describe. Raises InvalidInput."""
+    """Return the filter that the options describe. Raises InvalidInput for a value that an option cannot have."""
     filters = saved_filters(
         status=status,
         action=action,
@@ -96,7 +96,8 @@ def saved_filters(
     children: Children = False,
     waits_for_answer: WaitsForAnswer = False,
 ) -> dict[str, Any]:
-    """Return the filters of a view that the options describe. An age stays an age. Raises InvalidInput."""
+    """Return the filters of a view that the options describe. An age stays an age. Raises InvalidInput for a value
+    that an option cannot have."""
     instant("--since", since)
     instant("--until", until)
     label_option(label)
@@ -150,5 +151,5 @@ def _with_options(
 
 
 def instant(option: str, text: str | None) -> datetime | None:
-    """Return `1h` (ago) or ISO text as an instant. Raises InvalidInput."""
+    """Return `1h` (ago) or ISO text as an instant. Raises InvalidInput for any other text."""
     return None if text is None else list_filters.instant(option, text, now)

@@ -33,7 +33,7 @@ from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
 from penstock.operate.saved_views import filter_of
-from penstock.run.failure_causes import headline
+from penstock.run.root_cause import headline
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.outbox.queues import WORK
 

@@ -29,8 +29,8 @@ Complete = Callable[[typer.Context], Offered]
 
 
 def _asking(work: Work) -> Complete:
-    """Return a completion that reads names from the database or the server, whichever the command uses. It shows no
-    errors."""
+    """Return a completion that reads names from the database or the server, whichever the command uses. The completion
+    shows no errors."""
 
     def complete(ctx: typer.Context) -> Offered:
         from penstock.cli.command_runner import SERVER

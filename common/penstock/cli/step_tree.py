@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import out, span, table, table_with_notes
-from penstock.run.failure_causes import headline
+from penstock.run.root_cause import headline
 
 if TYPE_CHECKING:
     from penstock.operate.durable_steps import Step

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SchemaReader = Callable[[], Awaitable[Mapping[str, Any] | None]]
-"""A function that reads the schema of the values; None if there is no schema. It is called only after a refusal."""
+"""A function that reads the schema of the values; None if there is no schema. The function is called only after a
+refusal."""
 _INDEX = re.compile(r"\[(\d+)\]")
 
 
@@ -26,7 +27,8 @@ async def send_as_typed(
     read_schema: SchemaReader,
 ) -> T:
     """Send the values of `name=value` words. If they are refused, send them once more, with each value as text that only
-    fits its schema as text. Raises InvalidInput. Its hint shows the quotes if the schema cannot be read."""
+    fits its schema as text. Raises InvalidInput if they are refused again. The hint of the error
+    shows the quotes if the schema cannot be read."""
     pairs = [word.partition("=") for word in words if not word.startswith("@")]
     texts = {name: value for name, _, value in pairs if not isinstance(parse_value(value), str)}
     try:
@@ -69,7 +71,7 @@ async def send_one_as_typed(
 
 
 def _add_quoting(error: InvalidInput, name: str, word: str) -> None:
-    """Add to the hint of a refusal how to type a value as text."""
+    """Add to the hint of an error how to quote a value on the command line, so that it is sent as text."""
     if word[:1] not in '{["':
         quoting = f"""The value is JSON. For the text, write {name}'"{word}"'."""
         error.hint = f"{error.hint} {quoting}" if error.hint else quoting

@@ -46,7 +46,7 @@ def create(
     expires: Expires = "90d",
     json: Json = False,
 ) -> None:
-    """Create a token. It is printed once, and not stored."""
+    """Create a token. The secret of the token is printed once, and not stored."""
     seconds = _lifetime(expires)
 
     async def work(session: Session) -> tuple[Token, str, list[str]]:

@@ -1,4 +1,5 @@
-"""The commands to running workflows: pause, resume, skip, set-result. They are stored with actor and reason."""
+"""The commands to running workflows: pause, resume, skip, set-result. A command is stored with its actor and the
+reason."""
 
 from __future__ import annotations
 

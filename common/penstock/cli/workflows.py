@@ -104,7 +104,7 @@ def compare(
 
 async def _version(session: Session, ref: str, word: str) -> Workflow:
     """Return the version with this digest, which may be shortened, or the workflow in the file of this name. Raises
-    NotFound."""
+    NotFound if there is no such version or file."""
     if DIGEST.fullmatch(word) and not Path(word).exists():
         return await operate.version(session, ref, word.lower())
     return from_yaml(_text(Path(word)), word)

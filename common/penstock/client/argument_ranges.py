@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from penstock.errors import InvalidInput
 
 LONGEST_PAGE = 1000
-"""The maximum number of rows that one call returns."""
+"""The maximum number of rows that one call of a client returns."""
 LONGEST_PERIOD_S = 3e8
 """The maximum number of seconds of a pause or of a period of figures: nearly ten years."""
 

@@ -117,7 +117,8 @@ class BlockingClient(Blocking[C], ABC):
 def waiting(
     method: Callable[Concatenate[C, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate[Blocking[C], P], R]:
-    """Return a blocking method for a coroutine method of the client. It returns the coroutine's result."""
+    """Return a blocking method for a coroutine method of the client. The blocking method returns the coroutine's
+    result."""
 
     @wraps(method)
     def call(self: Blocking[C], /, *args: P.args, **kwargs: P.kwargs) -> R:

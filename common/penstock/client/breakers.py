@@ -35,7 +35,8 @@ class Breakers:
         self._session = session
 
     async def all(self, ref: str | None = None) -> list[BreakerState]:
-        """Return the breakers, open ones first, or those of one action. Raises NotFound."""
+        """Return the breakers, open ones first, or those of one action. Raises NotFound if the action `ref` has no
+        breaker."""
         return await all_breakers(self._session, ref)
 
     async def open(
@@ -47,8 +48,9 @@ class Breakers:
         reason: str | None = None,
         until: datetime | None = None,
     ) -> None:
-        """Open the breaker of an action by hand, for these values of its `by`. It probes at `until`, or stays open until it is
-        closed. Raises NotFound and InvalidInput."""
+        """Open the breaker of an action by hand, for these values of its `by`. The breaker probes at `until`, or stays
+        open until it is closed. Raises NotFound if the action has no breaker. Raises InvalidInput if `parameters` are
+        not exactly those that its `by` names, or if `until` is no instant to come."""
         check_end(until)
 
         async def open_(tx: Transaction) -> None:
@@ -61,8 +63,9 @@ class Breakers:
     async def close(
         self, ref: str, parameters: Mapping[str, Any] | None = None, *, at_once: bool = False
     ) -> None:
-        """Close the breaker of an action: what waits is released gradually, or `at_once`. Raises NotFound, Conflict for
-        a breaker that is closed, and InvalidInput."""
+        """Close the breaker of an action: what waits is released gradually, or `at_once`. Raises NotFound if the action
+        has no breaker, and Conflict if the breaker is closed. Raises InvalidInput if `parameters` are not exactly those
+        that its `by` names."""
 
         async def close(tx: Transaction) -> None:
             key = await _locked(tx, ref, parameters or {})
@@ -77,7 +80,8 @@ class Breakers:
 
 
 async def _stored_ref(db: Session | Transaction, ref: str) -> str:
-    """Return the ref of the limit that stands for the breaker of an action. Raises NotFound."""
+    """Return the ref of the limit that stands for the breaker of an action. Raises NotFound if the action has no
+    breaker."""
     for name in (ref + SUFFIX, ref):
         if await breakers.parameters_of(db, name) is not None:
             return name

@@ -14,7 +14,9 @@ from penstock.store.session.database import Session, Transaction
 
 
 async def raise_budget(session: Session, id: UUID, unit: str, amount: float) -> Transaction:
-    """Raise a budget of an execution's tree. Return the committed transaction. Raises NotFound, Conflict, InvalidInput.
+    """Raise a budget of an execution's tree. Return the committed transaction. Raises NotFound if the execution or its
+    budget of this unit does not exist. Raises InvalidInput for an amount that is not above 0 and at most 10^15, and
+    Conflict for one below the present amount.
 
     A second call with the amount that the budget has already changes nothing: the first one's answer may have been lost."""
     try:

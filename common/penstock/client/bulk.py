@@ -22,10 +22,10 @@ class BulkOutcome:
 
 @dataclass(slots=True)
 class Part:
-    """The range of items for one call: those after the item `before` in the list, at least `limit` of them, up to a
-    whole batch.
+    """The range of items for one call of a bulk command: those after the item `before` in the list, at least `limit` of
+    them, up to a whole batch.
 
-    After the call `next` is the `before` of the following call, or None if no items are left.
+    After that call, `next` is the `before` of the following call, or None if no items are left.
     """
 
     before: UUID | None = None

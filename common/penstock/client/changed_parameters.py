@@ -152,7 +152,8 @@ def edited(
 ) -> dict[str, Any]:
     """Return the parameters `old` with other values, in the given order, and without those in `unset`.
 
-    A name with dots or indexes is a path into a parameter, unless a parameter has exactly that name. Raises InvalidInput."""
+    A name with dots or indexes is a path into a parameter, unless a parameter has exactly that name. Raises
+    InvalidInput for a name that is set and unset, or leads nowhere, and for an element of a list that is unset."""
     new = copy.deepcopy(dict(old))
     parameters = {*properties, *old}
     for name, value in changed.items():

@@ -95,7 +95,7 @@ class Client(StartAndWatch):
         from penstock.store.session.database import Database
 
         settings = settings or await find_installation()
-        tracing.is_on()  # so that the program's own traces are propagated
+        tracing.set_up()  # so that the program's own traces are propagated
         database = Database(settings, role="client")
         transport = make_transport(database, role="client")
         publisher = Publisher(transport, database)
@@ -216,7 +216,10 @@ class Client(StartAndWatch):
         action and tenant are of one burst. `keep` tells which start gives the parameters: the `last`, or the `first`.
 
         `connection` is an open asyncpg transaction of yours in which to submit; a relay publishes the execution after
-        your commit. Raises NotFound, InvalidInput, Conflict.
+        your commit.
+
+        Raises NotFound if the action is unknown or retired. Raises InvalidInput if the parameters do not fit its schema, or
+        an option is not valid. Raises Conflict if the key or the burst belongs to a different start.
         """
         from penstock.client.starts import Request
 
@@ -276,32 +279,33 @@ class Client(StartAndWatch):
     # -- results -------------------------------------------------------------------------------------------------
 
     async def result(self, id: UUID, *, timeout: float | timedelta | str | None = None) -> Any:
-        """Wait for an execution to end, at most `timeout` (60, "5m"), and return its result. Raises ExecutionFailed with
-        its error, TimeoutError, NotFound."""
+        """Wait for an execution to end, at most `timeout` (60, "5m"), and return its result. Raises ExecutionFailed
+        with its error if it did not complete, and TimeoutError if it has not ended after `timeout`. Raises NotFound if
+        no execution has this id."""
         return await self._watch.result(id, timeout=timeout_seconds(timeout))
 
     async def get(self, id: UUID) -> Execution:
-        """Return the current state of an execution. Raises NotFound."""
+        """Return the current state of an execution. Raises NotFound if no execution has this id."""
         from penstock.store.executions import executions
 
         return await executions.get(self.session, id)
 
     async def history(self, id: UUID) -> list[Move]:
-        """Return every status of an execution, oldest first. Raises NotFound."""
+        """Return every status of an execution, oldest first. Raises NotFound if no execution has this id."""
         from penstock.store.executions import executions
 
         return await executions.history(self.session, await self.get(id))
 
     async def attempts(self, id: UUID) -> list[PastAttempt]:
         """Return every attempt of an execution, oldest first, with its times, its worker and its outcome. Raises
-        NotFound."""
+        NotFound if no execution has this id."""
         from penstock.store.executions import past_attempts
 
         return await past_attempts.attempts(self.session, await self.get(id))
 
     async def why(self, id: UUID, task: str | None = None) -> Why:
         """Explain what an execution waits for, or how it ended. `task` selects a task of a workflow, begun or not.
-        Raises NotFound."""
+        Raises NotFound if no execution has this id, or the workflow has no such task."""
         from penstock.operate.why import why
 
         return await why(self.session, id, self.settings, task)
@@ -326,7 +330,8 @@ class Client(StartAndWatch):
         """Set the priority of an execution and of its tasks that have not ended. What waits has its new place at once, and
         retries keep the priority. Return the number of executions that had another priority.
 
-        Raises NotFound, Conflict if the execution has ended, and InvalidInput for a priority out of range.
+        Raises NotFound if no execution has this id, Conflict if the execution has ended, and InvalidInput for a
+        priority out of range.
         """
         from penstock.client.priorities import change
 
@@ -347,7 +352,8 @@ class Client(StartAndWatch):
         It must not have begun: it is delayed, waits for a retry, a limit or a worker. Without both it starts as soon as
         possible. The change is stored with `by` and `reason`.
 
-        Raises NotFound and InvalidInput. Raises Conflict if it has begun or ended, is held, or would expire before.
+        Raises NotFound if no execution has this id. Raises InvalidInput if `at` and `delay` are both given, or one of
+        them is out of range. Raises Conflict if it has begun or ended, is held, or would expire before.
         """
         from penstock.client.reschedules import reschedule
 
@@ -356,9 +362,9 @@ class Client(StartAndWatch):
         return instant
 
     async def raise_budget(self, id: UUID, unit: str, amount: Amount) -> None:
-        """Raise a budget of an execution's tree to `amount`. Executions that wait for the budget start as far as
-        it has room for them. Raises NotFound if the tree has no budget of the unit, Conflict for an amount that is not
-        higher, and InvalidInput."""
+        """Raise a budget of an execution's tree to `amount`. Executions that wait for the budget start as far as it has
+        room for them. Raises NotFound if the tree has no budget of the unit, and Conflict for an amount below the
+        present one. Raises InvalidInput for one that is not above 0 and at most 10^15."""
         from penstock.client.budgets import raise_budget
         from penstock.store.session.database import retried
 
@@ -367,8 +373,8 @@ class Client(StartAndWatch):
 
     async def complete(self, id: UUID, *, result: Any = None, error: str | None = None, by: str) -> None:
         """End the wait of an execution for an outside system (`later`) by hand, with a result, or with the error of its
-        attempt. The retry policy decides about another attempt. Raises Conflict if the execution does not wait for this,
-        and InvalidInput."""
+        attempt. The retry policy decides about another attempt. Raises Conflict if the execution does not wait for
+        this, and InvalidInput for an outcome that cannot be stored."""
         from penstock.operate import outside
         from penstock.store.session.committed_once import committed_once
 
@@ -421,9 +427,9 @@ class Client(StartAndWatch):
         they were stored. An event for which the rule has started an execution starts none. With `dry_run` nothing is started, and
         the outcomes have the masked parameters.
 
-        One call replays at most `limit` events (up to 500) in one transaction. Call it again with `cursor`, the `next` of the
-        page, until that is None. Raises NotFound, Conflict if the rule is disabled, and InvalidInput for a rule with a window or
-        a debounce time.
+        One call replays at most `limit` events (up to 500) in one transaction. Call it again with `cursor`, the `next`
+        of the page, until that is None. Raises NotFound if the rule does not exist, and Conflict if it is disabled.
+        Raises InvalidInput for a rule with a window or a debounce time.
         """
         from penstock.client.rule_replays import Replay, replay
 
@@ -450,7 +456,8 @@ class Client(StartAndWatch):
         `signal(key="order-7", name="paid", value=12)`.
 
         Raises NotFound if no execution of the tenant has the key. Raises Conflict if the execution has ended, or is not a
-        durable function. Raises DefinitionError, InvalidInput."""
+        durable function. Raises DefinitionError if the name is not valid, and InvalidInput if the id is no UUID, id and
+        key are both given or both missing, or the value is not JSON."""
         from penstock.client import durable_commands
         from penstock.store.session.committed_once import committed_once
 
@@ -479,9 +486,10 @@ class Client(StartAndWatch):
         The labels of searchable parameters follow the parameters of the new run. A label of the old start or rule with
         such a name is not carried over. The other labels stay, and `labels` are added to them or replace them.
 
-        For a workflow, `from_failed` keeps the tasks that succeeded, and `from_task` keeps those that do not come
-        after that task. The re-run is stored with `by` and `reason`. Raises NotFound and InvalidInput. Raises Conflict if
-        the execution has not ended, or if a task that would be kept has read a changed parameter.
+        For a workflow, `from_failed` keeps the tasks that succeeded, and `from_task` keeps those that do not come after
+        that task. The re-run is stored with `by` and `reason`. Raises NotFound if no execution has this id, or the
+        workflow has no such task. Raises InvalidInput if the options contradict each other or do not fit the execution.
+        Raises Conflict if the execution has not ended, or if a task that would be kept has read a changed parameter.
         """
         from penstock.client import commands
         from penstock.store.executions import executions
@@ -511,8 +519,9 @@ class Client(StartAndWatch):
     async def answer(self, id: UUID, response: Any, *, by: str, asked: datetime | None = None) -> None:
         """Answer the inquiry of an execution. The answer becomes its result, or the execution continues with it.
 
-        `asked` is the `created_at` of the inquiry, for an execution that may ask several. Raises NotFound,
-        InvalidInput, NotAllowed. Raises Conflict if the inquiry was answered before, or another one is open by now.
+        `asked` is the `created_at` of the inquiry, for an execution that may ask several. Raises NotFound if the
+        execution has asked nothing, InvalidInput if the response does not fit its schema, and NotAllowed if `by` is not
+        the assignee. Raises Conflict if the inquiry was answered before, or another one is open by now.
         """
         from penstock.client import inquiries
 
@@ -549,7 +558,7 @@ class Client(StartAndWatch):
         self, filters: ExecutionFilter, *, before: UUID | None = None, limit: int = 50
     ) -> list[ListedExecution]:
         """Return the executions that match the filter, newest first. `before` is the id at the end of the previous
-        page. Raises InvalidInput."""
+        page. Raises InvalidInput if `limit` is out of range."""
         from penstock.operate import titles
 
         check_limit(limit)
@@ -599,7 +608,7 @@ class Client(StartAndWatch):
         limit: int = 50,
     ) -> list[Recovery]:
         """Return what was lost with a worker or a message and recovered, newest first, by default of one day. `kind` is
-        `attempt` or `fire`. Raises InvalidInput."""
+        `attempt` or `fire`. Raises InvalidInput for another `kind`, or if `limit` is out of range."""
         from penstock.store.executions import recoveries
 
         check_limit(limit)
@@ -617,20 +626,22 @@ class Client(StartAndWatch):
 
     async def described(self, id: UUID) -> dict[str, Any]:
         """Return the full description of an execution, with its attempts, and with the tree of its tasks if it is a
-        workflow. Raises NotFound."""
+        workflow. Raises NotFound if no execution has this id."""
         from penstock.operate.executions import described_execution
 
         return await described_execution(self.session, id)
 
     async def event(self, id: UUID) -> dict[str, Any]:
-        """Return an event, with the outcome of each rule of its trigger as `rules`. Raises NotFound."""
+        """Return an event, with the outcome of each rule of its trigger as `rules`. Raises NotFound if no event has
+        this id."""
         from penstock.operate import event_rules
 
         return await event_rules.described_with_rules(self.session, id)
 
     async def drawing(self, id: UUID, notation: str) -> str:
-        """Return the drawing of a workflow's tasks with their statuses. `notation` is `mermaid` or `dot` (Graphviz). Raises
-        NotFound and InvalidInput."""
+        """Return the drawing of a workflow's tasks with their statuses. `notation` is `mermaid` or `dot` (Graphviz).
+        Raises NotFound if no execution has this id. Raises InvalidInput for another notation, or if the execution is
+        not a run of a workflow."""
         from penstock.operate.executions import drawing
 
         return await drawing(self.session, id, notation)

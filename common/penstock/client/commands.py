@@ -72,9 +72,10 @@ async def rerun(
     unset: Sequence[str] = (),
     labels: Mapping[str, str] | None = None,
 ) -> None:
-    """Run an execution again, under the id `new`. `changed` are parameters with other values, and `unset` are parameters to
-    leave out. `labels` are added to those of the old start or rule. Raises NotFound and InvalidInput. Raises Conflict if it
-    has not ended, or if a task that would be kept has read a changed parameter."""
+    """Run an execution again, under the id `new`. `changed` are parameters with other values, and `unset` are
+    parameters to leave out. `labels` are added to those of the old start or rule. Raises NotFound if the workflow has
+    no task or step `from_task`. Raises InvalidInput if the options contradict each other or do not fit the execution.
+    Raises Conflict if it has not ended, or if a task that would be kept has read a changed parameter."""
     old = row.id
     if row.finished_at is None:
         raise Conflict(

@@ -70,7 +70,7 @@ async def counts(session: Session, filters: LetterFilter = LetterFilter()) -> li
 
 
 async def find(session: Session, id: UUID) -> DeadLetter:
-    """Return a dead letter with its headers, and its body as text. Raises NotFound."""
+    """Return a dead letter with its headers, and its body as text. Raises NotFound if no dead letter has this id."""
     letter = await dead_letters.find(session, id)
     if letter is None:
         raise NotFound(f"no dead letter {id}", hint="`penstock dead-letters list` shows them.")
@@ -78,9 +78,9 @@ async def find(session: Session, id: UUID) -> DeadLetter:
 
 
 async def shown(session: Session, id: UUID) -> DeadLetter:
-    """Return a dead letter with secrets masked, as the schema of its trigger marks them. If the trigger is unknown,
-    the marks of all schemas apply. Only headers that Penstock reads are shown, since a header of a foreign program may
-    contain a key. Raises NotFound."""
+    """Return a dead letter with secrets masked, as the schema of its trigger marks them. If the trigger is unknown, the
+    marks of all schemas apply. Only headers that Penstock reads are shown, since a header of a foreign program may
+    contain a key. Raises NotFound if no dead letter has this id."""
     letter = await find(session, id)
     headers = {name: value if _is_ours(name) else MASK for name, value in letter.headers.items()}
     trigger = letter.headers.get(TRIGGER)

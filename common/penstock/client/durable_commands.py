@@ -30,7 +30,7 @@ _KEY = re.compile(r"([1-9]\d*/)*[^/\x00-\x1f]{1,200}")
 
 
 def _checked_key(text: str) -> Key:
-    """Return the key of a step that a function may have. Raises InvalidInput."""
+    """Return the key of a step that a function may have. Raises InvalidInput for a text that is no name of a step."""
     key = Key.of_label(text)
     if not _KEY.fullmatch(key.name) or key.ordinal > INTEGER:
         raise InvalidInput(
@@ -42,7 +42,7 @@ def _checked_key(text: str) -> Key:
 
 async def check_answer(tx: Transaction, id: UUID, name: str, ordinal: int | None, result: str) -> None:
     """Check a result (JSON) that is to answer the question of this step or, without an ordinal, of this task. Raises
-    InvalidInput."""
+    InvalidInput if the result does not fit the schema of the question."""
     inquiry = await inquiries.of_step(tx, id, name, ordinal)
     if inquiry is not None and inquiry.schema is not None:
         Schema(orjson.loads(inquiry.schema)).check(
@@ -53,8 +53,9 @@ async def check_answer(tx: Transaction, id: UUID, name: str, ordinal: int | None
 async def signal(
     tx: Transaction, id: UUID | None, key: str | None, tenant: str | None, name: str | None, value: Any
 ) -> SentSignal:
-    """Send a signal to a durable function. Return whether the function waits for it. Raises DefinitionError, InvalidInput,
-    NotFound for an unknown key, and Conflict if the execution has ended or is not a durable function."""
+    """Send a signal to a durable function. Return whether the function waits for it. Raises DefinitionError if the name is
+    not valid, InvalidInput if the receiver or the value is not valid, NotFound for an unknown key, and Conflict if the
+    execution has ended or is not a durable function."""
     check_receiver(id, key, tenant)
     receiver = await receiver_of(tx, id, key, "public" if tenant is None else tenant)
     return await send_signal(tx, checked_signal(receiver, name, value, tx.settings.payload_cap))
@@ -62,7 +63,7 @@ async def signal(
 
 async def receiver_of(db: Session | Transaction, id: UUID | None, key: str | None, tenant: str) -> UUID:
     """Return the id of a signal's receiver: `id`, or the execution that was started with this key in the tenant. Raises
-    InvalidInput, NotFound."""
+    InvalidInput if not exactly one of `id` and `key` is given, and NotFound for an unknown key."""
     check_receiver(id, key)
     if id is not None:
         return id
@@ -74,13 +75,13 @@ async def receiver_of(db: Session | Transaction, id: UUID | None, key: str | Non
 
 def checked_signal(id: UUID, name: str | None, value: Any, cap: int) -> NewSignal:
     """Return a signal to a durable function, ready to be sent. Its value has at most `cap` bytes of JSON. Raises
-    DefinitionError, InvalidInput."""
+    DefinitionError if the name is not valid, and InvalidInput if the value is not."""
     return NewSignal(id, *signal_content(name, value, cap))
 
 
 def signal_content(name: str | None, value: Any, cap: int) -> tuple[str, str]:
-    """Return the name of a signal, checked, and its value as JSON of at most `cap` bytes. Raises DefinitionError,
-    InvalidInput."""
+    """Return the name of a signal, checked, and its value as JSON of at most `cap` bytes. Raises DefinitionError
+    if the name is not valid, and InvalidInput if it is missing or the value is not valid."""
     if name is None:
         raise InvalidInput("the signal has no name", hint='Give the name of ctx.signal: signal(id, "paid").')
     return step_name(name), check_value(value, cap, what="the signal's value").decode()

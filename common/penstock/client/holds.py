@@ -51,7 +51,8 @@ class Holds:
     ) -> None:
         """Hold an action or workflow, a pack, a route or a tenant (`kind`), until it is released or `until` has come.
         The executions that it covers are stored, and no worker runs them. Running executions go on. An existing hold is
-        replaced. With `force` the name may be unknown so far. Raises InvalidInput, and NotFound for an unknown name."""
+        replaced. With `force` the name may be unknown so far. Raises InvalidInput if `kind`, `name` or `until` is not
+        valid, and NotFound for an unknown name."""
         _check(kind, name)
         check_end(until)
         if not force:
@@ -76,7 +77,8 @@ class Holds:
             )
 
     async def release(self, kind: str, name: str, rate: str | None = None) -> None:
-        """Release a hold: at once, or at a `rate` such as `10/min`. Raises NotFound and InvalidInput."""
+        """Release a hold: at once, or at a `rate` such as `10/min`. Raises NotFound if there is no such hold, and
+        InvalidInput if `kind`, `name` or `rate` is not valid."""
         _check(kind, name)
         pace = None if rate is None else _pace(rate)
 

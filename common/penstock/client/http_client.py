@@ -46,7 +46,7 @@ from penstock.language.terms.routing import RoutingRule
 from penstock.operate.overview import Overview
 from penstock.operate.routes import RouteUse
 from penstock.operate.why.answer import Why
-from penstock.run.failure_causes import execution_failed
+from penstock.run.root_cause import execution_failed
 from penstock.run.sent_signal import SentSignal
 from penstock.store.events.enforcement_list import ListedEnforcement
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
@@ -85,13 +85,14 @@ def _seconds(duration: float | timedelta | str | None) -> float | str | None:
 
 @checks_arguments
 class HttpClient(StartAndWait):
-    """A client of an installation's API. It raises the errors of `Client`: NotFound, Conflict, InvalidInput, and
-    ConnectionFailed if no server answers. It is safe to share between tasks. The token identifies the caller."""
+    """A client of an installation's API. Its methods raise the errors of `Client`: NotFound, Conflict, InvalidInput,
+    and ConnectionFailed if no server answers. A client is safe to share between tasks. The token identifies the
+    caller."""
 
     def __init__(
         self, server: str, *, token: str | None = None, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        tracing.is_on()  # so that the program's own traces are propagated
+        tracing.set_up()  # so that the program's own traces are propagated
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._server = server
         self._process = os.getpid()
@@ -505,7 +506,8 @@ class HttpClient(StartAndWait):
 
 
 async def check_reading(client: HttpClient, ref: str) -> None:
-    """Check that the client's token may read the result of an action, before anything is started. Raises NotAllowed."""
+    """Check that the client's token may read the result of an action, before anything is started. Raises NotAllowed if
+    the token lacks the scope `read`."""
     if client.reads:
         return
     try:

@@ -46,17 +46,19 @@ class HttpLimits:
         return _LIMITS.validate_python(await self._ask("GET", "/limits"))
 
     async def totals(self, ref: str | None = None, *, hours: float = TOTALS_HOURS) -> list[LimitTotals]:
-        """Count the attempts of each limit, or of one limit, as `Limits.totals`. Raises NotFound and InvalidInput."""
+        """Count the attempts of each limit, or of one limit, as `Limits.totals`. Raises NotFound if the limit does not
+        exist, and InvalidInput if `hours` is not above 0 and at most 24."""
         refs = [limit.ref for limit in await self.all()] if ref is None else [ref]
         paths = [f"/limits/{segment(name)}/totals?hours={hours}" for name in refs]
         return _TOTALS.validate_python([await self._ask("GET", path) for path in paths])
 
     async def set(self, /, ref: str, **options: Any) -> LimitInForce:
-        """Change a limit, or create one. Raises InvalidInput."""
+        """Change a limit, or create one. Raises InvalidInput if an option is not valid."""
         return _LIMITS.validate_python([await self._ask("PATCH", f"/limits/{segment(ref)}", options)])[0]
 
     async def remove(self, ref: str) -> LimitInForce | None:
-        """Undo the manual change of a limit. Return the limit that is then in force, or None. Raises NotFound."""
+        """Undo the manual change of a limit. Return the limit that is then in force, or None. Raises NotFound if the
+        limit does not exist."""
         limit = (await self._ask("DELETE", f"/limits/{segment(ref)}"))["in_force"]
         return None if limit is None else _LIMITS.validate_python([limit])[0]
 
@@ -81,13 +83,15 @@ class HttpHolds:
         until: datetime | None = None,
         force: bool = False,
     ) -> None:
-        """Hold an action, a pack, a route or a tenant. With `force` the name may be unknown so far. The server knows the
-        caller, and `by` is not sent. Raises InvalidInput and NotFound."""
+        """Hold an action, a pack, a route or a tenant. With `force` the name may be unknown so far. The server knows
+        the caller, and `by` is not sent. Raises InvalidInput if `kind` or `name` is not valid, and NotFound for an
+        unknown name without `force`."""
         body = {"kind": kind, "name": name, "reason": reason, "until": until}
         await self._ask("POST", "/holds", body | ({"force": True} if force else {}))
 
     async def release(self, kind: str, name: str, rate: str | None = None) -> None:
-        """Release what is held: at once, or at a rate. Raises NotFound and InvalidInput."""
+        """Release what is held: at once, or at a rate. Raises NotFound if there is no such hold, and InvalidInput if
+        `kind`, `name` or `rate` is not valid."""
         await self._ask("POST", "/holds/release", {"kind": kind, "name": name, "rate": rate})
 
 
@@ -168,14 +172,17 @@ class HttpBreakers:
         reason: str | None = None,
         until: datetime | None = None,
     ) -> None:
-        """Open a breaker by hand. The server knows the caller, and `by` is not sent. Raises NotFound and InvalidInput."""
+        """Open a breaker by hand. The server knows the caller, and `by` is not sent. Raises NotFound if the action has
+        no breaker. Raises InvalidInput if `parameters` are not exactly those that its `by` names, or if `until` is no
+        instant to come."""
         body = {"ref": ref, "parameters": parameters, "reason": reason, "until": until}
         await self._ask("POST", "/breakers/open", body)
 
     async def close(
         self, ref: str, parameters: Mapping[str, Any] | None = None, *, at_once: bool = False
     ) -> None:
-        """Close a breaker. Raises NotFound, Conflict and InvalidInput."""
+        """Close a breaker. Raises NotFound if the action has no breaker, and Conflict if the breaker is closed. Raises
+        InvalidInput if `parameters` are not exactly those that its `by` names."""
         body = {"ref": ref, "parameters": parameters, "at_once": at_once}
         await self._ask("POST", "/breakers/close", body)
 
@@ -191,11 +198,11 @@ class HttpRules:
         return rules
 
     async def enable(self, ref: str, enabled: bool) -> None:
-        """Enable or disable a rule. Raises NotFound."""
+        """Enable or disable a rule. Raises NotFound if the rule does not exist."""
         await self._ask("POST", f"/rules/{segment(ref)}/{'enable' if enabled else 'disable'}", {})
 
     async def delete(self, ref: str) -> None:
-        """Delete a rule. Raises NotFound."""
+        """Delete a rule. Raises NotFound if the rule does not exist."""
         await self._ask("DELETE", f"/rules/{segment(ref)}")
 
 
@@ -209,15 +216,16 @@ class HttpSchedules:
         return _SCHEDULES.validate_python(await self._ask("GET", "/schedules"))
 
     async def enable(self, ref: str) -> ScheduleSummary:
-        """Enable a schedule: it fires from now on. Raises NotFound."""
+        """Enable a schedule: it fires from now on. Raises NotFound if the schedule does not exist."""
         return await self._change(ref, "enable", {})
 
     async def disable(self, ref: str) -> ScheduleSummary:
-        """Disable a schedule: it does not fire until it is enabled again. Raises NotFound."""
+        """Disable a schedule: it does not fire until it is enabled again. Raises NotFound if the schedule does not
+        exist."""
         return await self._change(ref, "disable", {})
 
     async def pause(self, ref: str, seconds: float) -> ScheduleSummary:
-        """Pause a schedule for `seconds`, in which it does not fire. Raises NotFound."""
+        """Pause a schedule for `seconds`, in which it does not fire. Raises NotFound if the schedule does not exist."""
         return await self._change(ref, "pause", {"seconds": seconds})
 
     async def _change(self, ref: str, action: str, body: Any) -> ScheduleSummary:
@@ -237,11 +245,12 @@ class HttpWorkers:
         )
 
     async def named(self, name: str) -> list[Process]:
-        """Return the live processes of this name. Raises NotFound."""
+        """Return the live processes of this name. Raises NotFound if no live process has it."""
         return _PROCESSES.validate_python(await self._ask("GET", f"/workers/{segment(name)}"))
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:
-        """Cordon workers, so that they take no new work, or undo it. Return their names. Raises NotFound."""
+        """Cordon workers, so that they take no new work, or undo it. Return their names. Raises NotFound at the first
+        name without an active worker or, with `cordoned=False`, without a cordoned one."""
         changed: list[str] = []
         for name in names:
             path = f"/workers/{segment(name)}/{'cordon' if cordoned else 'uncordon'}"

@@ -68,8 +68,9 @@ async def answer(
 ) -> list[StagedMessage]:
     """Answer the inquiry that was created at `asked_at`, by default the open one. Return the staged messages.
 
-    Raises NotFound, InvalidInput for a response that its schema refuses, and NotAllowed for a person that is not its
-    assignee. Raises Conflict if it was answered, timed out or was cancelled before, or if another one is open by now.
+    Raises NotFound if the execution has asked nothing, and InvalidInput for a response that does not fit its schema.
+    Raises NotAllowed for a person that is not its assignee. Raises Conflict if it was answered, timed out or was
+    cancelled before, or if another one is open by now.
     """
 
     async def answer_open(tx: Transaction) -> None:

@@ -40,15 +40,16 @@ class Limits:
         return await in_force(self._session)
 
     async def get(self, ref: str) -> LimitInForce:
-        """Return the limit with this ref. Raises NotFound."""
+        """Return the limit with this ref. Raises NotFound if the limit does not exist."""
         rows = await in_force(self._session, ref)
         if not rows:
             raise await _missing(self._session, ref)
         return rows[0]
 
     async def totals(self, ref: str | None = None, *, hours: float = TOTALS_HOURS) -> list[LimitTotals]:
-        """Count the attempts of the last `hours` that asked for a slot of each limit, or of one limit, got it, and gave it
-        back. Raises NotFound, and InvalidInput for more than 24 hours."""
+        """Count the attempts of the last `hours` that asked for a slot of each limit, or of one limit, got it, and gave
+        it back. Raises NotFound if the limit does not exist, and InvalidInput if `hours` is not above 0 and at most
+        24."""
         if not 0 < hours <= TOTALS_HOURS:
             raise InvalidInput("the hours are out of range", hint=f"Give more than 0, up to {TOTALS_HOURS}.")
         rows = await limits.totals(self._session, datetime.now(UTC) - timedelta(hours=hours), ref)
@@ -62,7 +63,7 @@ class Limits:
 
         The change overrides applied definitions until it is removed. Executions for which there is now room start at
         once. If more slots are held than are now allowed, the next execution starts once enough have ended. Raises
-        InvalidInput, and NotFound for a limit that does not exist and gets no `scope`.
+        InvalidInput if an option is not valid, and NotFound for a limit that does not exist and gets no `scope`.
         """
 
         async def change(tx: Transaction) -> list[limits.Stored]:
@@ -80,7 +81,7 @@ class Limits:
         """Undo the manual change of a limit, so that the declared limit is in force again. Return that limit, or None.
 
         A limit without a manual change is removed until definitions that declare it are applied again. Executions that
-        hold its slots go on, and those that wait only for it start. Raises NotFound.
+        hold its slots go on, and those that wait only for it start. Raises NotFound if the limit does not exist.
         """
 
         async def change(tx: Transaction) -> list[limits.Stored]:

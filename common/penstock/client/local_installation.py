@@ -82,7 +82,7 @@ class LocalInstallation:
         """Apply these definitions, and start a worker for them. The previous worker takes no new work, and finishes
         what it has begun, however long that takes.
 
-        Return the changes. Raises DefinitionError, and then changes nothing.
+        Return the changes. If a definition is not valid, raises DefinitionError and changes nothing.
         """
         database = Database(self.settings, role="dev")
         try:
@@ -104,8 +104,8 @@ class LocalInstallation:
         return stop
 
     def _serve_worker(self) -> Stop:
-        """Start a worker. It knows the address of the API beside it, for callbacks and programs, unless a setting names
-        another."""
+        """Start a worker. The worker knows the address of the API beside it, for callbacks and programs, unless a
+        setting names another."""
         address = self.settings.api_address or self.address
         return self._serve("worker", self.settings.model_copy(update={"port": 0, "api_address": address}))
 

@@ -13,7 +13,8 @@ from penstock.store.session.database import Session, Transaction
 
 async def change(session: Session, id: UUID, priority: int) -> tuple[Transaction, int]:
     """Set the priority of an execution and its unfinished tasks in one transaction. Return the transaction with its
-    messages, and the number of executions that had another priority. Raises NotFound, Conflict and InvalidInput."""
+    messages, and the number of executions that had another priority. Raises NotFound if no execution has this id,
+    Conflict if it has ended, and InvalidInput if the priority is out of range."""
     check_priority(priority)
 
     async def set_priority(tx: Transaction) -> int:

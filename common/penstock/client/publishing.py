@@ -54,8 +54,9 @@ class Publishing:
         max_depth: int | None = None,
         max_descendants: int | None = None,
     ) -> UUID:
-        """Store an event, and return its id. The caller must have checked `source`. Raises NotFound, InvalidInput,
-        Conflict."""
+        """Store an event, and return its id. The caller must have checked `source`. Raises NotFound if the trigger does
+        not exist. Raises InvalidInput if the payload does not fit its schema, or another argument is not valid. Raises
+        Conflict if the key belongs to another event."""
         for name, bound in (("max_depth", max_depth), ("max_descendants", max_descendants)):
             if bound is not None:
                 check_bound(name, bound)
@@ -75,9 +76,10 @@ class Publishing:
         tenant: str,
         source: str,
     ) -> UUID:
-        """Store an event together with the writes of `effect`, which gets its id. Return the id. A second event with its
-        key stores nothing and has no effect. The caller must have checked `source`. Raises NotFound, InvalidInput,
-        Conflict."""
+        """Store an event together with the writes of `effect`, which gets its id. Return the id. A second event with
+        its key stores nothing and has no effect. The caller must have checked `source`. Raises NotFound if the trigger
+        does not exist. Raises InvalidInput if the payload does not fit its schema, or another argument is not valid.
+        Raises Conflict if the key belongs to an event with another payload."""
         with tracing.producing(PUBLISH, trigger, tenant):
             event = await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
 
@@ -102,8 +104,9 @@ class Publishing:
     async def checked(
         self, trigger: str, payload: Any, *, key: str | None, tenant: str, source: str
     ) -> NewEvent:
-        """Return a checked event that can be stored. The caller must have checked `source`. Raises NotFound,
-        InvalidInput."""
+        """Return a checked event that can be stored. The caller must have checked `source`. Raises NotFound if the
+        trigger does not exist. Raises InvalidInput if the payload does not fit its schema, or another argument is not
+        valid."""
         check_tenant(tenant)
         if key is not None:
             check_name(key, "the key")

@@ -42,8 +42,10 @@ async def reschedule(
     by: str,
     reason: str | None,
 ) -> tuple[Transaction, datetime]:
-    """Set the start of an execution, or of its next attempt, in one transaction: at once, if neither `at` nor `delay` is given.
-    Return the transaction with its messages, and the instant. Raises NotFound, Conflict and InvalidInput."""
+    """Set the start of an execution, or of its next attempt, in one transaction: at once, if neither `at` nor `delay`
+    is given. Return the transaction with its messages, and the instant. Raises NotFound if no execution has this id,
+    and InvalidInput if `at` and `delay` are both given or out of range. Raises Conflict if the execution has begun or
+    ended, is held, or would expire before."""
     if at is not None and delay is not None:
         raise InvalidInput("delay and at are both given", hint="Give one of them.")
     check_instants(delay, at=at)

@@ -87,8 +87,9 @@ class Replay:
 
 
 async def replay(session: Session, replay: Replay) -> tuple[Transaction, ReplayPage]:
-    """Replay the next events through the current version of a rule. Return the transaction with its messages, and the outcomes.
-    Raises NotFound, Conflict for a disabled rule, and InvalidInput for a rule with a window or a debounce time."""
+    """Replay the next events through the current version of a rule. Return the transaction with its messages, and the
+    outcomes. Raises NotFound if the rule does not exist, Conflict for a disabled rule, and InvalidInput for a rule with
+    a window or a debounce time."""
     _check(replay)
     return await committed_once(session, lambda tx: _replay(tx, replay))
 
@@ -165,7 +166,8 @@ def _replayed(
 
 
 async def _rule(tx: Transaction, replay: Replay) -> CurrentRule:
-    """Return the current version of the rule. Raises NotFound, Conflict and InvalidInput."""
+    """Return the current version of the rule. Raises NotFound if the rule does not exist, and InvalidInput if it is for
+    windows or bursts. Raises Conflict if it is disabled, unless the replay is dry."""
     rows = await catalog.current(tx, ["rule"], [replay.rule])
     if not rows:
         otherwise = "List them with: penstock rules list"

@@ -21,9 +21,9 @@ class Rules:
         return await definitions.rules(self._session)
 
     async def enable(self, ref: str, enabled: bool) -> None:
-        """Enable or disable a rule. Raises NotFound."""
+        """Enable or disable a rule. Raises NotFound if the rule does not exist."""
         await definitions.enable_rule(self._session, ref, enabled)
 
     async def delete(self, ref: str) -> None:
-        """Delete a rule. Raises NotFound."""
+        """Delete a rule. Raises NotFound if the rule does not exist."""
         await definitions.delete_rule(self._session, ref)

@@ -29,7 +29,7 @@ from penstock.store.session.database import Session, Transaction
 
 T = TypeVar("T")
 WHEN = ("cron", "every", "at", "rrule")
-"""The options that say when a schedule fires. It has exactly one, so setting one removes another."""
+"""The options that say when a schedule fires. A schedule has exactly one of them, so setting one removes another."""
 
 
 @checks_arguments
@@ -53,14 +53,14 @@ class Schedules:
 
     async def put(self, *declared: Schedule) -> list[Change]:
         """Create or change schedules, as `penstock apply` does. Return for each whether it is new, changed or
-        unchanged. Raises DefinitionError, also for an unknown action."""
+        unchanged. Raises DefinitionError if a schedule is not valid, or its action is unknown."""
         done = await register(self._session, Definitions(declared))
         await wake(self._publisher.transport)
         return done
 
     async def create(self, ref: str, options: Mapping[str, Any]) -> Change:
-        """Create a schedule with the options of `Schedule`. Raises InvalidInput, DefinitionError, and Conflict if it
-        exists."""
+        """Create a schedule with the options of `Schedule`. Raises InvalidInput or DefinitionError if an option is not
+        valid, and Conflict if the schedule exists."""
         if await reading.listed(self._session, ref):
             hint = f"Change it with `penstock schedule update {ref} ...`."
             raise Conflict(f"there is a schedule {ref}", hint=hint)
@@ -69,7 +69,8 @@ class Schedules:
         return await self._declare({"ref": ref, **options})
 
     async def update(self, ref: str, options: Mapping[str, Any]) -> Change:
-        """Change some options of a schedule. The others stay. Raises NotFound, InvalidInput, DefinitionError."""
+        """Change some options of a schedule. The others stay. Raises NotFound if the schedule does not exist,
+        InvalidInput if `enabled` is among the options, and DefinitionError if an option is not valid."""
         try:
             body = orjson.loads((await self.get(ref)).body)
         except NotFound as error:

@@ -84,7 +84,8 @@ class Starts:
     async def prepare(
         self, request: Request, params: Sequence[Mapping[str, Any] | None], watcher: UUID | None = None
     ) -> list[Submission]:
-        """Return a submission for each of `params`. Raises NotFound, InvalidInput."""
+        """Return a submission for each of `params`. Raises NotFound if the action is unknown or retired. Raises
+        InvalidInput if the parameters do not fit its schema, or an option is not valid."""
         ref, session = request.ref, self._session
         check_tenant(request.tenant)
         if request.key is not None:
@@ -215,7 +216,7 @@ def _options(request: Request) -> str | None:
 
 
 def _labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels of a start. Raises InvalidInput."""
+    """Return the labels of a start. Raises InvalidInput for labels that are not valid."""
     try:
         return check_labels(labels)
     except Wrong as wrong:
@@ -223,7 +224,8 @@ def _labels(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def debounce_options(request: Request) -> dict[str, Any] | None:
-    """Return the debounce options as they are stored, or None. Raises InvalidInput."""
+    """Return the debounce options as they are stored, or None. Raises InvalidInput if they contradict each other or the
+    other options of the start."""
     if request.debounce is None:
         if request.debounce_key is not None or request.at_most is not None or request.keep != "last":
             raise InvalidInput(

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 
 class SyncClient(BlockingStartAndWait, BlockingClient[Client]):
-    """The `Client` with blocking methods, which take, return and raise the same. It is safe to share between threads.
-    Create one for each process, after it has forked. Coroutines must use `Client` instead."""
+    """The `Client` with blocking methods, which take, return and raise the same. A client is safe to share between
+    threads. Create one for each process, after it has forked. Coroutines must use `Client` instead."""
 
     def __init__(self, settings: Settings | None = None, *, thread: LoopThread | None = None) -> None:
-        """Connect. Use `connect`, or call `close` at the end. Raises ConnectionFailed, ConfigurationError."""
+        """Connect. Use `connect`, or call `close` at the end. Raises ConnectionFailed if PostgreSQL or the broker does
+        not answer, and ConfigurationError if a setting is missing or not valid."""
         self._own_thread = thread is None
         self._thread = thread or LoopThread()
         self._connection: AbstractAsyncContextManager[Client] = Client.connect(settings)

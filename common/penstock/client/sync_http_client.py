@@ -83,7 +83,7 @@ class SyncHttpWorkers(Part[HttpWorkers]):
 
 
 class SyncHttpClient(BlockingStartAndWait, BlockingClient[HttpClient]):
-    """The `HttpClient` with blocking methods, which take, return and raise the same. It is safe to share between
+    """The `HttpClient` with blocking methods, which take, return and raise the same. A client is safe to share between
     threads. Create one for each process, after it has forked. Coroutines must use `HttpClient` instead."""
 
     def __init__(

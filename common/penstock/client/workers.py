@@ -22,10 +22,11 @@ class Workers:
         return await workers.listed(self._session, fresh=fresh)
 
     async def named(self, name: str) -> list[Process]:
-        """Return the live workers of this name. Raises NotFound."""
+        """Return the live workers of this name. Raises NotFound if no live worker has it."""
         return await workers.named(self._session, name)
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:
-        """Cordon workers, so that they take no new work, or undo it. Return their names. Raises NotFound."""
+        """Cordon workers, so that they take no new work, or undo it. Return their names. Raises NotFound if none of
+        these workers is active or, with `cordoned=False`, cordoned."""
         change = workers.cordon if cordoned else workers.uncordon
         return await change(self._session, names)

@@ -1,5 +1,5 @@
-"""The parameters of a workflow's children, which are the executions that it starts. They are checked against the
-schemas of the actions and workflows that the children run."""
+"""The parameters of a workflow's children, which are the executions that it starts. The parameters are checked against
+the schemas of the actions and workflows that the children run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def child_parameters(
 
 def _wait_parameters(start: Start, payload_cap: int) -> dict[str, Any]:
     """Return the parameters of a task that waits for an event or an inquiry, in the form of
-    `penstock.language.terms.waits`. Raises InvalidInput."""
+    `penstock.language.terms.waits`. Raises InvalidInput if the assignee is not a text, or the default answer does not
+    fit the schema."""
     event, inquiry = start.step.wait_for_event, start.step.inquiry
     if event is not None:
         return {"trigger": event.trigger, "timeout": event.timeout, **start.body}

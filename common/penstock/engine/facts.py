@@ -12,7 +12,8 @@ from penstock.engine.state import TaskState
 WORKFLOW = -1
 """The writer of the workflow's own `vars`, in place of a task's index."""
 EVERYTHING = -2
-"""The reader of variables that comes after all tasks, in place of a task's index. It sees what all tasks published."""
+"""The reader of variables that comes after all tasks, in place of a task's index. Such a reader sees what all tasks
+published."""
 
 
 @dataclass(slots=True)

@@ -98,7 +98,7 @@ def end_item(draft: Draft, child: ChildEnded, task_state: TaskState) -> Asking[N
 
 
 def _item_names(draft: Draft, compiled: CompiledTask) -> Asking[dict[str, Any]]:
-    """Return the names that the item templates of a task see. They are evaluated again only after a publish."""
+    """Return the names that the item templates of a task see. The names are evaluated again only after a publish."""
     task, published = compiled.node.index, len(draft.decision.published)
     cached = draft.item_names.get(task)
     if cached is None or cached[0] != published:

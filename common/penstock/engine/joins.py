@@ -50,8 +50,8 @@ def deliver_arrivals(draft: Draft) -> Asking[None]:
 
 
 def run_or_skip(draft: Draft, compiled: CompiledTask, task_state: TaskState) -> Asking[None]:
-    """Decide whether a task runs. It becomes due, or is skipped, or fails if its rule is in error. If it ended, its
-    end is added to the arrivals at its successors (`deliver_arrivals`)."""
+    """Decide whether a task runs. The task becomes due, or is skipped, or fails if its rule is in error. If it ended,
+    its end is added to the arrivals at its successors (`deliver_arrivals`)."""
     try:
         runs = yield from _rule_holds(draft, compiled, task_state)
     except ExpressionError as error:

@@ -175,7 +175,8 @@ class Plan:
         return self._stored(place, render) if slot.path[-1] == "publish" else name_place(place, render)
 
     def _stored(self, place: str, render: Render) -> Render:
-        """Return `render` with a check of its value. It raises ResultNotStorable for a value that cannot be stored."""
+        """Return `render` with a check of its value. The function that is returned raises ResultNotStorable for a value
+        that cannot be stored."""
         placed = name_place(place, render)
 
         def bounded(namespace: Mapping[str, Any]) -> Any:

@@ -29,8 +29,8 @@ _EMPTY: dict[str, Any] = {"parameters": {}, "vars": {}, "context": {}, "tasks": 
 
 
 class Scope:
-    """A builder of namespaces for expressions. It requests the facts that are missing. `published` are the values that
-    this decision publishes, which are not stored yet."""
+    """A builder of namespaces for expressions. The builder requests the facts that are missing. `published` are the
+    values that this decision publishes, which are not stored yet."""
 
     def __init__(
         self, plan: Plan, facts: Facts, system: Mapping[str, Any], published: list[Published]

@@ -80,7 +80,8 @@ def end_workflow(draft: Draft) -> Asking[None]:
 
 
 def _failures(draft: Draft) -> Asking[dict[str, Any]]:
-    """Build the workflow's error. It names the first `SHOWN` tasks with unhandled failures, in the order of time."""
+    """Build the workflow's error. The error names the first `SHOWN` tasks with unhandled failures, in the order of
+    time."""
     by_time = draft.state.failures
     yield from draft.scope.load(Needed(failures=bool(draft.state.unhandled), tasks=set(by_time)))
     candidates = {**(draft.facts.failures or {}), **draft.decision.tasks}

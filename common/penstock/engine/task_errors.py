@@ -12,8 +12,8 @@ from penstock.engine.facts import TaskResult
 from penstock.engine.state import FanOut
 from penstock.errors import PenstockError
 from penstock.run.cut_texts import cut_end
-from penstock.run.failure_causes import cause_inside
 from penstock.run.outcomes import text
+from penstock.run.root_cause import cause_inside
 
 ERROR_LIMIT = 24 * 1024
 """The bound on a task's error inside its workflow's error, in bytes of JSON. A message and a traceback fit."""

@@ -14,7 +14,8 @@ from penstock.language.terms.durations import seconds
 
 
 def make_start(compiled: CompiledTask, item: int | None, names: Mapping[str, Any]) -> Start:
-    """Return the start of a task, or of one of its items. Raises ExpressionError."""
+    """Return the start of a task, or of one of its items. Raises ExpressionError if an expression fails, or gives a
+    value of another type."""
     node, step, render = compiled.node, compiled.node.step, compiled.render
     body: Any
     if step.inquiry is not None:
@@ -39,7 +40,8 @@ def make_start(compiled: CompiledTask, item: int | None, names: Mapping[str, Any
 
 
 def render_input(compiled: CompiledTask, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the rendered input of a task. Raises ExpressionError."""
+    """Return the rendered input of a task. Raises ExpressionError if an expression fails, or the input is not a
+    mapping."""
     inputs = compiled.render["input"]({**names, "secrets": SECRETS}) if "input" in compiled.render else {}
     if not isinstance(inputs, dict):
         raise ExpressionError(

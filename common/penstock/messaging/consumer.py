@@ -1,5 +1,5 @@
-"""The consumer of a queue: messages in, one transaction, messages out. It is the only place that settles deliveries:
-it acks after the commit.
+"""The consumer of a queue: messages in, one transaction, messages out. The consumer is the only place that settles
+deliveries, and acks after the commit.
 
 A handler receives all arrived messages as one batch, and refuses those that cannot be handled. If a batch fails
 nevertheless, for instance in the database, it is split until the faulty item is alone. Refused and faulty messages

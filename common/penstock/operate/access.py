@@ -119,8 +119,9 @@ async def create_token(
     by: str,
 ) -> tuple[Token, str]:
     """Create a token, and return it with its secret, which is stored nowhere. `scopes` may also be names of roles. No
-    `tenants` means all. With the scope `work`, `routes` and `packs` limit what its workers serve; none means all. The token
-    expires after `seconds` (None: never). Raises Conflict, InvalidInput."""
+    `tenants` means all. With the scope `work`, `routes` and `packs` limit what its workers serve; none means all. The
+    token expires after `seconds` (None: never). Raises Conflict if another token has this name. Raises InvalidInput if
+    a name or a scope is not valid, or `routes` or `packs` come without `work`."""
     check_name(name, "the name of the token")
     for tenant in tenants:
         check_tenant(tenant)
@@ -169,7 +170,8 @@ async def rotate_token(
     session: Session, name: str, *, overlap: float = OVERLAP_S, seconds: float | None = LIFETIME_S
 ) -> tuple[Token, str]:
     """Give a token another secret, and return both. The former secret stays valid for `overlap` seconds, so that its
-    holder has time to change. The new one expires after `seconds` (None: never). Raises NotFound."""
+    holder has time to change. The new one expires after `seconds` (None: never). Raises NotFound if the token does not
+    exist."""
     secret = PREFIX + secrets.token_urlsafe(32)
     async with session.transaction() as tx:
         token = await tokens.rotate(tx, name, _digest(secret), overlap, seconds)
@@ -187,7 +189,8 @@ async def _unknown(session: Session, name: str) -> NotFound:
 
 
 async def revoke_token(session: Session, name: str) -> None:
-    """Delete a token with its private views; it is rejected within seconds. Its shared views stay. Raises NotFound."""
+    """Delete a token with its private views; it is rejected within seconds. Its shared views stay. Raises NotFound if the
+    token does not exist."""
     async with session.transaction() as tx:
         gone = await tokens.delete(tx, name)
         await saved_views.forget_owner(tx, f"token:{name}")

@@ -148,7 +148,7 @@ class Head:
 
     @classmethod
     def read(cls, text: str) -> Head:
-        """Parse a head such as 17:9f86d0... Raises InvalidInput."""
+        """Parse a head such as 17:9f86d0... Raises InvalidInput for any other text."""
         position, _, seal = text.strip().partition(":")
         try:
             head = cls(int(position), bytes.fromhex(seal))
@@ -266,7 +266,8 @@ def _faults_of_beginning(chain: Chain) -> list[str]:
 
 
 def verify_lines(lines: Iterable[bytes], heads: Iterable[Head] = ()) -> Verified:
-    """Verify exported lines, which may begin anywhere in the chain. Raises InvalidInput."""
+    """Verify exported lines, which may begin anywhere in the chain. Raises InvalidInput for a line that is no row of
+    the audit."""
     walk: Verification | None = None
     noted = list(heads)
     for number, line in enumerate(lines, 1):

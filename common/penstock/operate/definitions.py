@@ -39,7 +39,7 @@ async def listed(
 
 
 async def one(session: Session, kinds: Collection[str], ref: str) -> dict[str, Any]:
-    """Return the current definition with this ref. Raises NotFound."""
+    """Return the current definition with this ref. Raises NotFound if there is none."""
     rows = await listed(session, kinds, [ref])
     if not rows:
         otherwise = f"`penstock {LISTED_BY[next(iter(kinds))]}` lists them."
@@ -56,30 +56,30 @@ async def rules(session: Session) -> list[dict[str, Any]]:
 
 
 async def put_rule(session: Session, ref: str, options: Mapping[str, Any]) -> Change:
-    """Create a rule, or replace its options, as `penstock apply` does. Raises DefinitionError, also for an unknown trigger
-    or action."""
+    """Create a rule, or replace its options, as `penstock apply` does. Raises DefinitionError if an option is not
+    valid, or for an unknown trigger or action."""
     [change] = await register(session, Definitions([rule_of(ref, options)]))
     return change
 
 
 def rule_of(ref: str, options: Mapping[str, Any]) -> Rule:
-    """Return a rule with these options. Raises DefinitionError."""
+    """Return a rule with these options. Raises DefinitionError if an option is not valid."""
     return declare(Rule, {"ref": ref, **options}, Source("rule", 0))
 
 
 def schedule_of(ref: str, options: Mapping[str, Any]) -> Schedule:
-    """Return a schedule with these options. Raises DefinitionError."""
+    """Return a schedule with these options. Raises DefinitionError if an option is not valid."""
     return declare(Schedule, {"ref": ref, **options}, Source("schedule", 0))
 
 
 async def enable_rule(session: Session, ref: str, enabled: bool) -> None:
-    """Enable or disable a rule: a disabled rule matches nothing. Raises NotFound."""
+    """Enable or disable a rule: a disabled rule matches nothing. Raises NotFound if the rule does not exist."""
     if not await catalog.set_enabled(session, "rule", ref, enabled):
         raise await _no_rule(session, ref)
 
 
 async def delete_rule(session: Session, ref: str) -> None:
-    """Delete a rule. Executions that it has started go on. Raises NotFound."""
+    """Delete a rule. Executions that it has started go on. Raises NotFound if the rule does not exist."""
     if not await catalog.delete(session, "rule", ref):
         raise await _no_rule(session, ref)
 

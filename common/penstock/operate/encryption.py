@@ -21,9 +21,9 @@ POLLED_TENANT = "public"
 
 
 async def encrypt(session: Session, tenant: str, *, by: str) -> TenantKey:
-    """Encrypt the values of a tenant that are written from now on. Raises InvalidInput, and ConfigurationError without
-    a master key. Raises Conflict if they are encrypted already, or if poll triggers run as this tenant. Raises
-    NotAllowed for a role that does not own the tables."""
+    """Encrypt the values of a tenant that are written from now on. Raises InvalidInput if the tenant is not a valid
+    name, and ConfigurationError without a master key. Raises Conflict if they are encrypted already, or if poll
+    triggers run as this tenant. Raises NotAllowed for a role that does not own the tables."""
     check_tenant(tenant)
     keys = master_keys(session.settings)
     async with session.transaction() as tx:
@@ -47,7 +47,7 @@ async def encrypt(session: Session, tenant: str, *, by: str) -> TenantKey:
 
 async def decrypt(session: Session, tenant: str) -> None:
     """Store the values of a tenant in clear from now on. Encrypted values stay encrypted, and can be read. Raises
-    NotFound."""
+    NotFound if they are not encrypted."""
     async with session.transaction() as tx:
         if not await tenant_keys.stop_sealing(tx, tenant):
             raise NotFound(
@@ -60,7 +60,7 @@ async def decrypt(session: Session, tenant: str) -> None:
 
 async def rotate(session: Session, tenant: str, *, by: str) -> TenantKey:
     """Seal new values of a tenant under a new data key. Older keys still open the values that they have sealed. Raises
-    NotFound, ConfigurationError."""
+    NotFound if its values are not encrypted, and ConfigurationError without a master key."""
     keys = master_keys(session.settings)
     async with session.transaction() as tx:
         number = await tenant_keys.next_number(tx, tenant)
@@ -77,7 +77,7 @@ async def rotate(session: Session, tenant: str, *, by: str) -> TenantKey:
 
 async def rewrap(session: Session) -> int:
     """Wrap every data key of a tenant under the newest master key. Return the number of keys that were under another
-    one. Raises ConfigurationError."""
+    one. Raises ConfigurationError without a master key, or if a key cannot be opened with the present ones."""
     keys = master_keys(session.settings)
     newest, _ = await asyncio.to_thread(keys.wrap, AESGCM.generate_key(256), b"")
     done, cursor = 0, ("", 0)

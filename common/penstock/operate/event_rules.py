@@ -59,7 +59,8 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
 
 
 async def described_with_rules(session: Session, id: UUID) -> dict[str, Any]:
-    """Return an event with its payload masked, and with the verdicts of `tried` as `rules`. Raises NotFound."""
+    """Return an event with its payload masked, and with the verdicts of `tried` as `rules`. Raises NotFound if no event
+    has this id."""
     event = await described(session, id)
     if event is None:
         raise NotFound(f"no event {id}", hint="Events are deleted when their retention is over.")
@@ -68,7 +69,7 @@ async def described_with_rules(session: Session, id: UUID) -> dict[str, Any]:
 
 async def tried(session: Session, id: UUID) -> list[dict[str, Any]]:
     """Return a verdict for each rule of the event's trigger: whether it matches, why, and the outcome of those that
-    matched. Raises NotFound."""
+    matched. Raises NotFound if no event has this id."""
     rows = await events.read(session, [id], days=KEPT_DAYS)
     if not rows:
         raise NotFound(f"no event {id}", hint="Events are deleted when their retention is over.")
@@ -150,7 +151,7 @@ async def tried_on(
 
 
 async def _schema(session: Session, trigger: str) -> Schema:
-    """Return the schema of a trigger's payload. Raises NotFound."""
+    """Return the schema of a trigger's payload. Raises NotFound if the trigger does not exist."""
     if is_system(trigger):
         return Schema(_system_schema(trigger))
     rows = await catalog.current(session, ["trigger"], [trigger])

@@ -18,8 +18,8 @@ from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
 from penstock.operate.titles import defaults_of, title_of, with_defaults
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
-from penstock.run.failure_causes import headline
 from penstock.run.progress import STREAM, Progress
+from penstock.run.root_cause import headline
 from penstock.store.admission import budgets
 from penstock.store.definitions import catalog
 from penstock.store.executions import (
@@ -40,8 +40,8 @@ DRAWINGS = {"mermaid": to_mermaid, "dot": to_dot}
 
 
 async def ending(session: Session, id: UUID) -> dict[str, Any]:
-    """Return an execution's `id` and `status`, whether it has `finished`, its `result` or `error`, and the sentence about
-    its `failure`. Raises NotFound."""
+    """Return an execution's `id` and `status`, whether it has `finished`, its `result` or `error`, and the sentence
+    about its `failure`. Raises NotFound if no execution has this id."""
     row = await executions.get(session, id)
     return {
         "id": row.id,
@@ -151,7 +151,7 @@ async def _progress(session: Session, id: UUID) -> dict[str, Any] | None:
 
 
 async def described_execution(session: Session, id: UUID) -> dict[str, Any]:
-    """Return the execution as `described` does. Raises NotFound."""
+    """Return the execution as `described` does. Raises NotFound if no execution has this id."""
     document = await described(session, id)
     if document is None:
         raise executions.missing(id)
@@ -159,8 +159,9 @@ async def described_execution(session: Session, id: UUID) -> dict[str, Any]:
 
 
 async def drawing(session: Session, id: UUID, notation: str) -> str:
-    """Return the state of a workflow's tasks in Mermaid or Graphviz (`notation`: `mermaid`, `dot`). Raises NotFound and
-    InvalidInput."""
+    """Return the state of a workflow's tasks in Mermaid or Graphviz (`notation`: `mermaid`, `dot`). Raises NotFound if
+    no execution has this id. Raises InvalidInput for another notation, or if the execution is not a run of a
+    workflow."""
     if notation not in DRAWINGS:
         raise InvalidInput(f"there is no notation {notation!r}", hint=f"Available: {', '.join(DRAWINGS)}.")
     document = await described_execution(session, id)

@@ -53,7 +53,7 @@ class Report:
 
     @classmethod
     def of(cls, body: Any) -> Report:
-        """Return the report in the body of a callback. Raises InvalidInput."""
+        """Return the report in the body of a callback. Raises InvalidInput for a body of another form."""
         kinds = [
             kind
             for kind in ("result", "error", "progress", "heartbeat")
@@ -98,8 +98,8 @@ async def attempt_of(session: Session, signed: str) -> tuple[UUID, int]:
 
 
 async def complete(tx: Transaction, execution: UUID, outcome: Report, by: str) -> None:
-    """Settle the wait of an execution for something outside by hand, with a result or an error. Raises Conflict if it does not
-    wait for this, and InvalidInput."""
+    """Settle the wait of an execution for something outside by hand, with a result or an error. Raises Conflict if it
+    does not wait for this, and InvalidInput for an outcome that cannot be stored."""
     wait = await outside_waits.find(tx, execution)
     if wait is None:
         raise no_outside_wait(execution)
@@ -119,7 +119,8 @@ async def report(
     tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report, by: str = "its callback"
 ) -> str:
     """Settle the wait of an attempt with a result or an error, once. Return `settled`, `kept` if the attempt still
-    runs, or `same` if it was settled with this outcome before. Raises Conflict if it is over, NotFound, InvalidInput."""
+    runs, or `same` if it was settled with this outcome before. Raises Conflict if it is over, NotFound if no execution
+    has this id, and InvalidInput for an outcome that cannot be stored."""
     rows = await outside_waits.attempts(tx, [execution])
     if not rows:
         return await _report_archived(tx, cap, execution, attempt, outcome)
@@ -140,7 +141,8 @@ def over(execution: UUID, status: str, kind: Kind) -> Conflict:
 
 
 async def _report_archived(tx: Transaction, cap: int, execution: UUID, attempt: int, outcome: Report) -> str:
-    """Return `same` for the outcome with which an archived execution ended. Raises Conflict, NotFound, InvalidInput."""
+    """Return `same` for the outcome with which an archived execution ended. Raises NotFound if no execution has this
+    id, Conflict if it ended with another outcome, and InvalidInput for an outcome that cannot be stored."""
     end = await outside_waits.archived(tx, execution)
     if end is None:
         raise NotFound(
@@ -158,8 +160,9 @@ def _value(text: str | None) -> Any:
 
 
 async def progress(session: Session, execution: UUID, attempt: int, outcome: Report) -> None:
-    """Note the progress or the heartbeat of work outside. It changes nothing while the action of the attempt still runs, since
-    its wait has not begun. Raises Conflict if the attempt is over, and NotFound."""
+    """Note the progress or the heartbeat of work outside. It changes nothing while the action of the attempt still
+    runs, since its wait has not begun. Raises Conflict if the attempt is over, and NotFound if no execution has this
+    id."""
     rows = await outside_waits.attempts(session, [execution])
     for row in rows:
         outcome = await _masked(session, row, outcome)

@@ -25,7 +25,8 @@ UNTYPED = frozenset({"Cc", "Zl", "Zp", "Cs"})
 
 
 def checked(password: str) -> str:
-    """Return a password that meets the bounds and can be typed into a form. Raises InvalidInput."""
+    """Return a password that meets the bounds and can be typed into a form. Raises InvalidInput for any other
+    password."""
     if not SHORTEST <= len(password) <= LONGEST:
         raise InvalidInput(
             f"a password has {SHORTEST} characters at least, and {LONGEST} at most",

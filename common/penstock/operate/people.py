@@ -65,7 +65,7 @@ async def _stays() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LogInCaller:
-    """The caller of a sign-in: its address, the secret of the session that it came with, and whether it has left
+    """The client that signs in: its address, the secret of the session that it came with, and whether it has left
     meanwhile. Also used for a person that proves its password again within a session."""
 
     address: str
@@ -78,7 +78,8 @@ class LogInCaller:
 async def create(
     session: Session, name: str, password: str, roles: Sequence[str], tenants: Sequence[str] = (), *, by: str
 ) -> Person:
-    """Create a person with these roles for these tenants (none: all). Raises InvalidInput, Conflict."""
+    """Create a person with these roles for these tenants (none: all). Raises InvalidInput if the name, the password, a
+    role or a tenant is not valid, and Conflict if the name is taken."""
     if not NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is not a valid name of a user", hint="Use letters, digits, . _ @ + and -."
@@ -98,8 +99,9 @@ async def create(
 async def set_roles(
     session: Session, name: str, roles: Sequence[str], tenants: Sequence[str] = ()
 ) -> tuple[Person, list[str]]:
-    """Replace the roles of a person for these tenants (none: all). Roles for other tenants stay. Return the person, and its
-    roles before as texts. Raises InvalidInput, NotFound."""
+    """Replace the roles of a person for these tenants (none: all). Roles for other tenants stay. Return the person, and
+    its roles before as texts. Raises InvalidInput if a role or a tenant is not valid, and NotFound if there is no such
+    person."""
     old_roles: list[str] = []
     new_roles, new_tenants = _pairs(roles, tenants)
     async with session.transaction() as tx:
@@ -123,7 +125,8 @@ async def set_roles(
 
 
 async def set_password(session: Session, name: str, password: str) -> None:
-    """Set a person's password, and end all its sessions. Raises InvalidInput, NotFound."""
+    """Set a person's password, and end all its sessions. Raises InvalidInput if the password is too short, too long or
+    cannot be typed, and NotFound if there is no such person."""
     hashed = await passwords.hash_of(passwords.checked(password))
     async with session.transaction() as tx:
         exists = await people.set_password(tx, name, hashed)
@@ -132,7 +135,8 @@ async def set_password(session: Session, name: str, password: str) -> None:
 
 
 async def delete(session: Session, name: str) -> None:
-    """Delete a person with its private views, and end all its sessions. Its shared views stay. Raises NotFound."""
+    """Delete a person with its private views, and end all its sessions. Its shared views stay. Raises NotFound if there
+    is no such person."""
     async with session.transaction() as tx:
         person = await people.named(tx, name)
         await people.delete(tx, name)
@@ -144,7 +148,7 @@ async def delete(session: Session, name: str) -> None:
 
 
 async def end_sessions(session: Session, name: str) -> int:
-    """End all sessions of a person, and return their number. Raises NotFound."""
+    """End all sessions of a person, and return their number. Raises NotFound if there is no such person."""
     async with session.transaction() as tx:
         person, count = await people.named(tx, name), await people.end_sessions(tx, name)
         if person is not None:
@@ -158,7 +162,8 @@ async def log_in(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> Begun:
     """Begin a session, and end the session that the caller came with. If the person has a second factor, the session
-    `needs_code`. Raises NotAuthenticated, TooManyAttempts."""
+    `needs_code`. Raises NotAuthenticated if no person has this name and this password, and TooManyAttempts after too
+    many failures, or if the client has disconnected."""
     name, password = name[: passwords.LONGEST].replace("\0", ""), password[: passwords.LONGEST + 1]
     async with line.turn(name, caller.address):
         hashed = await _verified(session, name, password, caller)
@@ -182,8 +187,12 @@ async def log_in(
 
 
 async def _verified(session: Session, name: str, password: str, caller: LogInCaller) -> str | None:
-    """Return the stored hash if the password matches it, or None. The attempt counts as failed until it is verified.
-    The caller holds a turn of the line. Raises TooManyAttempts."""
+    """Return the stored hash if the password matches it, or None.
+
+    The sign-in is counted as failed first, and the count is removed if the password matches. Call it only inside a turn
+    of the sign-in queue, which bounds how many passwords are hashed at once. Raises TooManyAttempts after too many
+    failures, or if the client has disconnected.
+    """
     if await caller.has_left():
         raise TooManyAttempts("the caller of this sign-in has left")
     attempt = new_id()
@@ -199,8 +208,9 @@ async def _verified(session: Session, name: str, password: str, caller: LogInCal
 async def prove_password(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> str:
-    """Return the stored hash of a person that is signed in, if the password matches it. Wrong passwords are counted
-    as at a sign-in. Raises NotAllowed, Conflict, TooManyAttempts."""
+    """Return the stored hash of a person that is signed in, if the password matches it. Wrong passwords are counted as
+    at a sign-in. Raises NotAllowed if the password is wrong, and Conflict if an identity provider keeps it. Raises
+    TooManyAttempts after too many failures, or if the client has disconnected."""
     if await people.password_of(session, name) == NO_PASSWORD:
         raise Conflict(
             "your identity provider keeps your password", hint="Change it, and its second factor, there."
@@ -219,7 +229,8 @@ async def change_own_password(
     session: Session, name: str, current: str, new: str, *, line: LogInLine, caller: LogInCaller
 ) -> int:
     """Change the password of a person that proves the current one. End its other sessions, and return their number.
-    Raises InvalidInput, NotAllowed, Conflict, TooManyAttempts."""
+    Raises InvalidInput if the new password is not valid. Raises Conflict if the password was changed meanwhile.
+    Otherwise raises what `prove_password` raises."""
     passwords.checked(new)
     verified = await prove_password(session, name, current, line=line, caller=caller)
     hashed = await passwords.hash_of(new)
@@ -232,7 +243,7 @@ async def change_own_password(
 
 
 async def end_own_session(session: Session, name: str, id: UUID) -> None:
-    """End one session of a person. Raises NotFound."""
+    """End one session of a person. Raises NotFound if the person has no such session."""
     async with session.transaction() as tx:
         if not await people.end_session_of(tx, name, id):
             raise NotFound(f"you have no session {id}", hint="It may have ended. Load the list again.")
@@ -283,7 +294,7 @@ async def begin_session(
 
 
 async def count_as_failed(session: Session, attempt: UUID, name: str, address: str) -> None:
-    """Count a sign-in as failed, until it is verified. Raises TooManyAttempts.
+    """Count a sign-in as failed, until it is verified. Raises TooManyAttempts after too many failures.
 
     Failures of a name at other addresses do not count at an address from which the person has signed in before.
     """

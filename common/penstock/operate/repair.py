@@ -1,8 +1,8 @@
 """`penstock repair`: repairs violations that `penstock check` finds, if there is a repair that can do no harm.
 
-A repair is a function in the database (migrations/functions/upkeep). It takes the ids of the violations, checks again
-under the locks, and leaves alone rows that are right by then. A violation without a repair is evidence of what
-happened, and stays.
+A repair is a function in the database (migrations/functions/upkeep). The function takes the ids of the violations,
+checks again under the locks, and leaves alone rows that are right by then. A violation without a repair is evidence of
+what happened, and stays.
 """
 
 from __future__ import annotations

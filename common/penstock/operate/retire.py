@@ -19,8 +19,8 @@ RETIRABLE = ("action", "trigger", "workflow")
 
 async def retire(session: Session, ref: str, *, undo: bool = False) -> list[str]:
     """Retire an action or a workflow, so that nothing new starts, or a trigger, so that it accepts no events; with
-    `undo`, bring it back. Applying does not bring it back. Return the kinds with this ref. Raises NotFound, and
-    Conflict while a rule, a schedule, a workflow or an action refers to it."""
+    `undo`, bring it back. Applying does not bring it back. Return the kinds with this ref. Raises NotFound if there is
+    no such definition, and Conflict while a rule, a schedule, a workflow or an action refers to it."""
 
     async def write(tx: Transaction) -> list[str]:
         kinds = [row.kind for row in await catalog.current(tx, RETIRABLE, [ref])]

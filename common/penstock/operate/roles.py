@@ -38,8 +38,9 @@ class MadeRole:
 async def apply(
     session: Session, settings: Settings, roles: Mapping[str, str], passwords: Mapping[str, str] = {}
 ) -> list[MadeRole]:
-    """Create the missing roles, and grant all of them their rights. `passwords` are by service: without one, a new
-    role gets a random password, and an existing role keeps its own. Raises NotAllowed."""
+    """Create the missing roles, and grant all of them their rights. `passwords` are by service: without one, a new role
+    gets a random password, and an existing role keeps its own. Raises NotAllowed if the role of this session may not do
+    that."""
     made_roles: list[MadeRole] = []
     try:
         async with session.transaction() as tx:

@@ -78,7 +78,8 @@ async def rules(session: Session) -> list[RoutingRule]:
 
 async def explain(session: Session, target: str) -> tuple[str, RouteChoice]:
     """Explain which route `target` takes, and why. `target` is a ref (of the default tenant), or a namespace
-    `tenant::pack::action` or `tenant::pack::workflow::task`. Return the namespace, too. Raises NotFound."""
+    `tenant::pack::action` or `tenant::pack::workflow::task`. Return the namespace, too. Raises NotFound if the action,
+    the workflow or the task does not exist. Raises InvalidInput for a task that no worker runs."""
     namespace = target if SEPARATOR in target else namespaces.of("public", target).name
     _, *parts = namespace.split(SEPARATOR)
     ref, task = ".".join(parts[:2]), parts[2] if len(parts) == 3 else None
@@ -103,7 +104,7 @@ async def explain(session: Session, target: str) -> tuple[str, RouteChoice]:
 
 
 async def remove(session: Session, pattern: str) -> None:
-    """Delete a rule. Work that it routed follows the remaining rules. Raises NotFound."""
+    """Delete a rule. Work that it routed follows the remaining rules. Raises NotFound if no rule has this pattern."""
 
     async def write(tx: Transaction) -> None:
         await namespaces.lock_rules(tx)

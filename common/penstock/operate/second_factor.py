@@ -51,7 +51,7 @@ class NewFactor:
 
 
 async def state(session: Session, name: str) -> SecondFactor:
-    """Return the second factor of a person. Raises NotFound."""
+    """Return the second factor of a person. Raises NotFound if there is no such person."""
     factor = await store.state(session, name)
     if factor is None:
         raise _unknown(name)
@@ -61,8 +61,9 @@ async def state(session: Session, name: str) -> SecondFactor:
 async def begin(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> NewFactor:
-    """Make a secret for a person that proves its password. It counts once a code has confirmed it. Raises NotAllowed,
-    Conflict, TooManyAttempts, ConfigurationError."""
+    """Make a secret for a person that proves its password. The secret counts once a code has confirmed it. Raises
+    Conflict if a second factor is on already, and ConfigurationError without a master key. Otherwise raises what
+    `prove_password` raises."""
     await people.prove_password(session, name, password, line=line, caller=caller)
     secret = base64.b32encode(os.urandom(SECRET_BYTES)).decode()
     sealed = await secrets.sealed(session.settings, NO_TENANT, _secret_name(name), secret)
@@ -74,7 +75,8 @@ async def begin(
 
 
 async def pending(session: Session, name: str) -> NewFactor:
-    """Return the second factor that waits for its first code. Raises Conflict, ConfigurationError."""
+    """Return the second factor that waits for its first code. Raises Conflict if none waits for its first code, and
+    ConfigurationError if this process cannot decrypt it."""
     sealed = await _sealed(session, name)
     if sealed is None or (await state(session, name)).since is not None:
         raise _nothing_pending()
@@ -82,8 +84,10 @@ async def pending(session: Session, name: str) -> NewFactor:
 
 
 async def confirm(session: Session, name: str, code: str, *, caller: LogInCaller) -> list[str]:
-    """Require the second factor from now on. End the other sessions, which began without it. Return the recovery
-    codes, which are stored nowhere. Raises NotAllowed, Conflict, TooManyAttempts, ConfigurationError."""
+    """Require the second factor from now on. End the other sessions, which began without it. Return the recovery codes,
+    which are stored nowhere. Raises NotAllowed if the code is wrong or has expired, and Conflict if no second factor
+    waits for its first code. Raises TooManyAttempts after too many failures, and ConfigurationError if this process
+    cannot decrypt the secret."""
     attempt = new_id()
     await people.count_as_failed(session, attempt, name, caller.address)
     sealed = await _sealed(session, name)
@@ -110,8 +114,9 @@ async def confirm(session: Session, name: str, code: str, *, caller: LogInCaller
 
 
 async def log_in_with_code(session: Session, code: str, *, caller: LogInCaller) -> Begun:
-    """Begin a session in place of the one that `needs_code`. A code can be used once. Raises NotAuthenticated,
-    TooManyAttempts, ConfigurationError."""
+    """Begin a session in place of the one that `needs_code`. A code can be used once. Raises NotAuthenticated if the
+    code is not valid, or no sign-in of this browser waits for one. Raises TooManyAttempts after too many failures, and
+    ConfigurationError if this process cannot decrypt the secret."""
     digest = people.digest_of(caller.session_before)
     name = await people_store.name_that_needs_code(session, digest)
     if name is None:
@@ -155,13 +160,14 @@ async def _use_code(tx: Transaction, name: str, code: str, step: int | None) -> 
 async def turn_off_own(
     session: Session, name: str, password: str, *, line: LogInLine, caller: LogInCaller
 ) -> None:
-    """Turn off the second factor of a person that proves its password. Raises NotAllowed, Conflict, TooManyAttempts."""
+    """Turn off the second factor of a person that proves its password. Raises what `prove_password` raises."""
     await people.prove_password(session, name, password, line=line, caller=caller)
     await turn_off(session, name)
 
 
 async def turn_off(session: Session, name: str) -> bool:
-    """Turn off the second factor of a person, as an administrator. Return whether it was on. Raises NotFound."""
+    """Turn off the second factor of a person, as an administrator. Return whether it was on. Raises NotFound if there
+    is no such person."""
     async with session.transaction() as tx:
         was_on = await store.turn_off(tx, name)
         if was_on is not None:

@@ -30,8 +30,8 @@ AT_ONCE = 100
 
 
 async def put(session: Session, tenant: str, name: str, value: str, *, by: str) -> SecretSummary:
-    """Set a secret, and return its summary. Running executions keep the former value. Raises InvalidInput,
-    ConfigurationError."""
+    """Set a secret, and return its summary. Running executions keep the former value. Raises InvalidInput if the
+    tenant, the name or the value is not valid, and ConfigurationError if this process has no master key."""
     check_tenant(tenant)
     check_secret(name, value)
     return await store.put(session, await sealed(session.settings, tenant, name, value), by)
@@ -52,7 +52,8 @@ def check_secret(name: str, value: str) -> None:
 
 
 async def sealed(settings: Settings, tenant: str, name: str, value: str) -> Sealed:
-    """Seal a value under its own data key. Raises ConfigurationError."""
+    """Seal a value under its own data key. Raises ConfigurationError without a master key, or if the key service
+    refuses."""
     context = _context(tenant, name)
     data_key = AESGCM.generate_key(256)
     key_id, wrapped = await _wrap(master_keys(settings), data_key, context)
@@ -60,23 +61,25 @@ async def sealed(settings: Settings, tenant: str, name: str, value: str) -> Seal
 
 
 async def opened(settings: Settings, secret: Sealed) -> str:
-    """Open a sealed value. Raises ConfigurationError."""
+    """Open a sealed value. Raises ConfigurationError if this process cannot decrypt it."""
     context = _context(secret.tenant, secret.name)
     data_key = await _unwrap(master_keys(settings), secret, context)
     return unseal(AESGCM(data_key), secret.sealed, context).decode()
 
 
 async def delete(session: Session, tenant: str, name: str) -> None:
-    """Delete a secret. An execution that needs it fails from now on. Raises NotFound."""
+    """Delete a secret. An execution that needs it fails from now on. Raises NotFound if the tenant has no such
+    secret."""
     if not await store.delete(session, tenant, name):
         names = [secret.name for secret in await store.listed(session, [tenant])]
         raise NotFound(f"tenant {tenant} has no secret {name!r}", hint=did_you_mean(name, names))
 
 
 async def rotate(session: Session, *, force: bool = False) -> int:
-    """Wrap every data key, of secrets and of encrypted tenants, under the newest master key. Return the number that were
-    under another one. Secrets and values stay the same, and services may run meanwhile. Raises ConfigurationError, and
-    Conflict if a live process may lack the newest key, unless `force` is set."""
+    """Wrap every data key, of secrets and of encrypted tenants, under the newest master key. Return the number that
+    were under another one. Secrets and values stay the same, and services may run meanwhile. Raises ConfigurationError
+    if this process has no master key or cannot decrypt a secret. Raises Conflict if a live process may lack the newest
+    key, unless `force` is set."""
     keys = master_keys(session.settings)
     if not force:
         await _check_holders(session)
@@ -102,7 +105,8 @@ async def _check_holders(session: Session) -> None:
 
 
 async def reveal(session: Session, tenant: str, names: Collection[str]) -> Mapping[str, str]:
-    """Decrypt secrets of a tenant. Raises NotFound, ConfigurationError."""
+    """Decrypt secrets of a tenant. Raises NotFound if the tenant has no such secret, and ConfigurationError if this
+    process lacks its master key."""
     secrets = await retried(lambda: store.find(session, tenant, names), deadline=30)
     return await _opened(session, tenant, names, secrets)
 
@@ -110,8 +114,8 @@ async def reveal(session: Session, tenant: str, names: Collection[str]) -> Mappi
 async def reveal_to_attempt(
     session: Session, execution: UUID, process: UUID, tenant: str, names: Collection[str]
 ) -> Mapping[str, str]:
-    """Decrypt the secrets that the parameters of an execution refer to, for the process that is about to run it.
-    Raises NotFound, ConfigurationError."""
+    """Decrypt the secrets that the parameters of an execution refer to, for the process that is about to run it. Raises
+    NotFound if the tenant has no such secret, and ConfigurationError if this process lacks its master key."""
     secrets = await retried(lambda: store.of_attempt(session, execution, process, names), deadline=30)
     return await _opened(session, tenant, names, secrets)
 

@@ -1,5 +1,5 @@
-"""The line of sign-ins that wait for their password to be hashed. It is bounded, and an address without failures goes
-first.
+"""The queue of sign-ins that wait for their password to be hashed. The queue is bounded, and an address without
+failures goes first.
 
 A name that signed in from its address before goes first of all. Addresses take turns, so that a flood from new
 addresses delays another new address by at most one sign-in of each.
@@ -22,7 +22,7 @@ from penstock.errors import TooManyAttempts
 AT_ONCE = 2
 """Passwords that are hashed at the same time: more would let any caller use up the memory of the machine."""
 WAITING = 100
-"""The maximum number of waiting sign-ins. If the line is full, the one from the worst address is rejected."""
+"""The maximum number of waiting sign-ins. If the queue is full, the one from the worst address is rejected."""
 OF_ADDRESS = 10
 """The maximum number of sign-ins from one address that wait or are hashed."""
 OF_NAME_AND_ADDRESS = 2
@@ -41,7 +41,8 @@ RETRY_AFTER = 3
 
 @dataclass(slots=True, eq=False)
 class _Place:
-    """A sign-in in the line. The future `begin` is done when the sign-in may go on; if it is rejected, it has an error."""
+    """A sign-in in the queue. The future `begin` is done when the sign-in may go on; if it is rejected, it has an
+    error."""
 
     name: str
     address: str
@@ -65,8 +66,8 @@ class LogInLine:
 
     @asynccontextmanager
     async def turn(self, name: str, address: str) -> AsyncIterator[None]:
-        """Wait for a turn, for the block. If the block raises, that counts as a failure of its address. Raises
-        TooManyAttempts if the line has no place."""
+        """Wait for a turn of the sign-in queue, which lasts for the block. If the block raises, that counts as a
+        failure of its address. Raises TooManyAttempts if the queue has no place."""
         place = self._enter(name, address)
         try:
             await place.begin

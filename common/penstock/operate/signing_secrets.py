@@ -1,5 +1,5 @@
-"""The secrets that sign the calls of webhooks and subscriptions. They are sealed like all secrets, and belong to no
-tenant, so that no action can use one."""
+"""The secrets that sign the calls of webhooks and subscriptions. Signing secrets are sealed like all secrets, and
+belong to no tenant, so that no action can use one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def _name(kind: str, name: str) -> str:
 
 
 async def sealed(settings: Settings, kind: str, name: str, value: str) -> Sealed:
-    """Seal the secret of a webhook or a subscription; `kind` is one of these words. Raises ConfigurationError."""
+    """Seal the secret of a webhook or a subscription; `kind` is one of these words. Raises ConfigurationError without a
+    master key, or if the key service refuses."""
     return await secrets.sealed(settings, NO_TENANT, _name(kind, name), value)
 
 
@@ -35,7 +36,8 @@ async def put(tx: Transaction, secret: Sealed, by: str) -> None:
 
 
 async def of_webhook(session: Session, name: str) -> str:
-    """Return the secret of a webhook. Raises ConfigurationError, NotFound."""
+    """Return the secret of a webhook. Raises NotFound if the webhook has no secret, and ConfigurationError if this
+    process cannot decrypt it."""
     for secret in await store.find(session, NO_TENANT, [_name("webhook", name)]):
         return await opened(session.settings, secret)
     raise NotFound(
@@ -49,7 +51,7 @@ async def of_subscriptions(session: Session, names: Sequence[str]) -> Mapping[st
 
 
 async def opened(settings: Settings, secret: Sealed) -> str:
-    """Decrypt a sealed secret, once in a process. Raises ConfigurationError."""
+    """Decrypt a sealed secret, once in a process. Raises ConfigurationError if this process cannot decrypt it."""
     if secret not in _cache:
         if len(_cache) >= CACHED_SECRETS:
             _cache.clear()

@@ -35,8 +35,8 @@ class Identity:
 
 
 def roles_mapped(claims: Mapping[str, str]) -> dict[str, Roles]:
-    """Return the roles for each value of a claim, from texts such as `viewer, operator:acme`. Raises
-    ConfigurationError."""
+    """Return the roles for each value of a claim, from texts such as `viewer, operator:acme`. Raises ConfigurationError
+    for an unknown role, or a tenant that is not a valid name."""
     return {value: tuple(_pair(role.strip()) for role in says.split(",")) for value, says in claims.items()}
 
 
@@ -55,8 +55,9 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 async def enter(session: Session, identity: Identity, *, caller: LogInCaller) -> Begun:
-    """Begin a session of the person, and end the session that the caller came with. At the first sign-in the person
-    is created. A person without any role is rejected, and its sessions end. Raises NotAllowed, Conflict."""
+    """Begin a session of the person, and end the session that the caller came with. At the first sign-in the person is
+    created. A person without any role is rejected, and its sessions end. Raises NotAllowed if the name is not valid, or
+    nothing about the person is mapped to a role. Raises Conflict if the name belongs to another user."""
     made_by = f"{identity.issuer} {identity.subject}"
     if not NAME.fullmatch(identity.name):
         raise NotAllowed(

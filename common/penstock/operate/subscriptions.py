@@ -41,10 +41,10 @@ async def put(
     by: str,
     only_new: bool = False,
 ) -> tuple[Subscription, str | None]:
-    """Create a subscription, or change and enable it; with `only_new` create it only. Return it, and the secret that signs
-    its calls if this call created that: it cannot be read back. No `statuses` means the final ones. `action` is a pattern
-    such as `shop.*`. `workflow`: its runs, and with `tasks` those of its tasks. Raises InvalidInput, Conflict, and
-    ConfigurationError without a master key."""
+    """Create a subscription, or change and enable it; with `only_new` create it only. Return it, and the secret that
+    signs its calls if this call created that: it cannot be read back. No `statuses` means the final ones. `action` is a
+    pattern such as `shop.*`. `workflow`: its runs, and with `tasks` those of its tasks. Raises InvalidInput if an
+    option is not valid, Conflict if `only_new` and the name is taken, and ConfigurationError without a master key."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is no name of a subscription", hint="Use a-z, 0-9, _ and -.")
     if tenant is not None:
@@ -115,7 +115,8 @@ def _check_secret(secret: str | None) -> None:
 
 
 async def remove(session: Session, name: str) -> None:
-    """Remove a subscription, with its calls that were not made yet. Raises NotFound."""
+    """Remove a subscription, with its calls that were not made yet. Raises NotFound if the subscription does not
+    exist."""
     async with session.transaction() as tx:
         deleted = await store.delete(tx, name)
     if not deleted:
@@ -123,7 +124,8 @@ async def remove(session: Session, name: str) -> None:
 
 
 async def enable(session: Session, name: str) -> Subscription:
-    """Enable a subscription again. Moves in the meantime are not delivered. Raises NotFound."""
+    """Enable a subscription again. Moves in the meantime are not delivered. Raises NotFound if the subscription does
+    not exist."""
     async with session.transaction() as tx:
         subscription = await store.enable(tx, name)
     if subscription is None:

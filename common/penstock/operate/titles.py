@@ -17,7 +17,7 @@ from penstock.language.terms.waits import INQUIRY
 from penstock.operate import wait_clauses
 from penstock.operate.masking import Masking
 from penstock.run.cut_texts import cut_end
-from penstock.run.failure_causes import headline
+from penstock.run.root_cause import headline
 from penstock.store.executions import execution_list, inquiries, listed_errors, listed_waits, title_templates
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution, ListedWait
 from penstock.store.executions.listed_waits import InnerWait

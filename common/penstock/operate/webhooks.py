@@ -55,11 +55,12 @@ async def put(
     """Create a webhook, or change it; with `only_new` create it only. Without a `secret` it keeps its own.
     Nothing returns a secret.
 
-    `header`: the header with a plain secret. `key_header`: the header that identifies repeated calls, if the
-    signature scheme has none. `payload`: a template over `body`, `headers` and `query`; by default the body. `completes`: a
-    template over the same names that gives the id of what executions wait for (`later`), or nothing; the payload is their
-    result. They fail instead if the condition `fails` holds. A call has this effect once, so each has a key. Raises
-    InvalidInput, Conflict, NotFound for an unknown trigger, ExpressionError, and ConfigurationError without a master key.
+    `header`: the header with a plain secret. `key_header`: the header that identifies repeated calls, if the signature
+    scheme has none. `payload`: a template over `body`, `headers` and `query`; by default the body. `completes`: a
+    template over the same names that gives the id of what executions wait for (`later`), or nothing; the payload is
+    their result. They fail instead if the condition `fails` holds. A call has this effect once, so each has a key.
+    Raises InvalidInput or ExpressionError if an option is not valid, and NotFound for an unknown trigger. Raises
+    Conflict if `only_new` and the name is taken, and ConfigurationError without a master key.
     """
     check_call(
         name, trigger, signature=signature, secret=secret, tenant=tenant, header=header, key_header=key_header
@@ -173,7 +174,7 @@ def _check_secret(secret: str | None, signature: str) -> None:
 
 
 async def find(session: Session, name: str) -> Webhook:
-    """Return a webhook. Raises NotFound."""
+    """Return a webhook. Raises NotFound if the webhook does not exist."""
     webhook = await webhooks.find(session, name)
     if webhook is None:
         raise NotFound(f"no webhook {name!r}", hint="List them with: penstock webhooks list")
@@ -181,6 +182,6 @@ async def find(session: Session, name: str) -> Webhook:
 
 
 async def remove(session: Session, name: str) -> None:
-    """Remove a webhook. Later calls get 404. Raises NotFound."""
+    """Remove a webhook. Later calls get 404. Raises NotFound if the webhook does not exist."""
     if not await webhooks.delete(session, name):
         raise NotFound(f"no webhook {name!r}", hint="List them with: penstock webhooks list")

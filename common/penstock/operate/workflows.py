@@ -17,7 +17,8 @@ from penstock.store.session.database import Session
 
 
 async def current(session: Session, ref: str, masking: Masking | None = None) -> Workflow:
-    """Return the current version of a workflow, masked by `masking` for display. Raises NotFound."""
+    """Return the current version of a workflow, masked by `masking` for display. Raises NotFound if the workflow does
+    not exist."""
     rows = await catalog.current(session, ["workflow"], [ref])
     if not rows:
         raise NotFound(f"no workflow {ref!r}", hint="`penstock actions` lists actions and workflows.")
@@ -26,7 +27,7 @@ async def current(session: Session, ref: str, masking: Masking | None = None) ->
 
 
 async def versions(session: Session, ref: str) -> list[PastVersion]:
-    """Return every stored version of a workflow, newest first. Raises NotFound."""
+    """Return every stored version of a workflow, newest first. Raises NotFound if the workflow does not exist."""
     history = await catalog.history(session, "workflow", ref)
     if not history:
         raise NotFound(f"no workflow {ref!r}", hint="`penstock actions` lists actions and workflows.")

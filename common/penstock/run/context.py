@@ -24,7 +24,7 @@ from penstock.run.run import Run
 from penstock.run.sent_signal import SentSignal
 
 CURRENT: ContextVar[Run | None] = ContextVar("penstock_run", default=None)
-"""The current run, which task executors set and `current()` reads. It is the run itself, so that entering a run
+"""The current run, which task executors set and `current()` reads. The value is the run itself, so that entering a run
 allocates nothing."""
 
 
@@ -279,7 +279,8 @@ class RunContext:
         This attempt keeps its slot meanwhile. A durable function (`ctx.run`) gives its slot back for a long wait. The
         started execution needs a slot too: an action that runs itself, or others of its route, needs more than one.
 
-        Raises the errors of `start`, ExecutionFailed if the execution does not complete, and TimeoutError.
+        Raises the errors of `start`, ExecutionFailed if the execution does not complete, and TimeoutError if it has not
+        ended in time.
         """
         outgoing = _outgoing(self._run)
         start = _start(target, params, key, priority, labels=labels)

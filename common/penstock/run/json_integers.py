@@ -33,8 +33,9 @@ def parsed(encoded: bytes, label: str = "the body") -> Any:
 
 
 def parsed_by_hand(text: str, label: str) -> Any:
-    """Return the value of a JSON document that a person wrote. Raises orjson.JSONDecodeError, and InvalidInput for an integer
-    of more than 64 bits. It is also raised for an object with a name twice, of which one value would be lost."""
+    """Return the value of a JSON document that a person wrote. Raises orjson.JSONDecodeError, and InvalidInput for an
+    integer of more than 64 bits. InvalidInput is also raised for an object with a name twice, of which one value would
+    be lost."""
     document = parsed(text.encode("utf-8", "surrogatepass"), label)
 
     def refuse_doubled(pairs: list[tuple[str, Any]]) -> None:

@@ -14,8 +14,8 @@ from penstock.bounds import MESSAGE_CAP, TRACEBACK_CAP
 from penstock.errors import PenstockError, ResultNotStorable
 from penstock.run import result_encoding
 from penstock.run.cut_texts import shortened, storable
-from penstock.run.failure_causes import cause_of_exception
 from penstock.run.failures import failed_steps, leaves, steering_of, verdict_of
+from penstock.run.root_cause import cause_of_exception
 from penstock.run.steering import AskInquiry, Defer, Later, Steering
 from penstock.run.tracebacks import traceback_text
 
@@ -37,7 +37,7 @@ class TaskError:
     `retryable` is True or False if the action decided that, and None if the retry policy decides. `retry_after` is in
     seconds, None for the policy's delay. `steps` are the steps of a durable function that caused it, by name and
     ordinal. `told` is the number of the last result that the durable function got before it. `cause` is the failure inside
-    that it reports (`penstock.run.failure_causes`). `answer` has the `status` and the begin of the `body` of a failed HTTP
+    that it reports (`penstock.run.root_cause`). `answer` has the `status` and the begin of the `body` of a failed HTTP
     call.
     """
 
@@ -184,8 +184,8 @@ class Outcome:
 
     @classmethod
     def refused(cls, error: Exception, *, retryable: bool | None = None) -> Outcome:
-        """Return the outcome of an action without code that failed with `error` of its executor. It has no traceback, which
-        would show the executor's code alone."""
+        """Return the outcome of an action without code that failed with `error` of its executor. The outcome has no
+        traceback, which would show the executor's code alone."""
         return cls("failed", error=replace(TaskError.of(error, retryable=retryable), traceback=""))
 
     @classmethod

@@ -1,4 +1,5 @@
-"""The progress of a run. It is a log line on its own stream, so it is stored, and shown while the run goes on."""
+"""The progress of a run. A report of progress is a log line on its own stream, so it is stored, and shown while the run
+goes on."""
 
 from __future__ import annotations
 

@@ -45,7 +45,8 @@ def encode(value: object, limit: int = RESULT_LIMIT, label: str = RESULT) -> byt
 
 
 def check(encoded: bytes, limit: int = RESULT_LIMIT) -> bytes:
-    """Return JSON from outside (a command, an HTTP response) in a storable form. Raises ResultNotStorable."""
+    """Return JSON from outside (a command, an HTTP response) in a storable form. Raises ResultNotStorable if it is not
+    JSON or larger than `limit`."""
     encoded = encoded.strip()
     try:
         decoded = orjson.loads(encoded)

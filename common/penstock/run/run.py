@@ -60,7 +60,8 @@ class RunnableAction(Protocol):
         """Return the options for the task executor, such as the command or the URL."""
 
     def bind(self, params: Mapping[str, Any], /) -> dict[str, Any]:
-        """Return the validated keyword arguments of the function. Raises InvalidInput."""
+        """Return the validated keyword arguments of the function. Raises InvalidInput if the parameters do not fit the
+        schema of the action."""
 
 
 def executor_name(action: RunnableAction, of_route: str | None = None) -> str:
@@ -103,7 +104,7 @@ class Run:
     api_address: str | None = None
     """The address of the API, for a program that calls it, or None."""
     token: str | None = None
-    """The token of this attempt for the API, or None. It is valid while the attempt runs."""
+    """The token of this attempt for the API, or None. The token is valid while the attempt runs."""
     slept: int = 0
     """The number of durable sleeps that this attempt has passed (`penstock.run.steering.sleep`)."""
     inquiries: int = 0

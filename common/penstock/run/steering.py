@@ -144,8 +144,8 @@ async def ask(
     """Ask a human, with the options of AskInquiry, and return the answer. The first call puts the action off. When the
     action runs again with the answer, the call returns it.
 
-    Inquiries are told apart by their order, so ask them in the same order in every run. Raises AskInquiry. In a plain
-    function, raise `AskInquiry(..., resume=True)` and read `current().answers`.
+    Inquiries are told apart by their order, so ask them in the same order in every run. Raises AskInquiry if the answer
+    is not known yet. In a plain function, raise `AskInquiry(..., resume=True)` and read `current().answers`.
     """
     run = CURRENT.get()
     if run is None or run.items is not None:
@@ -163,7 +163,7 @@ async def ask(
 def sleep(seconds: Span) -> None:
     """Sleep durably. The first call defers the action. When the action runs again, the call returns at once.
 
-    Sleeps are told apart by their order, so call them in the same order in every run. Raises Defer.
+    Sleeps are told apart by their order, so call them in the same order in every run. Raises Defer at the first call.
     """
     run = CURRENT.get()
     if run is None or run.items is not None:
@@ -183,7 +183,7 @@ async def defer_until(
 ) -> None:
     """Continue once `condition()` is true, and until then defer the action for `every` at a time.
 
-    If `condition` is an instant (an aware datetime), continue once it has passed. Raises Defer.
+    If `condition` is an instant (an aware datetime), continue once it has passed. Raises Defer until then.
     """
     if isinstance(condition, datetime):
         # The database's clock decides when the action runs again. The wait is remembered, so that a worker with a slow

@@ -1,8 +1,8 @@
 """The public interface of task executors, which run attempts of actions on a worker.
 
 The worker claims an execution, builds a `Run` and awaits `attempt(executor, run)`. The executor does the work and
-returns the outcome. It accesses neither the database nor the broker. docs/task-executors.md shows how to write one,
-and `penstock.testing.executor_conformance` tests its promises.
+returns the outcome. The executor accesses neither the database nor the broker. docs/task-executors.md shows how to
+write one, and `penstock.testing.executor_conformance` tests its promises.
 """
 
 from __future__ import annotations
@@ -117,8 +117,8 @@ class Tally:
             self.failed += 1
 
     async def counted(self, work: Callable[[Run], Awaitable[Outcome]], run: Run) -> Outcome:
-        """Return the outcome of `work` for the attempt, which occupies a place meanwhile. Raises NoCapacity, and the
-        errors of `work`."""
+        """Return the outcome of `work` for the attempt, which occupies a place meanwhile. Raises NoCapacity if no place
+        is free, and the errors of `work`."""
         started, outcome = self.start(), None
         try:
             outcome = await work(run)
@@ -141,9 +141,9 @@ class Tally:
 async def attempt(executor: TaskExecutor, run: Run) -> Outcome:
     """Run one attempt within its timeout, close its log, and return the outcome. The worker awaits this.
 
-    Raises NoCapacity, ClaimLost (of a durable function), and CancelledError if cancelled. An error of the executor
-    itself becomes a failed outcome, to which the retry policy applies. So a bug in one executor fails only its own
-    work.
+    Raises NoCapacity if there is no place, ClaimLost if a durable function is no longer owned, and CancelledError if
+    cancelled. An error of the executor itself becomes a failed outcome, to which the retry policy applies. So a bug in
+    one executor fails only its own work.
     """
     task = asyncio.current_task()
     try:

@@ -106,7 +106,7 @@ async def assembled(settings: Settings, *, role: str) -> AsyncIterator[Parts]:
     """Connect to PostgreSQL and the broker, and close both at the end. Log lines of this task, and of tasks that it
     starts, name this process meanwhile. Raises ConnectionFailed after the deadline."""
     tracing.describe_process(settings.name, settings.runner_name)
-    tracing.is_on()  # set tracing up now: this logs why it is off, and includes spans of the process's own code
+    tracing.set_up()
     database = Database(settings, role=role)
     if role in BEATING:
         database.limit(FEWEST)

@@ -88,7 +88,8 @@ class Addresses:
                 self._names.add(entry.lower())
 
     async def resolve(self, host: str, port: int) -> list[str]:
-        """Return the addresses to connect to, best first. Raises AddressRefused, or OSError for an unknown name."""
+        """Return the addresses to connect to, best first. Raises AddressRefused if an address may not be reached or the
+        name cannot be one of DNS, and OSError for an unknown name."""
         loop = asyncio.get_running_loop()
         try:
             entries = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)

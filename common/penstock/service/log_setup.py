@@ -94,7 +94,7 @@ def masked(_: Any, __: str, line: Any) -> Any:
 
 
 def of_its_run(_: Any, __: str, line: EventDict) -> EventDict:
-    """Return the line with the ids of the run that logs it. They are only looked up if a line is logged."""
+    """Return the line with the ids of the run that logs it. The ids are only looked up if a line is logged."""
     run = CURRENT.get()
     if run is None:
         return line

@@ -11,8 +11,8 @@ BACKLOG = 2048
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens for the API (port 0: on any free port). From now on no other process gets the
-    port. Raises ConfigurationError."""
+    """Return a socket that listens for the API (port 0: on any free port). From now on no other process gets the port.
+    Raises ConfigurationError if the port cannot be had."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,6 +1,6 @@
-"""The protection of our credentials from other processes and from imported code. They are removed from the
-environment of a service before it imports code of its users. Other processes of the same user may not read its
-memory. Code in the same process can still find them there: SECURITY.md explains what prevents that."""
+"""The protection of our credentials from other processes and from imported code. The credentials are removed from the
+environment of a service before it imports code of its users. Other processes of the same user may not read its memory.
+Code in the same process can still find them there: SECURITY.md explains what prevents that."""
 
 from __future__ import annotations
 

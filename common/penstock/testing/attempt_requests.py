@@ -13,8 +13,8 @@ from penstock.errors import ClaimLost, Conflict, InvalidInput, OutsideRun
 from penstock.language.definitions.action import Action
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.durations import seconds
-from penstock.run.failure_causes import child_failed, child_timed_out
 from penstock.run.outgoing import AwaitResult, Callback, Effect, Publish, Request, Signal, Start
+from penstock.run.root_cause import child_failed, child_timed_out
 from penstock.testing.request_checks import MAX_REQUESTS, check_request, no_transaction
 from penstock.testing.simulated_effects import Effects
 from penstock.testing.world import Execution
@@ -79,7 +79,7 @@ class AttemptRequests:
 
     def store(self) -> None:
         """Carry out the transactional requests, with the end of the attempt. If one is refused, carry out none. Raises
-        Conflict."""
+        Conflict if a key belongs to another request, or a signal has no receiver."""
         requests, self._kept = self._kept, []
         for request in requests:
             self._effects.check_end(request)

@@ -15,10 +15,10 @@ from penstock.language.definitions.trigger import Trigger
 from penstock.language.moves import COMPLETED, FAILED
 from penstock.language.schemas import Schema, check_value
 from penstock.language.terms.ids import new_id
-from penstock.run.failure_causes import child_failed
 from penstock.run.outcomes import TaskError
 from penstock.run.outgoing import AwaitResult, Callback, Publish, Request, Signal, Start
 from penstock.run.raised_by_code import ends_from_outside
+from penstock.run.root_cause import child_failed
 from penstock.run.sent_signal import SentSignal
 from penstock.run.stored_json import stored_value
 from penstock.testing.durable_memory import Memory

@@ -122,7 +122,7 @@ class DurableRun:
 
     async def __call__(self, action: Action[..., Any], /, **parameters: Any) -> Any:
         """Run the durable function, with all attempts that it needs. Return its result, converted to JSON and back.
-        Raises ExecutionFailed, and InvalidInput for anything but a durable function."""
+        Raises ExecutionFailed if it did not complete, and InvalidInput for anything but a durable function."""
         function = _durable_function(action)
         self._memory.modules.append(function.__globals__)
         parameters = stored_value(check_value(parameters, what="the parameters"))

@@ -52,7 +52,7 @@ class ExecutorConformance(ABC):
     ends_work = True
     """False if cancelled work cannot be killed, as in threads. Then the work has to occupy its place until it ends."""
     ends_work_at_once = True
-    """False if the work is elsewhere and is asked to end, as over HTTP. It may then end a moment later."""
+    """False if the work is elsewhere and is asked to end, as over HTTP. Such work may end a moment later."""
 
     @abstractmethod
     def make(self, capacity: int) -> TaskExecutor:

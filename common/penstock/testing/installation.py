@@ -28,7 +28,7 @@ class TestInstallation(SyncClient):
 @contextmanager
 def running(home: Path, modules: Sequence[str]) -> Iterator[TestInstallation]:
     """Run an installation with its data in `home` and the definitions of the modules, until the block ends. Raises
-    DefinitionError."""
+    DefinitionError if a definition is not valid."""
     thread = LoopThread()
     started = LocalInstallation.started(home, modules=modules, overrides=QUIET, apart=True)
     try:

@@ -51,7 +51,7 @@ class KnownDefinitions:
         self._modules: set[str] = set()
 
     def add(self, source: Loadable) -> None:
-        """Add the definitions of a source. Raises DefinitionError."""
+        """Add the definitions of a source. Raises DefinitionError if a definition is not valid."""
         for item in self._read(source):
             for part in item.parts() if hasattr(item, "parts") else (item,):
                 by_kind: Mapping[str, dict[str, Any]] = {
@@ -82,7 +82,8 @@ class KnownDefinitions:
                 self.add(load(module))
 
     def runnable(self, target: Any) -> Action[..., Any] | Workflow:
-        """Return an action or workflow, given by itself or by its ref. Raises NotFound."""
+        """Return an action or workflow, given by itself or by its ref. Raises NotFound if the simulation does not know
+        it."""
         if not isinstance(target, str):
             self.add(target)
             target = target.ref
@@ -96,7 +97,7 @@ class KnownDefinitions:
         return definition
 
     def trigger(self, target: Any) -> Trigger:
-        """Return a trigger, given by itself or by its ref. Raises NotFound."""
+        """Return a trigger, given by itself or by its ref. Raises NotFound if the simulation does not know it."""
         if not isinstance(target, str):
             self.add(target)
             target = target.ref

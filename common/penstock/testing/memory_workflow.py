@@ -85,7 +85,7 @@ class MemoryWorkflow:
         """The facts that were requested, by round trip."""
         self.decisions = 0
 
-    # commands of operators, and ends of executions
+    # -- commands of operators, and ends of executions -----------------------------------------------------------------
 
     def begin(self) -> MemoryWorkflow:
         facts = Facts()
@@ -146,7 +146,7 @@ class MemoryWorkflow:
             self._write(decision)
         return turn
 
-    # the visible state
+    # -- the visible state ---------------------------------------------------------------------------------------------
 
     @property
     def system(self) -> dict[str, Any]:
@@ -169,7 +169,7 @@ class MemoryWorkflow:
     def input(self, task: str, item: int | None = None) -> dict[str, Any]:
         return self.started[task, item].body
 
-    # the tables
+    # -- the tables ----------------------------------------------------------------------------------------------------
 
     def _with(self, steps: Callable[[Facts], Asking[Decision]]) -> None:
         facts = Facts()

@@ -19,7 +19,8 @@ MAX_REQUESTS = 1000
 
 
 def check_request(request: Effect) -> None:
-    """Check the options of a request as a worker does. Raises InvalidInput, DefinitionError."""
+    """Check the options of a request as a worker does. Raises InvalidInput if an argument or an option is not valid,
+    and DefinitionError if the name of a signal is not."""
     if isinstance(request, Signal):
         check_receiver(request.execution_id, request.key)
         signal_content(request.name, request.value, PAYLOAD_CAP)

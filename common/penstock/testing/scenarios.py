@@ -58,8 +58,8 @@ def function_action(scenario: str) -> ScenarioAction:
 
 
 def program_command(scenario: str) -> list[str]:
-    """Return the command of the scenario as a program. It reads parameters as JSON from stdin or PENSTOCK_PARAMS, and
-    writes the result to stdout."""
+    """Return the command of the scenario as a program. The program reads parameters as JSON from stdin or
+    PENSTOCK_PARAMS, and writes the result to stdout."""
     return [sys.executable, "-I", "-S", str(PROGRAM), scenario]
 
 

@@ -298,14 +298,15 @@ class ActionExecution(Execution):
         return wait.name if self.status == WAITING and wait.waits and wait.outcome is None else None
 
     def take_report_by_hand(self, report: Report) -> None:
-        """Take an outcome that an operator gives. Raises Conflict if the execution does not wait for one, and InvalidInput."""
+        """Take an outcome that an operator gives. Raises Conflict if the execution does not wait for one, and
+        InvalidInput for an outcome that is not valid."""
         if not self._outside.waits and self._outside.outcome is None:
             raise no_outside_wait(self.id)
         self.take_report(self.attempt, report)
 
     def take_report(self, attempt: int, report: Report) -> None:
         """Take a report of the system outside about an attempt. A progress or a heartbeat before the wait has no effect. Raises
-        Conflict if the attempt is over, and InvalidInput."""
+        Conflict if the attempt is over, and InvalidInput for a report that is not valid."""
         wait = self._outside
         is_current, is_outcome = attempt == self.attempt, report.kind in OUTCOMES
         if is_current and wait.outcome == report:

@@ -203,7 +203,8 @@ class DurableExecution(ActionExecution):
     # -- children ----------------------------------------------------------------------------------------------------
 
     def target_of(self, start: ChildStart) -> str:
-        """Return the ref that a child runs. The items of a map are run by a workflow, as on a worker. Raises NotFound."""
+        """Return the ref that a child runs. The items of a map are run by a workflow, as on a worker. Raises NotFound
+        if the simulation does not know it."""
         ref, definitions = start.target, self.world.known
         path = f"{self.call.path}.{start.record.key.name.rpartition('/')[2]}"
         target = definitions.target(ref, is_faked=not self.world.fakes.targets.isdisjoint((ref, path)))

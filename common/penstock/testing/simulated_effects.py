@@ -56,7 +56,8 @@ class Effects:
         self._callbacks: dict[str, tuple[Execution, int]] = {}
 
     def check(self, request: Effect) -> None:
-        """Check the target and the payload or the parameters of a request. Raises NotFound, InvalidInput."""
+        """Check the target and the payload or the parameters of a request. Raises NotFound if the simulation does not
+        know the target, and InvalidInput if the values do not fit its schema."""
         if isinstance(request, Signal):
             self._receiver(request)
         elif isinstance(request, Publish):
@@ -73,8 +74,9 @@ class Effects:
             self.existing(request)
 
     def carry_out(self, execution: Execution, request: Effect) -> UUID | SentSignal:
-        """Carry out a request of `execution`, and return the id of the event or the execution, or the answer to the signal.
-        Raises NotFound, InvalidInput, Conflict."""
+        """Carry out a request of `execution`, and return the id of the event or the execution, or the answer to the
+        signal. Raises NotFound if the simulation does not know the target, and InvalidInput if the values do not fit
+        its schema. Raises Conflict if the key belongs to another request, or the target cannot receive a signal."""
         if isinstance(request, Signal):
             return self._receiver(request).signal(str(request.name), request.value)
         id, root = self.existing(request), execution.root
@@ -93,7 +95,7 @@ class Effects:
     def publish(self, trigger: Any, payload: Any) -> tuple[SimulatedEvent, list[Execution]]:
         """Publish an event, and return it with the executions that rules start. Tasks that wait for it go on.
 
-        Raises NotFound, InvalidInput for a payload that its schema refuses.
+        Raises NotFound for an unknown trigger, and InvalidInput for a payload that its schema refuses.
         """
         world = self._world
         definition = world.known.trigger(trigger)
@@ -146,8 +148,8 @@ class Effects:
     # -- executions --------------------------------------------------------------------------------------------------
 
     def start(self, target: Any, parameters: Mapping[str, Any], *, begins: bool = True) -> Execution:
-        """Return a new execution of an action or workflow, which begins soon, unless `begins` is False. Raises NotFound,
-        InvalidInput."""
+        """Return a new execution of an action or workflow, which begins soon, unless `begins` is False. Raises NotFound
+        if the simulation does not know the target, and InvalidInput if the parameters do not fit its schema."""
         world = self._world
         ref = world.ref_of(target)
         checked = self._parameters(ref, parameters)
@@ -191,7 +193,8 @@ class Effects:
     def _burst(
         self, request: Start, parameters: dict[str, Any], options: Mapping[str, Any]
     ) -> Execution | None:
-        """Add a start to its open burst, and return the burst's execution; None if there is none. Raises Conflict."""
+        """Add a start to its open burst, and return the burst's execution; None if there is none. Raises Conflict if
+        the burst was begun with another `keep`."""
         place = request.ref, request.debounce_key
         burst = self._bursts.get(place)
         if burst is None or burst.execution.ended:
@@ -229,7 +232,7 @@ class Effects:
             self._world.soon(burst.execution.begin)
 
     def execution(self, id: UUID) -> Execution:
-        """Return an execution of the simulation. Raises NotFound."""
+        """Return an execution of the simulation. Raises NotFound if none has this id."""
         for execution in self._world.executions:
             if execution.id == id:
                 return execution
@@ -257,7 +260,7 @@ class Effects:
         return f"{CALLBACKS}{execution.id}-{attempt}" in self._callbacks
 
     def called_back(self, address: str) -> tuple[Execution, int]:
-        """Return the execution and the attempt of an address. Raises NotFound."""
+        """Return the execution and the attempt of an address. Raises NotFound if no attempt has the address."""
         if address not in self._callbacks:
             raise NotFound(
                 "there is no such callback", hint="Use the address that the action passed on, unchanged."

@@ -10,7 +10,7 @@ from penstock.errors import Conflict, ExecutionFailed, NotFound
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import check_value
 from penstock.language.terms.options import did_you_mean
-from penstock.run.failure_causes import headline
+from penstock.run.root_cause import headline
 from penstock.run.stored_json import stored_value
 from penstock.testing.simulated_workflow import WorkflowExecution
 from penstock.testing.steps import Step
@@ -144,8 +144,9 @@ class SimulatedRun:
         self._world.settle()
 
     def command(self, kind: str, task: str | None = None, value: Any = None) -> None:
-        """Send a workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). Raises Conflict,
-        NotFound, InvalidInput."""
+        """Send a workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). Raises Conflict
+        if the execution does not take the command now, NotFound if it has no such task, and InvalidInput for another
+        command or result."""
         if not isinstance(self._execution, WorkflowExecution):
             raise Conflict(
                 f"{self.ref} is no workflow",

@@ -26,7 +26,7 @@ class WaitExecution(Execution):
             self.limit(params.get("timeout"))
 
     def _fits(self, event: Mapping[str, Any]) -> bool:
-        """Return whether an event ends the wait. It does not if the filter raises an error for it."""
+        """Return whether an event ends the wait. An event for which the filter raises an error does not."""
         params = self.call.parameters
         try:
             bound: Mapping[str, Any] = params.get("bound") or {}

@@ -62,7 +62,8 @@ class WorkflowExecution(Execution):
         self._act()
 
     def command(self, kind: str, task: str | None = None, value: Any = None) -> None:
-        """Send a command as an operator. Raises NotFound, Conflict, InvalidInput."""
+        """Send a command as an operator. Raises NotFound if the workflow has no such task, and Conflict if it does not
+        take the command now. Raises InvalidInput if the result does not answer the question of the task."""
         if kind == "pause":
             self.run.pause()
         else:
@@ -72,7 +73,8 @@ class WorkflowExecution(Execution):
         self._act()
 
     def _check_answer(self, task: str, value: Any) -> None:
-        """Check a result that is to answer the question of a task. Raises InvalidInput."""
+        """Check a result that is to answer the question of a task. Raises InvalidInput if the result does not fit the
+        schema of the question."""
         for question in self.world.questions:
             if question.execution is self.children.get((task, None)):
                 question.check(value)

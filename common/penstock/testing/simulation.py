@@ -36,8 +36,8 @@ class Simulation:
     """
 
     def __init__(self, *sources: Loadable, start: datetime = MIDNIGHT, max_workflow_depth: int = 20) -> None:
-        """Create a simulation with the definitions of `sources`, which are arguments of `load`. Raises
-        DefinitionError."""
+        """Create a simulation with the definitions of `sources`, which are arguments of `load`. Raises DefinitionError
+        if a definition is not valid."""
         self._world = World(start, max_workflow_depth, execution_of, self._requests_of)
         self._world.on_start.append(lambda execution: self.runs.append(SimulatedRun(execution)))
         self._world.on_end.append(self._start_callbacks)
@@ -59,7 +59,7 @@ class Simulation:
 
     def load(self, *sources: Loadable) -> Simulation:
         """Add the definitions of modules, files, folders or packs, or single definitions with the others of their
-        module. Raises DefinitionError."""
+        module. Raises DefinitionError if a definition is not valid."""
         for source in sources:
             self._world.known.add(source)
         return self
@@ -89,8 +89,8 @@ class Simulation:
         return self
 
     def lose_worker(self, target: Any, *, when: Loss = "after", times: int = 1) -> Simulation:
-        """Lose the worker of the next attempt of an action or task. It is lost after running the action, so that there
-        are effects but no result, or before."""
+        """Lose the worker of the next attempt of an action or task. The worker is lost after running the action, so
+        that there are effects but no result, or before."""
         self._world.fakes.add(Fake(_name(target), loss=when, remaining=times))
         self._know(target)
         return self
@@ -153,22 +153,23 @@ class Simulation:
         self, target: Any, parameters: Mapping[str, Any] | None = None, /, **named: Any
     ) -> SimulatedRun:
         """Start an action or workflow, given by itself or by its ref, and run all that is possible without moving the
-        clock. Raises NotFound, InvalidInput."""
+        clock. Raises NotFound if the simulation does not know the target, and InvalidInput if the parameters do not fit
+        its schema."""
         run = self._begin(target, {**(parameters or {}), **named})
         self.settle()
         return run
 
     def run(self, target: Any, parameters: Mapping[str, Any] | None = None, /, **named: Any) -> SimulatedRun:
-        """Start an execution, and move the clock until it has ended, or nothing more is due. Raises NotFound,
-        InvalidInput."""
+        """Start an execution, and move the clock until it has ended, or nothing more is due. Raises NotFound if the
+        simulation does not know the target, and InvalidInput if the parameters do not fit its schema."""
         return self.start(target, parameters, **named).finish()
 
     def publish(self, trigger: Any, payload: Any = None) -> list[SimulatedRun]:
         """Publish an event. Tasks that wait for it go on, and matching rules start their actions. Return the runs of these
         actions.
 
-        A rule that fails on the event is among `rule_failures`, and affects no other rule. Raises NotFound, and InvalidInput
-        for a payload that its schema refuses.
+        A rule that fails on the event is among `rule_failures`, and affects no other rule. Raises NotFound for an
+        unknown trigger, and InvalidInput for a payload that its schema refuses.
         """
         _, started = self._effects.publish(trigger, payload)
         self.settle()
@@ -177,9 +178,9 @@ class Simulation:
     def call_back(self, address: str, body: Mapping[str, Any]) -> None:
         """Send a report to an address of `current().callback()`, as the system outside does.
 
-        It is `{"result": ...}`, `{"error": "..."}`, `{"progress": 0.4}` or `{"heartbeat": True}`. An outcome is kept while
-        the action still runs, until it returns `later(...)`. Raises NotFound for another address, InvalidInput, and Conflict
-        if the attempt is over."""
+        It is `{"result": ...}`, `{"error": "..."}`, `{"progress": 0.4}` or `{"heartbeat": True}`. An outcome is kept
+        while the action still runs, until it returns `later(...)`. Raises NotFound for another address, InvalidInput
+        for a report that is not valid, and Conflict if the attempt is over."""
         execution, attempt = self._effects.called_back(address)
         assert isinstance(execution, ActionExecution)
         execution.take_report(attempt, Report.of(body))

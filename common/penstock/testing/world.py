@@ -207,7 +207,7 @@ class Requests(Outgoing, Protocol):
         """Carry out a request at once, or keep it for the end of the attempt. Return its answer."""
 
     def store(self) -> None:
-        """Carry out what was kept. Raises Conflict."""
+        """Carry out what was kept. Raises Conflict if a kept request cannot be carried out."""
 
     def close(self) -> None:
         """Refuse further requests."""
@@ -251,7 +251,7 @@ class World:
 
     def ref_of(self, target: Any) -> str:
         """Return the ref of an action or workflow, given by itself or by its ref. One that is faked need not be known.
-        Raises NotFound."""
+        Raises NotFound if the simulation does not know it."""
         if isinstance(target, str) and target in self.fakes.targets and target not in self.known.actions:
             return target
         return self.known.runnable(target).ref
@@ -314,7 +314,8 @@ class World:
             question.execution.later(timeout, lambda: self._expire(question))
 
     def answer(self, question: Question, value: Any, by: str | None = None) -> None:
-        """Answer an inquiry. Does nothing if it is no longer open. Raises InvalidInput."""
+        """Answer an inquiry. Does nothing if it is no longer open. Raises InvalidInput if the value does not fit the
+        schema of the inquiry."""
         if question in self.questions:
             question.answer(value, by)
             self.questions = [other for other in self.questions if other is not question]

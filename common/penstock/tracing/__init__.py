@@ -34,6 +34,7 @@ __all__ = [
     "producing",
     "received",
     "send",
+    "set_up",
     "trace_of",
 ]
 
@@ -44,7 +45,7 @@ NOTHING: AbstractContextManager[None] = nullcontext()
 
 @cache
 def exporting() -> Exporting | None:
-    """Return the exporter of this process's spans; None if tracing is off. It is created once."""
+    """Return the exporter of this process's spans; None if tracing is off. The exporter is created once."""
     if not is_switched_on():
         return None
     from penstock.tracing.export import Exporting
@@ -53,10 +54,18 @@ def exporting() -> Exporting | None:
 
 
 def describe_process(runner_id: str, runner_name: str | None) -> None:
-    """Name this process on the spans that it sends. It has an effect before the first span."""
+    """Name this process on the spans that it sends. The names have an effect only before the first span."""
     _PROCESS["penstock.runner_id"] = runner_id
     if runner_name is not None:
         _PROCESS["penstock.runner_name"] = runner_name
+
+
+def set_up() -> None:
+    """Set up tracing in this process, unless it is off. Logs a warning if tracing is requested but not installed.
+
+    Spans that other code creates afterwards are exported too, and Penstock's spans are placed below them.
+    """
+    exporting()
 
 
 def is_on() -> bool:

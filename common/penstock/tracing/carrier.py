@@ -57,6 +57,7 @@ def trace_of(carried: Mapping[str, Any] | None) -> Trace | None:
 
 
 def span_id(kind: str, *of: object) -> int:
-    """Return the id of the span of this kind for an object with these ids. It is equal in every process, and never 0."""
+    """Return the id of the span of this kind for an object with these ids. The id is equal in every process, and never
+    0."""
     text = "/".join((kind, *map(str, of))).encode()
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big") or 1

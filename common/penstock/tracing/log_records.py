@@ -43,7 +43,8 @@ class LogSender:
         self._scope = InstrumentationScope(scope)
 
     def send(self, lines: Sequence[Line]) -> None:
-        """Send records, and wait until the collector has accepted them. Raises ConnectionFailed."""
+        """Send records, and wait until the collector has accepted them. Raises ConnectionFailed if the collector does
+        not accept them."""
         records = [
             ReadableLogRecord(
                 LogRecord(

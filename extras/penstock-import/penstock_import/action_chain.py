@@ -276,7 +276,8 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
 
 
 def block_text(value: str, names: Any, kind: Any) -> str:
-    """Return a template for a text with Jinja blocks, for a parameter that is text. Raises NotMapped."""
+    """Return a template for a text with Jinja blocks, for a parameter that is text. Raises NotMapped for a parameter of
+    another type."""
     if kind is not None and "string" not in (kind if isinstance(kind, list) else [kind]):
         raise NotMapped("a block of Jinja for what is no text")
     return jinja_text(value, names)
@@ -294,7 +295,7 @@ def rendered_breaks(text: str) -> str:
 
 def texts_within(value: Any, names: Any) -> Any:
     """Return a list or a mapping of parameters. StackStorm renders it as one JSON text, so each expression in it
-    becomes text. Raises NotMapped."""
+    becomes text. Raises NotMapped for a part without an equivalent in Penstock."""
     if isinstance(value, dict):
         keys = template(dict.fromkeys(value), names)
         return {key: texts_within(item, names) for key, item in zip(keys, value.values(), strict=True)}
@@ -335,7 +336,8 @@ class _Names:
         """The variables that tasks publish, which are texts."""
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
-        """Return the Penstock expression for a bare name, and the number of steps that it covers. Raises NotMapped."""
+        """Return the Penstock expression for a bare name, and the number of steps that it covers. Raises NotMapped for
+        a part without an equivalent in Penstock."""
         if function in self.surroundings.fixed and self.place == "task":
             return fixed_value(self.surroundings, function), 0
         if function in self.surroundings.computed and self.place == "start":

@@ -22,7 +22,7 @@ _POSITION = re.compile(r"(?P<nth>1st|2nd|3rd|4th|5th|last) +(?P<day>[a-z]{3})", 
 
 
 def timer(kind: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schedule times for a timer. Raises NotMapped."""
+    """Return the schedule times for a timer. Raises NotMapped for a part without an equivalent in Penstock."""
     zone = parameters.get("timezone")
     remainder = {
         name: value for name, value in parameters.items() if value is not None and name != "timezone"
@@ -61,7 +61,7 @@ def _beside(remainder: Mapping[str, Any]) -> str:
 
 def cron_times(parameters: Mapping[str, Any]) -> CronTimes:
     """Return the times of APScheduler's CronTrigger. An omitted field means "any" if a less significant field is set,
-    and its lowest value otherwise. Raises NotMapped."""
+    and its lowest value otherwise. Raises NotMapped for a part without an equivalent in Penstock."""
     unknown = parameters.keys() - set(_FIELDS)
     if unknown:
         raise NotMapped(f"{', '.join(sorted(map(str, unknown)))} of a CronTimer")

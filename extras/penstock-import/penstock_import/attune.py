@@ -592,7 +592,8 @@ def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _criterion(entry: Any) -> str:
-    """Return one entry of a list of conditions as a Penstock condition. Raises NotMapped."""
+    """Return one entry of a list of conditions as a Penstock condition. Raises NotMapped for a part without an
+    equivalent in Penstock."""
     if not isinstance(entry, Mapping) or not {"field", "operator"} <= entry.keys() <= {
         "field",
         "operator",

@@ -79,22 +79,24 @@ class AttuneExpressions:
 
     def condition(self, text: Any) -> str:
         """Translate a `when` of a workflow to a Penstock condition. Attune renders a condition in braces as a text, and
-        tests whether that text is true. Raises NotMapped."""
+        tests whether that text is true. Raises NotMapped for a part without an equivalent in Penstock."""
         inner, is_rendered = _unwrapped(text)
         ours = self._written(inner)
         return _checked(compile_condition, _rendered_truth(ours) if is_rendered else _is_true(ours))
 
     def criteria(self, text: Any) -> str:
-        """Translate the condition of a rule, with or without braces. Raises NotMapped."""
+        """Translate the condition of a rule, with or without braces. Raises NotMapped for a part without an equivalent
+        in Penstock."""
         return _checked(compile_condition, _is_true(self._written(_unwrapped(text)[0])))
 
     def template(self, value: Any) -> Any:
-        """Translate the templates in the texts of a value. Raises NotMapped."""
+        """Translate the templates in the texts of a value. Raises NotMapped for a part without an equivalent in
+        Penstock."""
         return self._template(value, paths_only=False)
 
     def paths(self, value: Any) -> Any:
         """Translate the parameters of a rule. Their braces contain only paths. A path without a value is null, or an
-        empty text inside of a longer text. Raises NotMapped."""
+        empty text inside of a longer text. Raises NotMapped for a part without an equivalent in Penstock."""
         return self._template(value, paths_only=True)
 
     def _template(self, value: Any, paths_only: bool) -> Any:

@@ -38,7 +38,8 @@ _PARTS = {
 
 
 def timing(trigger: str, parameters: Any) -> dict[str, Any]:
-    """Return the times of a schedule for a timer with these parameters. Raises NotMapped."""
+    """Return the times of a schedule for a timer with these parameters. Raises NotMapped for a part without an
+    equivalent in Penstock."""
     times = parameters if isinstance(parameters, Mapping) else {}
     match trigger:
         case "core.intervaltimer":

@@ -357,7 +357,7 @@ class CeleryProject:
         return frozenset(name for node in statements for name in self._foreign_words(file, node))
 
     def _tell_test(self, file: Path) -> None:
-        """Record a gap for a file of tests with tasks. It is not read."""
+        """Record a gap for a file of tests with tasks. The file is not read."""
         with suppress(OSError):
             text = file.read_text(errors="replace")
             if (task := _OF_TESTS.search(text)) is not None:

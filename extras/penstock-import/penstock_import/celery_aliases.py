@@ -65,7 +65,12 @@ def _is_configuration(node: ast.AST) -> bool:
 
 
 def uses_by_name(tree: ast.Module) -> Iterator[Use]:
-    """Yield each place that sets an option or a setting by its name. The object may be a task or a configuration."""
+    """Yield each place that may change a task or a configuration under another name:
+
+    - an option that is set on an object that may be a task;
+    - a text that is run as code (`eval`, `exec`), and a name of the module that is computed;
+    - a setting that is set on an object that is not called `conf`.
+    """
     parents = parents_of(tree)
     yield from _of_options(tree, parents)
     yield from _of_unread_text(tree)

@@ -51,7 +51,7 @@ class NotLiteral(Exception):
 
 def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> Any:
     """Return the value of a literal, or of a product or sum of numbers. A name may refer to a constant. Raises
-    NotLiteral."""
+    NotLiteral for any other expression."""
     if isinstance(node, ast.Name) and constants is not None and node.id in constants:
         return literal(
             constants[node.id], {name: value for name, value in constants.items() if name != node.id}
@@ -193,7 +193,8 @@ _POSITIONS = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hou
 
 
 def seconds(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> float:
-    """Return the seconds of a number or of a timedelta. Raises NotLiteral."""
+    """Return the seconds of a number or of a timedelta. Raises NotLiteral for a value that is only known when the
+    module runs."""
     if isinstance(node, ast.Call) and called(node) == "timedelta":
         parts = [
             *zip(_POSITIONS, node.args, strict=False),
@@ -290,7 +291,7 @@ def is_json(value: Any) -> bool:
 
 def sent(value: Any) -> Any:
     """Return arguments of a task as Celery's JSON delivers them: a tuple is a list then, and a key a text. Raises
-    NotMapped."""
+    NotMapped for a text with braces, and for a value that is no JSON."""
     if any(mark in str(value) for mark in ("{{", "{%", "{#")):
         raise NotMapped("a text with braces")
     try:

@@ -34,7 +34,8 @@ class Canvas:
     tasks: dict[str, Any] = field(default_factory=dict)
 
     def workflow(self, node: ast.expr) -> dict[str, Any]:
-        """Return the body of the workflow. Raises NotMapped, NotLiteral."""
+        """Return the body of the workflow. Raises NotMapped for a part without an equivalent in Penstock, and
+        NotLiteral for a value that is only known when the module runs."""
         last = self._part(_started(node), None)
         body: dict[str, Any] = {"parameters": {name: self.parameters[name] for name in sorted(self.used)}}
         return body | {"tasks": self.tasks, "output": _whole(last.value)}
@@ -193,7 +194,8 @@ def is_canvas(node: ast.AST, names: Mapping[str, str]) -> bool:
 
 
 def _started(node: ast.expr) -> ast.expr:
-    """Return the canvas that a call without arguments starts: `chain(...)` for `chain(...)()`. Raises NotMapped."""
+    """Return the canvas that a call without arguments starts: `chain(...)` for `chain(...)()`. Raises NotMapped for a
+    call with arguments."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Call):
         return node
     if called(node.func) == "chord" and len(node.func.args) == 1 and not node.func.keywords:

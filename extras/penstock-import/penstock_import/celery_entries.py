@@ -246,7 +246,8 @@ def _row_of(node: ast.expr, scope: _Scope, models: Mapping[str, str]) -> ast.Cal
 
 
 def _fields(call: ast.Call) -> dict[str, ast.expr]:
-    """Return the fields of a row by name. Raises NotMapped, NotLiteral."""
+    """Return the fields of a row by name. Raises NotMapped for values by position and for `create_defaults`, and
+    NotLiteral if `defaults` is not written as a dict."""
     fields: dict[str, ast.expr] = {}
     if call.args:
         raise NotMapped("a row with values by position")

@@ -25,7 +25,8 @@ class ErrorNames:
         self._trees = trees
 
     def of(self, file: str, node: ast.expr, doubt: Doubt) -> list[str]:
-        """Return the names of the classes that an expression lists. Raises NotLiteral."""
+        """Return the names of the classes that an expression lists. Raises NotLiteral if a name can stand for several
+        classes."""
         return sorted(dict.fromkeys(self._classes(file, node, doubt, _DEEPEST)))
 
     def _classes(self, file: str, node: ast.expr, doubt: Doubt, depth: int) -> Iterator[str]:

@@ -632,8 +632,9 @@ def _named(target: ast.expr) -> str:
 
 
 def unread_names(trees: Mapping[str, ast.Module], is_application_known: bool) -> frozenset[str]:
-    """Return the names of schedules and of other mapped settings that the application does not read. It reads modules by
-    `config_from_object`. Its `namespace` decides which names. Where it may read them in another way, it reads all."""
+    """Return the names of schedules and of other mapped settings that the application does not read. The application
+    reads modules by `config_from_object`. Its `namespace` decides which names. Where it may read them in another way,
+    it reads all."""
     calls = [node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.Call)]
     own = {namespace_of(node) for node in calls if called(node) == "Celery" and namespace_node(node)}
     prefixes: set[str | None] = set()

@@ -47,7 +47,8 @@ def times(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> di
 
 
 def _of_text(node: ast.Call) -> ast.Call:
-    """Return `crontab(minute=...)` for `crontab.from_string("...")`. Raises NotLiteral."""
+    """Return `crontab(minute=...)` for `crontab.from_string("...")`. Raises NotLiteral if the text does not have five
+    fields."""
     text = node.args[0] if len(node.args) == 1 and not node.keywords else None
     fields = text.value.split(" ") if isinstance(text, ast.Constant) and isinstance(text.value, str) else []
     is_crontab = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value).endswith("crontab")
@@ -64,7 +65,8 @@ def is_false(node: ast.expr | None) -> bool:
 
 
 def crontab(node: ast.Call, constants: Mapping[str, ast.expr] | None = None) -> CronTimes:
-    """Return the times of `crontab(...)`. Raises NotLiteral, NotMapped."""
+    """Return the times of `crontab(...)`. Raises NotMapped for an argument without an equivalent in Penstock, and
+    NotLiteral for a value that is only known when the module runs."""
     supplied: dict[str, ast.expr] = dict(zip(("minute", "hour"), node.args, strict=False))
     if len(node.args) > 2:
         raise NotMapped("a crontab with days by position, whose order differs between versions of Celery")
@@ -89,7 +91,7 @@ def crontab(node: ast.Call, constants: Mapping[str, ast.expr] | None = None) -> 
 
 def crontab_field(name: str, value: Any) -> frozenset[int]:
     """Return the numbers that a crontab field matches. The field is a number, a text, or a list of both. Raises
-    NotMapped."""
+    NotMapped for any other value."""
     low, high, names = _FIELDS[name]
     if isinstance(value, bool) or value is None:
         raise NotMapped(f"{value} as the {name} of a crontab")

@@ -1,5 +1,5 @@
 """Defaults of a workflow's parameters, which StackStorm may compute of other parameters. Each becomes a variable of the
-workflow. It has the value of the parameter, or the default if the parameter is missing or null."""
+workflow. The variable has the value of the parameter, or the default if the parameter is missing or null."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ComputedDefaults:
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
         """Return the expression for a parameter that a default reads, as StackStorm has it before it converts types.
-        Raises NotMapped."""
+        Raises NotMapped for a part without an equivalent in Penstock."""
         if argument is not None or function not in self.parameters:
             raise NotMapped(f"`{function}` has no equal here")
         about = self._about(function)

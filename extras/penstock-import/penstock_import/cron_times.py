@@ -1,5 +1,5 @@
-"""The conversion of other schedulers' times. They are parsed into sets of numbers, and written as a cron expression. If
-both day fields are restricted, they become a recurrence rule, since cron would match either day."""
+"""The conversion of other schedulers' times. The times are parsed into sets of numbers, and written as a cron
+expression. If both day fields are restricted, they become a recurrence rule, since cron would match either day."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class CronTimes:
 
 
 def schedule_of(times: CronTimes) -> dict[str, Any]:
-    """Return `cron` or `rrule` of a schedule. Raises NotMapped."""
+    """Return `cron` or `rrule` of a schedule. Raises NotMapped for times that never come, or that no schedule can
+    describe."""
     any_day = times.day == everything("day") and not times.special_day
     any_weekday = times.weekday == everything("weekday") and not times.special_weekday
     if not times.minute or not times.hour or not times.month:

@@ -69,7 +69,8 @@ method there, and fails here."""
 
 
 def translate(text: str, names: Names) -> Ours:
-    """Translate a Jinja expression, without its braces, to an expression of Penstock. Raises NotMapped."""
+    """Translate a Jinja expression, without its braces, to an expression of Penstock. Raises NotMapped for a part
+    without an equivalent in Penstock."""
     try:
         parsed = _JINJA.parse("{{ " + text + " }}")
     except TemplateSyntaxError as error:
@@ -81,7 +82,8 @@ def translate(text: str, names: Names) -> Ours:
 
 
 def translate_text(text: str, names: Names) -> str:
-    """Translate a text with Jinja blocks to a Penstock template with a text as its value. Raises NotMapped."""
+    """Translate a text with Jinja blocks to a Penstock template with a text as its value. Raises NotMapped for a part
+    without an equivalent in Penstock."""
     try:
         parsed = _JINJA.parse(text)
     except TemplateSyntaxError as error:
@@ -90,7 +92,8 @@ def translate_text(text: str, names: Names) -> str:
 
 
 def translate_to_text(text: str, names: Names) -> Ours:
-    """Translate a text that Jinja renders to an expression with the same text as its value. Raises NotMapped."""
+    """Translate a text that Jinja renders to an expression with the same text as its value. Raises NotMapped for a part
+    without an equivalent in Penstock."""
     try:
         parsed = _JINJA.parse(text)
     except TemplateSyntaxError as error:
@@ -161,7 +164,7 @@ class _Writer:
         self._locals: set[str] = set()
 
     def local(self, name: str) -> str:
-        """Return the Penstock name of a variable that the text sets itself. It hides no other name of Penstock."""
+        """Return the Penstock name of a variable that the text sets itself. The Penstock name hides no other one."""
         if not name.isascii() or name.startswith("_"):
             raise NotMapped(f"the name {name}")
         self._locals.add(name)

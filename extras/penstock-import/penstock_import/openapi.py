@@ -32,8 +32,8 @@ class OpenApiDocument:
         self, source: str, *, name: str | None, server: str | None, secret: str | None, only: Sequence[str]
     ) -> None:
         """`name` is that of the pack. `server` replaces the servers of the document. `secret` is the name of the stored
-        secret that authorizes calls. `only` are patterns of operation ids and tags; none means all. Raises NotFound,
-        InvalidInput."""
+        secret that authorizes calls. `only` are patterns of operation ids and tags; none means all. Raises NotFound if
+        there is no document at `source`, and InvalidInput if it is too large or not OpenAPI 3."""
         self._document = Document(source)
         self._file = self._document.file
         self._only = only

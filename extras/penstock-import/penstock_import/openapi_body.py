@@ -17,7 +17,8 @@ ANY_JSON = frozenset({"*/*", "application/*", "application/*+json"})
 
 
 def add_body(builder: RequestBuilder, operation: Mapping[str, Any]) -> None:
-    """Add the body of an operation. Of several media types, JSON comes first, then forms. Raises InvalidInput."""
+    """Add the body of an operation. Of several media types, JSON comes first, then forms. Raises InvalidInput for a
+    body that an HTTP action cannot send."""
     body = mapping_of(builder.document.resolved(operation.get("requestBody")), "requestBody")
     content = mapping_of(body.get("content"), "content of its body")
     required = bool(body.get("required"))

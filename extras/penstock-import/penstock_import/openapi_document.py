@@ -19,7 +19,8 @@ MAX_REFERENCES = 20
 
 
 def read_document(source: str) -> tuple[dict[str, Any], str | None]:
-    """Return the document at a path or an http(s) URL, and that URL. Raises NotFound, InvalidInput."""
+    """Return the document at a path or an http(s) URL, and that URL. Raises NotFound if there is no document at this
+    path or URL, and InvalidInput if it is too large or not OpenAPI 3."""
     if source.startswith(("http://", "https://")):
         import httpx
 
@@ -88,7 +89,8 @@ class Document:
     """An OpenAPI document. `file` names it in gaps."""
 
     def __init__(self, source: str) -> None:
-        """Read the document. Raises NotFound, InvalidInput."""
+        """Read the document. Raises NotFound if there is no document at `source`, and InvalidInput if it is too large
+        or not OpenAPI 3."""
         self.root, self._address = read_document(source)
         self.file = Path(urlsplit(source).path).name or "document"
 
@@ -101,7 +103,8 @@ class Document:
         return mapping_of(self.resolved(parts[name]), f"components/{kind}/{name}")
 
     def resolved(self, value: Any) -> Any:
-        """Follow the reference that a part of the document may be. Raises InvalidInput."""
+        """Follow the reference that a part of the document may be. Raises InvalidInput if the reference leads nowhere
+        or in a circle."""
         for _ in range(MAX_REFERENCES):
             if not isinstance(value, Mapping) or not isinstance(value.get("$ref"), str):
                 return value

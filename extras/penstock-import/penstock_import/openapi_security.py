@@ -80,7 +80,8 @@ class Security:
         return Credential({"Authorization": "Bearer {{ secrets.token }}"}, secrets={"token": self._secret})
 
     def _of(self, alternative: Mapping[str, Any]) -> Credential:
-        """Return the credential with all schemes of an alternative. Raises InvalidInput."""
+        """Return the credential with all schemes of an alternative. Raises InvalidInput if a scheme cannot be followed,
+        or two of them set the same place."""
         schemes = {name: self._document.component("securitySchemes", str(name)) for name in alternative}
         credential = Credential()
         for name, scheme in schemes.items():
@@ -127,7 +128,8 @@ def _kind(scheme: Mapping[str, Any]) -> str:
 
 
 def _sent(name: str, scheme: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Return the place of a credential, the name there, and the text before it. Raises InvalidInput."""
+    """Return the place of a credential, the name there, and the text before it. Raises InvalidInput for a scheme that
+    an HTTP action cannot follow."""
     kind = _kind(scheme)
     if kind == "apiKey" and scheme.get("in") in ("header", "query", "cookie") and scheme.get("name"):
         return str(scheme["in"]), str(scheme["name"]), ""

@@ -981,8 +981,8 @@ def _earlier(variable: str) -> str:
 
 
 def _merged(old: str, new: str) -> Ours:
-    """Return the expression for a new value of a variable. Orquesta merges a mapping into an earlier one, level by
-    level."""
+    """Return the expression for the value of a variable with the value `old` that is published again as `new`. If both
+    values are mappings, Orquesta merges them at every level, and `new` wins. Otherwise `new` replaces `old`."""
     merging = f"{old} is mapping and ({new}) is mapping"
     return Ours(f"({old} | combine({new}, recursive=true) if {merging} else {new})")
 

@@ -21,7 +21,7 @@ _SPECIAL = re.compile(r"\{\{|\{%|\{#")
 
 
 def condition(text: Any, names: Names) -> str:
-    """Translate an Orquesta `when` to a condition. Raises NotMapped."""
+    """Translate an Orquesta `when` to a condition. Raises NotMapped for a part without an equivalent in Penstock."""
     if not isinstance(text, str):
         return "true" if text else "false"
     if "{%" in text:
@@ -37,7 +37,8 @@ def condition(text: Any, names: Names) -> str:
 
 
 def template(value: Any, names: Names) -> Any:
-    """Translate the expressions in the texts of a value. Raises NotMapped."""
+    """Translate the expressions in the texts of a value. Raises NotMapped for a part without an equivalent in
+    Penstock."""
     if isinstance(value, dict):
         if any(isinstance(name, str) and (_blocks(name) or "{%" in name) for name in value):
             raise NotMapped("a key that is computed")
@@ -68,7 +69,8 @@ def template(value: Any, names: Names) -> Any:
 
 
 def jinja_text(value: str, names: Names) -> str:
-    """Translate a text with Jinja blocks. StackStorm renders such a text in one piece. Raises NotMapped."""
+    """Translate a text with Jinja blocks. StackStorm renders such a text in one piece. Raises NotMapped for a part
+    without an equivalent in Penstock."""
     if "<%" in value or "{%" in _BLOCK_OF_LINE.sub("", value):
         raise NotMapped("YAQL beside a block of Jinja, or a block over several lines")
     ours = jinja_expressions.translate_text(value, names)
@@ -78,7 +80,8 @@ def jinja_text(value: str, names: Names) -> str:
 
 
 def as_expression(value: Any, names: Names) -> Ours:
-    """Translate a value with expressions in its texts to one expression. Raises NotMapped."""
+    """Translate a value with expressions in its texts to one expression. Raises NotMapped for a part without an
+    equivalent in Penstock."""
     if isinstance(value, dict):
         template(value, names)
         pairs = ", ".join(

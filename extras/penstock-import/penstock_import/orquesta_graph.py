@@ -261,7 +261,8 @@ def _jinja_atoms(node: nodes.Node) -> list[Atom]:
 
 
 def _truth(node: object) -> str:
-    """Return the subject of an atom that asks whether a value is true. It may also be equal to a constant."""
+    """Return the subject of an atom that asks whether `node` is true. A comparison of `node` with a constant has another
+    subject, since a value that is true may also be equal to that constant."""
     return f"the truth of {node!r}"
 
 

@@ -66,7 +66,8 @@ def variable_name(theirs: str) -> str:
 
 
 def of_system(surroundings: Surroundings, steps: Sequence[str]) -> tuple[Ours, int]:
-    """Return the expression for a part of `st2` in the context, such as the id of the run. Raises NotMapped."""
+    """Return the expression for a part of `st2` in the context, such as the id of the run. Raises NotMapped for a part
+    without an equivalent in Penstock."""
     part = steps[0] if steps else None
     if part == "action_execution_id":
         return Ours("system.id", "str"), 1
@@ -88,8 +89,8 @@ def key_of_store(surroundings: Surroundings, name: str) -> Ours:
 
 
 def fixed_value(surroundings: Surroundings, name: str) -> Ours:
-    """Return the secret for an immutable parameter with a default of the store or the configuration. Raises
-    NotMapped."""
+    """Return the secret for an immutable parameter with a default of the store or the configuration. Raises NotMapped
+    for a key that no secret can have."""
     key = surroundings.fixed[name]
     if key.startswith(OF_CONFIGURATION) and surroundings.note_key is not None:
         return Ours(f"secrets.{surroundings.note_key(key)}", "secret")
@@ -124,7 +125,8 @@ class OrquestaNames:
     """The names of the context that were read."""
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
-        """Return the expression for an Orquesta name, and the number of steps that it covers. Raises NotMapped."""
+        """Return the expression for an Orquesta name, and the number of steps that it covers. Raises NotMapped for a
+        part without an equivalent in Penstock."""
         if function == "ctx":
             return self._context(argument, steps)
         if function == "item" and self.place == "task":

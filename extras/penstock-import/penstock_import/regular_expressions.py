@@ -74,8 +74,8 @@ _Branch = tuple[_Token, ...]
 
 
 def regular_expression(value: str, pattern: str, *, at_start: bool, dots_match_newlines: bool) -> str:
-    """Return a condition for a text `value` that holds where Python's `re` finds the pattern in it. `at_start` demands that
-    it begins there. Raises NotMapped."""
+    """Return a condition for a text `value` that holds where Python's `re` finds the pattern in it. `at_start` demands
+    that it begins there. Raises NotMapped for a part without an equivalent in Penstock."""
     try:
         re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:

@@ -183,7 +183,7 @@ class StackStormPack:
 
     @contextmanager
     def _entity(self, kind: str, file: str, node: Node, subject: str, name: str) -> Iterator[None]:
-        """Count a part of a kind. It counts as mapped if the block records no gap."""
+        """Count a part of a kind. The part counts as mapped if the block records no gap."""
         self.report.found[kind] += 1
         self.report.place(kind, name, file, node.line)
         self._tell_changed_name(kind, file, node, name)
@@ -587,7 +587,8 @@ class StackStormPack:
         return self._function(name, source, schema)
 
     def _function(self, name: str, source: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the function of an action. It fills in the defaults of its parameters, including null."""
+        """Return the function of an action. The returned function fills in the defaults of its parameters, including
+        null."""
         defaults = {key: about.get("default") for key, about in schema.items() if not about.get("required")}
         if defaults:
             self.project.helpers.setdefault("with_defaults", FUNCTIONS["with_defaults"])

@@ -49,7 +49,8 @@ _OF_EMPTY = frozenset({"neq", "nin", "nexists"})
 
 
 def condition_of(criteria: Sequence[tuple[str, Any]], root: str = "trigger") -> str:
-    """Return all criteria of a rule as one condition. Raises NotMapped, with the path of the criterion."""
+    """Return all criteria of a rule as one condition. Raises NotMapped, with the path of the criterion, for a criterion
+    without an equivalent in Penstock."""
     conditions = []
     kinds = []
     for path, spec in criteria:
@@ -66,7 +67,8 @@ def condition_of(criteria: Sequence[tuple[str, Any]], root: str = "trigger") -> 
 
 def criterion(path: str, spec: Any, root: str = "trigger") -> str:
     """Return one criterion as a condition. `root` is the path in StackStorm that corresponds to the payload. In
-    StackStorm, a missing value is null, and an operator that fails does not hold. Raises NotMapped."""
+    StackStorm, a missing value is null, and an operator that fails does not hold. Raises NotMapped for a part without
+    an equivalent in Penstock."""
     if not isinstance(spec, dict):
         raise NotMapped("a criterion is a mapping")
     unknown = spec.keys() - {"type", "pattern"}
@@ -152,7 +154,8 @@ class _RuleNames:
         self._below, self._surroundings = root.split(".")[1:], surroundings
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
-        """Return the expression for a name, and the number of steps that it covers. Raises NotMapped."""
+        """Return the expression for a name, and the number of steps that it covers. Raises NotMapped for a part without
+        an equivalent in Penstock."""
         depth = len(self._below)
         if function == "trigger" and argument is None and list(steps[:depth]) == self._below:
             return Ours("payload", "" if len(steps) > depth else "dict"), depth
@@ -164,7 +167,8 @@ class _RuleNames:
 def parameters(
     value: Any, kind: Any = None, root: str = "trigger", surroundings: Surroundings = NOWHERE
 ) -> Any:
-    """Return a parameter of a rule's action with the type that the action declares. Raises NotMapped."""
+    """Return a parameter of a rule's action with the type that the action declares. Raises NotMapped for a part without
+    an equivalent in Penstock."""
     if isinstance(value, str) and "<%" in value:
         raise NotMapped("YAQL, which a rule leaves as text")
     value = rendered_breaks(value) if isinstance(value, str) else value

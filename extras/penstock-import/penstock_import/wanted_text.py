@@ -20,8 +20,8 @@ class NotMapped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """A translated expression. `kind` is the certain type of its value: int, number, str, bool, none, list or dict. It
-    is empty if the type is only known at run time."""
+    """A translated expression. `kind` is the certain type of its value: int, number, str, bool, none, list or dict.
+    `kind` is empty if the type is only known at run time."""
 
     text: str
     kind: str = ""

@@ -22,11 +22,12 @@ class Names(Protocol):
 
     def root(self, function: str, argument: str | None, steps: Sequence[str]) -> tuple[Ours, int]:
         """Return the expression for a name such as `ctx()` or `result()`, and the number of the following steps that it
-        covers. Raises NotMapped."""
+        covers. Raises NotMapped for a part without an equivalent in Penstock."""
 
 
 def translate(text: str, names: Names) -> Ours:
-    """Translate a YAQL expression, without its `<% %>`. Raises NotMapped."""
+    """Translate a YAQL expression, without its `<% %>`. Raises NotMapped for a part without an equivalent in
+    Penstock."""
     try:
         ours = _Writer(names).write(tree.parse(text))
     except tree.YaqlSyntaxError as error:

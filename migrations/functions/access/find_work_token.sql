@@ -1,6 +1,6 @@
 -- Return the token with this digest if it is valid and has the scope `work`, and note its use. After a rotation, the old digest
--- is valid until `old_until`. A gateway calls this. Its role is a worker's, which cannot read the table of tokens, so the
--- function has the owner's rights.
+-- is valid until `old_until`. A gateway calls this function. The role of the gateway is a worker's, which cannot read the table
+-- of tokens, so the function has the owner's rights.
 create or replace function find_work_token(p_digest bytea)
 returns table (name text, scopes text[], tenants text[], routes text[], packs text[])
 language sql security definer

@@ -1,6 +1,7 @@
 -- Refuse a row with a plain value of an encrypted tenant (PN005), or with a sealed value of another tenant (PN006). guard_values
--- creates the triggers that call this, once a tenant is encrypted. The first argument of the trigger says where the row's tenant
--- comes from: its execution, its namespace, or its own column `tenant`. The other arguments are the columns with values.
+-- creates the triggers that call this function, once a tenant is encrypted. The first argument of the trigger says where the
+-- row's tenant comes from: its execution, its namespace, or its own column `tenant`. The other arguments are the columns with
+-- values.
 -- planner: lookups_planned_once
 create or replace function refuse_clear() returns trigger
 language plpgsql

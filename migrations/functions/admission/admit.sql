@@ -1,8 +1,8 @@
--- Admit executions: move them from requested or queued to the status in which they start, insert their slots, log their
--- admissions, and stage their messages. With `p_born_at`, the caller has created the rows as started at that instant, so the
--- function moves none. An execution without keys starts without a slot. `p_rooms` is the room of each key before this admission.
--- The caller holds the locks of the rows and of all their keys. It has checked the room, and has taken the executions out of
--- their lanes.
+-- Admit executions that the caller has chosen (promote, request_slots, request_executions): move them from requested or queued to
+-- the status in which they start, insert their slots, log their admissions, and stage their messages. With `p_born_at`, the
+-- caller has created the rows as started at that instant, so the function moves none. An execution without keys starts without a
+-- slot. `p_rooms` is the room of each key before this admission. The caller holds the locks of the rows and of all their keys. It
+-- has checked the room, and has taken the executions out of their lanes.
 -- planner: hashed
 create or replace function admit(p_candidates candidate[], p_rooms room[], p_born_at timestamptz default null) returns message[]
 language plpgsql

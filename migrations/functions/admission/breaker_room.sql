@@ -1,8 +1,8 @@
 -- Return how many more executions the breaker of a key lets start. A closed breaker has no row, and does not bound them. An open
--- breaker returns 0 until its probe is due. It also returns 0 for the time `probe` after a probe that has begun to wait while it
--- keeps its slots. Otherwise at most `allowed` executions that were admitted since it opened may be under way. A breaker with
--- `counts_running` counts each running call as a failure until the call ends. Then recent failures and running calls together are
--- at most `failures`, even while the breaker is closed. The caller holds the lock of the key.
+-- breaker returns 0 until its probe is due. An open breaker also returns 0 for the time `probe` after a probe that has begun to
+-- wait while it keeps its slots. Otherwise at most `allowed` executions that were admitted since it opened may be under way. A
+-- breaker with `counts_running` counts each running attempt as a failure until the attempt ends. Then recent failures and running
+-- attempts together are at most `failures`, even while the breaker is closed. The caller holds the lock of the key.
 create or replace function breaker_room(p_limit integer, p_group text) returns integer
 language sql stable
 as $$

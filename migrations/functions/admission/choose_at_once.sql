@@ -1,12 +1,12 @@
 -- Choose the next executions to start under the keys `p_gates`, and take them out of their lanes. No lane at these gates may need
 -- a second key. One query reads the first waiters of each key, as many as the key has room for. A lane without a live worker
 -- stands aside first, and the query is repeated. `p_rooms` is the room of each key before the choice. `p_again` are the keys
--- under which more executions may be able to start. The caller holds the locks of the keys.
--- Another transaction may have locked a chosen execution, perhaps to cancel it. Such an execution is skipped, and no later one
--- with the same keys starts. If the other transaction ends the execution, it promotes the next ones itself. In case it does not,
--- a wake row makes an executor look at the key again in 100 ms.
--- Under a key with costs, an execution starts if its cost and the costs of all executions before it fit together. Their number is
--- not known in advance, so the query reads a few waiters, and more if all of these fit.
+-- under which more executions may be able to start. The caller holds the locks of the keys. Two cases are special:
+-- - Another transaction has locked a chosen execution, perhaps to cancel it. The execution is skipped, and no later one with the
+--   same keys starts. If that transaction ends the execution, it promotes the next ones itself. In case it does not, a wake row
+--   makes an executor look at the key again in 100 ms.
+-- - The key has costs. Then an execution starts if its cost and the costs of all executions before it fit together. Their number
+--   is not known in advance, so the query reads a few waiters, and more if all of these fit.
 -- planner: lookups
 create or replace function choose_at_once(
     p_gates limit_key[], out p_chosen candidate[], out p_rooms room[], out p_again limit_key[]

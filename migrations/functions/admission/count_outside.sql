@@ -1,8 +1,8 @@
--- Count the outcomes of attempts that waited for something outside, for the breakers of their keys (note_calls). `release` has
--- not counted such an attempt, since it freed its slots when the wait began. If a limit keeps its slot during a wait, `release`
--- counts the attempt, and this function leaves it out. The attempt counts as admitted when its wait began. A completed attempt
--- can begin the release of a breaker, so its keys are promoted. The caller holds the locks of the rows, of their keys, and of the
--- keys around these.
+-- Count the outcomes of attempts that waited for something outside, for the breakers of their keys (note_calls). The function
+-- `release` has not counted such an attempt, since it freed its slots when the wait began. If a limit keeps its slot during a
+-- wait, `release` counts the attempt, and this function leaves it out. The attempt counts as admitted when its wait began. A
+-- completed attempt can begin the release of a breaker, so its keys are promoted. The caller holds the locks of the rows, of
+-- their keys, and of the keys around these.
 -- planner: lookups
 create or replace function count_outside(p_ids uuid[]) returns message[]
 language plpgsql

@@ -1,14 +1,14 @@
 -- Lock the keys of executions that are about to be created and are due. Return in `free` the executions that may be created
--- together with their slots. Each of their keys has room for all of this call's executions, and has no waiter. No other
--- transaction sees the new rows yet, so keys may be locked before rows.
+-- together with their slots. Each of their keys has room for all executions of this call of the function, and has no waiter. No
+-- other transaction sees the new rows yet, so keys may be locked before rows.
 -- The caller decides how long the function waits for the locks:
 --   * An executor (`p_fused`: it creates and schedules in one call) waits until it has them.
 --   * A submit of at most 10 executions waits at most 50 ms for each key, since the holder of a lock can be stuck.
 --   * A submit of 11 to 100 executions does the same, but leaves out keys with waiters. A transaction that frees a slot there
 --     would wait for the submit.
 --   * A submit of more than 100 executions locks no key. Nor does one that cannot lock the placement at once.
--- `locked` is true if all keys are locked, so that executions without room can join their lanes now. It is false for every submit
--- of more than 10 executions. `rooms` is the room of each locked key.
+-- `locked` is true if all keys are locked, so that executions without room can join their lanes now. `locked` is false for every
+-- submit of more than 10 executions. `rooms` is the room of each locked key.
 -- planner: lookups
 create or replace function find_slots(
     p_ids uuid[], p_namespaces integer[], p_params text[], p_priorities smallint[], p_not_before timestamptz[],

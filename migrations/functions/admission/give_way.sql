@@ -1,6 +1,6 @@
 -- Set timers that end the oldest executions of a key, until `p_max` remain. An execution counts if it holds the key, or waits in
--- a lane that needs the key. It also counts if it has held the key and now waits for a retry, an instant, an answer or a child.
--- The loop of the timers ends the executions in another transaction, which takes its locks in order.
+-- a lane that needs the key. An execution also counts if it has held the key and now waits for a retry, an instant, an answer or
+-- a child. The loop of the timers ends the executions in another transaction, which takes its locks in order.
 -- planner: lookups
 create or replace function give_way(p_key limit_key, p_max integer) returns void
 language plpgsql

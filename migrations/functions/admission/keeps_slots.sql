@@ -1,5 +1,5 @@
--- Return true if an execution with these keys keeps all of its slots while it waits for an answer. It does if one of its limits
--- has `while_waiting: keep`. Waiting for a slot is another case: a queued execution holds none.
+-- Return true if an execution with these keys keeps all of its slots while it waits for an answer. An execution keeps them if one
+-- of its limits has `while_waiting: keep`. Waiting for a slot is another case: a queued execution holds none.
 create or replace function keeps_slots(p_keys limit_key[]) returns boolean
 language plpgsql stable
 as $$

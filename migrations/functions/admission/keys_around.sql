@@ -1,6 +1,6 @@
 -- Return the keys `p_keys`, and all other keys that the first 50 lanes at the gates of `p_keys` need. A transaction that will
--- free slots locks all of these keys together, in one order. It cannot wait for the lock of a key that it discovers later, and
--- would have to pass over an execution.
+-- free slots locks all of these keys together, in one order. The transaction cannot wait for the lock of a key that it discovers
+-- later, and would have to pass over an execution.
 create or replace function keys_around(p_keys limit_key[]) returns limit_key[]
 language plpgsql stable
 as $$

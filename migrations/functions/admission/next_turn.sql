@@ -1,5 +1,5 @@
--- Return the turn of the next execution of a group at a key with a fair limit. It is the turn after the group's last one, or the
--- current round if that is later. Only waiters of the rank `p_rank` count.
+-- Return the turn of the next execution of a group at a key with a fair limit. The result is the turn after the group's last one,
+-- or the current round if that is later. Only waiters of the rank `p_rank` count.
 -- planner: turns
 create or replace function next_turn(p_limit integer, p_key text, p_group text, p_rank smallint) returns bigint
 language plpgsql stable

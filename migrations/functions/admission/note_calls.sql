@@ -1,15 +1,21 @@
--- Count ended attempts for the breakers of their keys. The caller has freed the slots of these attempts. It holds the locks of
--- the keys, so no other transaction counts meanwhile.
--- A failed attempt and a timeout count as failures, and a completed attempt counts as a success. An attempt that failed because
--- its parameters were refused does not count. Nor does one that was cancelled, lost, deferred or handed back, or that waits. The
--- attempts of one call count in the order of their executions. In another order, the successes could push all failures out of the
--- last attempts.
--- A closed breaker opens when its failures reach the threshold. While it is open, only executions that were admitted since it
--- opened count. A failed probe puts off the next probe. A probe that was deferred or cancelled, or that waits, puts it off as
--- well, since it has called the service. A completed probe begins the release.
--- During the release, only executions that were admitted since its beginning count. The number of permitted calls doubles each
--- time that as many have completed. The breaker closes when no execution waits for it any more. Under a breaker that counts
--- running calls, a wake row makes an executor look again when a failure is too old to count.
+-- Count ended attempts for the breakers of their keys. `p_calls` has an element for each attempt and each key with a breaker. The
+-- caller has freed the slots of these attempts. It holds the locks of the keys, so no other transaction counts meanwhile.
+-- An attempt counts by its outcome:
+-- - A completed attempt is a success.
+-- - A failed attempt or a timeout is a failure, unless the parameters of the attempt were refused.
+-- - An attempt that was cancelled, lost, deferred or handed back, or that waits, is neither.
+-- The attempts of one call of this function count in the order of their executions. If all successes came last, they could push
+-- the failures out of the last attempts, to which the breaker looks.
+-- A breaker has three states:
+-- - Closed, without a row in `breaker`: it opens when the failures among the last attempts reach the threshold.
+-- - Open: only probes count, which are the executions that were admitted since it opened. A failed probe puts off the next probe.
+--   A probe that was deferred or cancelled, or that waits, puts it off as well, since it has called the service. A completed
+--   probe begins the release.
+-- - In release (`releasing_since`): only executions that were admitted since the release began count. The number of executions
+--   that may be admitted (`allowed`) doubles each time that as many have completed. The breaker closes when no execution waits
+--   for it any more, and opens again as a closed one does.
+-- A closed breaker, or one in release, may count running attempts as failures (`counts_running`). Then a wake row makes an
+-- executor look again when a failure is too old to count.
 -- planner: lookups
 create or replace function note_calls(p_calls breaker_call[]) returns void
 language plpgsql

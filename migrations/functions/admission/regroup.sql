@@ -1,6 +1,6 @@
--- Move executions under changed limits to the lanes in which they belong now: the first `p_limit` executions of one lane. They
--- keep their places, since they keep the instant at which they became ready. An execution that needs no key any more starts.
--- `regrouped` is false if no lane is left to regroup, or if other transactions hold all rows that this call looked at.
+-- Move executions under changed limits to the lanes in which they belong now: the first `p_limit` executions of one lane. The
+-- executions keep their places, since they keep the instant at which they became ready. An execution that needs no key any more
+-- starts. `regrouped` is false if no lane is left to regroup, or if other transactions hold all rows that this call looked at.
 -- planner: lookups
 create or replace function regroup(p_limit integer, out messages message[], out regrouped boolean)
 language plpgsql

@@ -1,9 +1,9 @@
 -- Admit the requested and due executions among `p_ids`: requested -> scheduled if each key that the execution needs has room. An
 -- execution without room is queued, unless a limit refuses it. An execution that needs no key starts. If there is room for all of
 -- them, and no execution waits, all start in any order.
--- The function takes all locks in their order: rows of executions, the placement, keys. It reads the rows after it has locked
--- them, since their limits or their instants may have changed after the caller looked. It reads the room after it has locked the
--- keys.
+-- The function takes all locks in their order: rows of executions, the placement, keys. The function reads the rows after it has
+-- locked them, since their limits or their instants may have changed after the caller looked. The function reads the room after
+-- it has locked the keys.
 -- planner: lookups
 create or replace function request_slots(p_ids uuid[]) returns message[]
 language plpgsql

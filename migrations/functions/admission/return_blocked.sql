@@ -1,7 +1,7 @@
 -- Take back the slots of at most `p_limit` scheduled executions that were admitted before the breaker of a key in `p_keys`
--- opened. They return to their lanes at their old places. A locked row is skipped, since a worker may be claiming it under an
--- older snapshot. Return null if there is no such execution, or if all of their rows are locked. In the latter case, a wake row
--- makes an executor look again. The caller holds no lock of a key, since rows are locked before keys.
+-- opened. The executions return to their lanes at their old places. A locked row is skipped, since a worker may be claiming it
+-- under an older snapshot. Return null if there is no such execution, or if all of their rows are locked. In the latter case, a
+-- wake row makes an executor look again. The caller holds no lock of a key, since rows are locked before keys.
 -- planner: lookups
 create or replace function return_blocked(p_keys limit_key[], p_limit integer) returns message[]
 language plpgsql

@@ -1,8 +1,8 @@
 -- Replace the reserved costs of attempts by the true costs that the attempts report, in the transaction that ends them. A true
 -- cost counts in the window of each rate of its unit, and in the budget of the tree. The fence is the attempt and the claim (I2).
 -- The rows are locked, so the worker keeps the attempts until the transaction ends. This function frees no slot: the end of the
--- attempts does that, and promotes the next waiters. It has the owner's rights, so that no worker needs the right to change the
--- log of admissions.
+-- attempts does that, and promotes the next waiters. The function has the owner's rights, so that no worker needs the right to
+-- change the log of admissions.
 -- planner: lookups
 create or replace function settle_costs(p_worker uuid, p_ids uuid[], p_attempts integer[], p_units text[], p_amounts numeric[])
 returns void

@@ -1,12 +1,13 @@
--- Record steps of the durable functions of one worker, all in one commit. The fence is the attempt and the claim (I2). A step of
--- an attempt that the worker no longer owns is not written, and is returned as `lost`. The rows of the executions are locked, so
--- no transaction takes an attempt away while its step is recorded. So the next attempt reads all steps that this attempt has
--- recorded.
--- A write with the status `told` only records that the function received the result of the step. A write may name another step
--- that must not exist (`p_unless_names`, `p_unless_ordinals`). The lock makes that check safe against a signal that is sent at
--- the same time. A result that an operator has given under the name of a signal counts as that signal.
--- Return only the writes that changed nothing. `nth` is the number of the write, from 1. Such a write lost its attempt, or its
--- step is recorded already, or the other step exists. The remaining columns are the step that exists instead.
+-- Record steps of the durable functions of one worker, all in one commit. The fence is the attempt and the claim (I2). The rows
+-- of the executions are locked, so no transaction takes an attempt away while its step is recorded. The next attempt therefore
+-- reads all steps that this attempt has recorded. There are three kinds of writes:
+-- - A step with its result.
+-- - `told` as the status: it only records that the function received the result of the step.
+-- - A step together with another step that must not exist (`p_unless_names`, `p_unless_ordinals`). The lock makes that check safe
+--   against a signal that is sent at the same time. A result that an operator has given under the name of a signal counts as that
+--   signal.
+-- Return only the writes that changed nothing. `nth` is the number of the write, from 1. The worker no longer owns the attempt
+-- (`lost`), or the step is recorded already, or the other step exists. The remaining columns are the step that exists instead.
 -- planner: lookups_planned_once
 create or replace function record_steps(
     p_worker uuid, p_executions uuid[], p_attempts integer[], p_names text[], p_ordinals integer[], p_places integer[],

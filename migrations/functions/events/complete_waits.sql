@@ -1,5 +1,6 @@
 -- Complete waiting executions with a result, such as an event or an answer: waiting -> completed. A timeout or a cancel may move
--- the same row at the same time. The first transaction to move it wins. `moved` are the executions that this call completed.
+-- the same row at the same time. The first transaction to move it wins. `moved` are the executions that this call of the function
+-- completed.
 -- planner: indexes_unmerged
 create or replace function complete_waits(
     p_ids uuid[], p_results text[], p_reasons text[], out messages message[], out moved uuid[]

@@ -1,7 +1,7 @@
 -- Record which rules matched which events, once for each pair (I7), and create an execution for each match. An enforcement is
 -- written as executed, since its execution is created in the same transaction. It is written as failed if its parameters could
--- not be rendered (`p_errors`), or if its chain is full. Messages name an enforcement by the id of its execution. They are staged
--- only if `enforcement.created` is announced.
+-- not be rendered (`p_errors`), or if its chain is full. Messages name an enforcement by the id of its execution. The messages
+-- are staged only if `enforcement.created` is announced.
 create or replace function enforce_rules(
     p_ids uuid[], p_events uuid[], p_rules text[], p_definitions integer[], p_namespaces integer[],
     p_action_definitions integer[], p_priorities smallint[], p_params text[], p_options text[], p_errors text[]

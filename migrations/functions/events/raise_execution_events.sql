@@ -1,5 +1,5 @@
 -- Raise a system event of `p_trigger` for each of these executions, if a rule or a waiting task asks for it. `p_details` has
--- further fields of the payload for each execution. It is null if there are none.
+-- further fields of the payload for each execution. `p_details` is null if there are none.
 create or replace function raise_execution_events(p_trigger text, p_ids uuid[], p_details jsonb[] default null) returns message[]
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
 -- Raise `penstock.execution.late` for each of these executions that has not ended within `warn_after` of its first start. A timer
--- of the kind `late` leads to this call. It was set when the execution was created. If the execution has started later or not at
--- all, set the timer again. One transaction deletes a timer, so the event is raised once.
+-- of the kind `late` leads to a call of this function. The timer was set when the execution was created. If the execution has
+-- started later or not at all, set the timer again. One transaction deletes a timer, so the event is raised once.
 -- A workflow starts when it is admitted. An action starts with the claim of its first attempt. The claim is deleted when that
 -- attempt ends, so the instant is then read from the history. The history is searched for at most an hour after the creation. If
 -- it has no entry there, the time counts from the end of the first attempt.

@@ -1,7 +1,7 @@
 -- Raise `penstock.execution.stuck` for executions that no live worker could run for `p_seconds`. A worker is live if it is active
 -- and its heartbeat is younger than `p_stale` seconds. Two kinds of executions are checked. A scheduled one is stuck if no live
--- worker of its route has its action. A call checks the next `p_limit` open executions after `p_after`. A queued one is stuck if
--- its lane stands aside until a worker comes. Only the first call of a pass checks these.
+-- worker of its route has its action. A call of this function checks the next `p_limit` open executions after `p_after`. A queued
+-- one is stuck if its lane stands aside until a worker comes. Only the first call of a pass checks these.
 -- Each execution is reported once. The row in `stuck` is written in the same transaction, and deleted once the execution has
 -- ended. `next` is the id to continue after, or null at the end of the pass.
 -- planner: lookups

@@ -1,7 +1,7 @@
 -- Store events, and return the new ones in `stored`. An event is not stored if an event with the same message id, tenant, trigger
--- and source exists. It is in `existing` then, or in `conflicts` if the payloads differ. Stage `event.created`, unless the caller
--- matches the rules itself in this transaction (`p_matched`). Raise PN007 for an event of a system trigger: only raise_events
--- writes these.
+-- and source exists. Such an event is in `existing`, or in `conflicts` if the payloads differ. Stage `event.created`, unless the
+-- caller matches the rules itself in this transaction (`p_matched`). Raise PN007 for an event of a system trigger: only
+-- raise_events writes these.
 create or replace function store_events(
     p_ids uuid[], p_triggers text[], p_tenants text[], p_payloads text[], p_sources text[], p_message_ids text[],
     p_digests text[], p_matched boolean,

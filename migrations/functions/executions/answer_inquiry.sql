@@ -1,6 +1,7 @@
 -- Answer an inquiry, once. An answer, a timeout and a cancel may come at the same time. The first transaction to move the
--- execution out of waiting wins. `moved` is empty if this call lost. The answer becomes the execution's result. An attempt that
--- asked in order to go on is an exception: its execution is requested again, with the answer. Stage a message for listeners.
+-- execution out of waiting wins. `moved` is empty if this call of the function lost. The answer becomes the execution's result.
+-- An attempt that asked in order to go on is an exception: its execution is requested again, with the answer. Stage a message for
+-- listeners.
 create or replace function answer_inquiry(
     p_execution uuid, p_response text, p_by text, out messages message[], out moved uuid[]
 )

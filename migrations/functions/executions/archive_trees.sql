@@ -1,5 +1,5 @@
--- Move the executions `p_ids` to the archive, with all rows that belong to them. They are whole finished trees, and `p_roots` has
--- the root of each. Return the number of moved executions.
+-- Move the executions `p_ids` to the archive, with all rows that belong to them. These executions are whole finished trees, and
+-- `p_roots` has the root of each. Return the number of moved executions.
 -- planner: archive
 create or replace function archive_trees(p_ids uuid[], p_roots uuid[]) returns integer
 language plpgsql

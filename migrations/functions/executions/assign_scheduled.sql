@@ -1,10 +1,13 @@
 -- Assign executions that this transaction has scheduled on a queue to workers with permits (take_permits): scheduled -> running.
 -- Each gets a claim of that worker, and the history that the worker's own claim would write. The caller stages the executions
--- that are not in `assigned`. The first 100 of `p_ids` are considered, by priority and then in their order. Nothing is assigned
--- while other work waits in the backlog of the queue. An execution that is held or has expired is not assigned, nor is a task of
--- a workflow that was asked to stop. A task that may run only once is not assigned either. It would fail if the worker were lost
--- before the task began. The triggers of moves accept `penstock.moves` only from the owner, so the function has the owner's
--- rights.
+-- that are not in `assigned`. The first 100 of `p_ids` are considered, by priority and then in their order. These are not
+-- assigned:
+-- - Any execution, while other work waits in the backlog of the queue.
+-- - An execution that is held or has expired.
+-- - A task of a workflow that was asked to stop.
+-- - A task that may run only once. Such a task would fail if the worker were lost before the task began.
+-- The function writes the history itself, and tells the triggers so by the setting `penstock.moves`. The triggers accept it only
+-- from the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function assign_scheduled(p_queue text, p_ids uuid[], out messages message[], out assigned uuid[])
 language plpgsql security definer

@@ -1,10 +1,11 @@
--- Choose the executions of an ordered route that a worker claims by the message `p_ids`. Each execution that the message names
--- stands for one turn. Choose one execution for each turn, at most `p_most`, and delete them from the backlog. `chosen` is null
--- if the route is not ordered any more. `others` are executions that the caller stages again: one that waits for each unused
--- turn, and those of `p_ids` that belong to another route.
--- The order is by priority, then by the turns of the tenants, then by the ages of the outermost workflow and of the execution.
--- Within a priority, the tenants take turns in the order of their names. Every tenth turn goes to a lower priority that has
--- waiting executions, and the lower priorities take turns, too. So none starves.
+-- Choose the executions of an ordered route that a worker claims by the message `p_ids`, and delete them from the backlog. Each
+-- execution that the message names stands for one turn, and each turn chooses one execution, at most `p_most` in all. `chosen` is
+-- null if the route is not ordered any more. `others` are executions that the caller stages again: one that waits for each unused
+-- turn, and those of `p_ids` that belong to another route. The order is:
+-- - By priority. Every tenth turn goes to a lower priority that has waiting executions. The lower priorities alternate in these
+--   turns, so none of them starves.
+-- - Within a priority, the tenants alternate, in the order of their names.
+-- - Within a tenant, by the age of the outermost workflow, and then by the age of the execution.
 -- Claims of one route wait for each other on its row in `route_turn`. Apart from that the function waits for no lock, since it
 -- skips locked rows.
 -- planner: lookups_planned_once

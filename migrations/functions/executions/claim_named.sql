@@ -1,12 +1,15 @@
--- Claim at most `p_take` of the executions `p_ids` for a worker: scheduled -> running. Executions that are held, have expired, or
--- that a breaker blocks are left out. Only executions on this queue and of definitions that the worker knows (`p_definitions`)
--- are claimed. For the definitions in `p_limited`, the task executor has less room than the worker has slots. Only that many are
--- claimed. The attempt is counted now, so a crash uses it up (I1).
--- `unknown` are definitions that the worker neither knows nor lacks (`p_lacking`). It looks them up, and claims again. In the
--- same transaction, the other executions return to their route, or are parked (`parked` is true). If two workers have the same
--- message, the status lets only one of them claim: the other finds the execution running. If the answer of a claim was lost, the
--- worker repeats it with the same `p_claim`. It may then get further executions, too. The triggers of moves accept
--- `penstock.moves` only from the owner, so the function has the owner's rights.
+-- Claim at most `p_take` of the executions `p_ids` for a worker: scheduled -> running. The attempt is counted now, so a crash
+-- uses it up (I1). These are claimed:
+-- - Executions on this queue, of definitions that the worker knows (`p_definitions`).
+-- - Of the definitions in `p_limited`, only as many as their task executor has room for, which is less than the worker has slots.
+-- - None that is held, that has expired, or that a breaker blocks.
+-- `unknown` are definitions that the worker neither knows nor lacks (`p_lacking`). The worker looks them up, and claims again. In
+-- the same transaction, the other executions return to their route, or are parked (`parked` is true).
+-- If two workers have the same message, the status lets only one of them claim: the other finds the execution running. If the
+-- answer to a claim was lost, the worker repeats the claim with the same `p_claim`. The repeated claim may add further
+-- executions.
+-- The function writes the history itself, and tells the triggers so by the setting `penstock.moves`. The triggers accept it only
+-- from the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function claim_named(
     p_worker uuid, p_claim uuid, p_ids uuid[], p_take integer, p_queue text, p_definitions integer[],

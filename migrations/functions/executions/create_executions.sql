@@ -1,10 +1,10 @@
--- Insert new executions with their payloads and timers. By default an execution is requested. It is created as started if it has
--- no `p_not_before` and its namespace is in `p_free`, which no limit covers. An entry in `p_births` gives it a status and slots
--- instead. With `p_worker`, all are created as running, claimed by that worker. Arrays shorter than `p_ids` count as padded with
--- nulls. A child inherits the trace and the labels of its parent (label_executions).
+-- Insert new executions with their payloads and timers. By default an execution is requested. An execution is created as started
+-- if it has no `p_not_before` and its namespace is in `p_free`, which no limit covers. An entry in `p_births` gives it a status
+-- and slots instead. With `p_worker`, all are created as running, claimed by that worker. Arrays shorter than `p_ids` count as
+-- padded with nulls. A child inherits the trace and the labels of its parent (label_executions).
 -- An execution that exists (the same id, or the same child of a workflow) is left alone, since another delivery of the message
--- was first. `made` are the executions that this call created. `ready` are those of them that are requested and due. `due` is the
--- instant of the first timer.
+-- was first. `made` are the executions that this call of the function created. `ready` are those of them that are requested and
+-- due. `due` is the instant of the first timer.
 -- planner: indexes_planned_once
 create or replace function create_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[],

@@ -1,6 +1,6 @@
 -- End executions that no worker reports on: they were cancelled, refused or dead-lettered, timed out, or were abandoned. Only
 -- executions in one of the statuses `p_from` are ended, since a worker may claim or finish one at the same time. An execution
--- with a claim also gets the outcome of its attempt. `moved` are the executions that this call ended.
+-- with a claim also gets the outcome of its attempt. `moved` are the executions that this call of the function ended.
 -- planner: lookups
 create or replace function end_executions(
     p_ids uuid[], p_from text[], p_to text, p_reason text, p_error text, out messages message[], out moved uuid[]

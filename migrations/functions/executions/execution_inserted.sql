@@ -1,9 +1,9 @@
 -- Write the history of new executions, announce their statuses, and record them for subscriptions. An execution that was created
 -- as started also gets the move to requested. One that was created as running also gets the move to scheduled.
 -- Some functions write the history themselves, and set `penstock.moves` for their transaction. The trigger then does nothing. Any
--- session can set that, so the trigger accepts it only in functions with the owner's rights. It recognizes these by the right to
--- truncate the table, which no service has. This function has the owner's rights, so that no service needs the right to insert
--- history.
+-- session can set that, so the trigger accepts it only in functions with the owner's rights. The trigger recognizes these
+-- functions by the right to truncate the table, which no service has. This function has the owner's rights, so that no service
+-- needs the right to insert history.
 create or replace function execution_inserted() returns trigger
 language plpgsql security definer
 as $$

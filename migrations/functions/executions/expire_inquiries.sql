@@ -1,7 +1,7 @@
 -- Settle at most `p_limit` inquiries that were not answered in time. Answer one that has a default with it. End the other
 -- executions as timeout, or let a durable function clean up first. The rows of the executions are locked before the keys. An
--- execution that another transaction has locked, perhaps to answer it, is skipped. `expired` are the executions that this call
--- handled.
+-- execution that another transaction has locked, perhaps to answer it, is skipped. `expired` are the executions that this call of
+-- the function handled.
 create or replace function expire_inquiries(p_limit integer, out messages message[], out expired uuid[])
 language plpgsql
 as $$

@@ -1,6 +1,6 @@
 -- Settle at most `p_limit` executions that have waited too long for something outside, or for its heartbeat: waiting -> timeout.
 -- A durable function is woken and cleans up first. An execution that another transaction has locked, perhaps to complete it, is
--- skipped. `expired` are the executions that this call handled.
+-- skipped. `expired` are the executions that this call of the function handled.
 create or replace function expire_outside(p_limit integer, out messages message[], out expired uuid[])
 language plpgsql
 as $$

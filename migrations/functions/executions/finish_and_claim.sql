@@ -1,5 +1,5 @@
--- End attempts of a worker, and claim for it executions that these ends let start. The call is the whole transaction, in one
--- round trip.
+-- End attempts of a worker, and claim for it executions that these ends let start. A call of this function is the whole
+-- transaction, in one round trip.
 create or replace function finish_and_claim(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_statuses text[], p_results text[], p_errors text[],
     p_delays double precision[], p_untils timestamptz[], p_reasons text[], p_followed uuid[], p_claims uuid[],

@@ -1,10 +1,10 @@
--- End at most 20 attempts that completed, in their own transaction. The fast path writes the history itself instead of the
--- trigger. It requires that no execution has a parent, a slot, a trace or a requested end, and that no status is announced or
--- subscribed to. Otherwise finish_attempts ends them. It also ends executions that a cancel or the sweeper moves between the
--- check and the update. `p_claims` are the claims to delete: they have no other open attempt.
--- A single execution, the usual case, is ended by statements for one row, at half the cost of the statement for several.
--- `penstock.moves` tells the triggers of moves that the function writes the history. The triggers accept it only from the owner,
--- so the function has the owner's rights.
+-- End at most 20 attempts that completed, in their own transaction. The fast path requires that no execution has a parent, a
+-- slot, a trace or a requested end, and that no status is announced or subscribed to. Otherwise finish_attempts ends them.
+-- finish_attempts also ends executions that a cancel or the sweeper moves between the check and the update. `p_claims` are the
+-- claims to delete: they have no other open attempt.
+-- A single execution, the usual case, is ended by statements for one row, at half the cost of the statement for several. The
+-- function writes the history itself, and tells the triggers so by the setting `penstock.moves`. The triggers accept it only from
+-- the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function finish_completed(
     p_worker uuid, p_ids uuid[], p_attempts integer[], p_results text[], p_claims uuid[],

@@ -1,7 +1,9 @@
 -- End attempts of a worker that calls a gateway, as finish_attempts does for other workers. Also delete its claims that have no
--- attempt left. The history names `p_actor`. `p_plain` is true if all attempts have completed and neither a workflow nor an
--- action follows. A worker that got no answer sends its ends again: `repeated` are the attempts that it had ended before. An end
--- that is in neither array belongs to an attempt that the worker has lost.
+-- other open attempt. The history names `p_actor`. `p_plain` is true if all attempts have completed and neither a workflow nor an
+-- action follows.
+-- `moved` are the executions that this call has moved. `repeated` are executions with an attempt that the worker had ended
+-- before, since a worker without an answer sends its ends again. If an execution is in neither array, the worker has lost the
+-- attempt.
 -- planner: lookups
 create or replace function finish_remotely(
     p_actor text, p_plain boolean, p_worker uuid, p_ids uuid[], p_attempts integer[], p_statuses text[], p_results text[],
@@ -20,8 +22,8 @@ begin
         from finish_attempts(p_worker, p_ids, p_attempts, p_statuses, p_results, p_errors, p_delays, p_untils, p_reasons,
             p_followed, '{}') f;
     end if;
-    -- Another call may end the other attempts of a claim at this moment. The call that locks the claim's row last sees the ends
-    -- of both, and deletes the row.
+    -- Another call of this function may end the other attempts of a claim at this moment. The call that locks the row of the claim
+    -- last sees the ends of both, and deletes the row.
     perform from claim where worker = p_worker and executions && moved order by id for update;
     delete from claim c
     where c.worker = p_worker and c.executions && moved and not exists (

@@ -1,7 +1,7 @@
--- Stage again the offered executions that this worker has no slot for, so that another worker can claim them at once. Each goes
--- to its own route, even if it came by another one. Two kinds of executions on this route are left out. `p_kept` are executions
--- that the worker has tried to claim, or that have no room in their task executor. Executions of actions in `p_lacking` are
--- parked by park_executions.
+-- Stage again the executions that a message of the route `p_queue` offered, and for which this worker has no slot. Another worker
+-- can then claim them at once. An execution of another route is staged on that route. These executions of `p_queue` are left out:
+-- - `p_kept`: the worker has tried to claim them, or they have no room in their task executor.
+-- - Executions of actions that the worker lacks (`p_lacking`), which park_executions parks.
 create or replace function hand_back(p_ids uuid[], p_kept uuid[], p_queue text, p_lacking integer[]) returns message[]
 language plpgsql
 as $$

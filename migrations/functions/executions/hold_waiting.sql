@@ -1,6 +1,6 @@
 -- Hold scheduled and queued executions that a hold covers. Among the next `p_limit` open executions after `p_after`, take all
--- scheduled ones. Also take at most `p_limit` queued ones. They are requested again, free their slots, and keep the instant at
--- which they became ready. `next` is the id to continue after, or null at the end.
+-- scheduled ones. Also take at most `p_limit` queued ones. The queued ones are requested again, free their slots, and keep the
+-- instant at which they became ready. `next` is the id to continue after, or null at the end.
 -- planner: lookups
 create or replace function hold_waiting(p_after uuid, p_limit integer, out messages message[], out next uuid)
 language plpgsql

@@ -1,11 +1,11 @@
--- Let starts with a debounce time join the open bursts of their keys. A start begins a new burst if its key has no open one, or
--- if the open one has another version of the action. A new burst creates an execution that is due when the burst closes. Each
+-- Let starts with a debounce time join the open bursts of their keys. A start begins a new burst if its key has no open burst, or
+-- if the open burst has another version of the action. A new burst creates an execution that is due when the burst closes. Each
 -- later start puts off that instant. The last start gives the parameters, labels, priority and origin, unless the burst keeps
--- those of the first. A burst of 1,000 starts closes at once.
--- `joined` has each start that joined, and its execution. `conflicts` are starts that differ from the open burst in options that
--- are fixed by its first start (`c_fixed`).
+-- those of the first start. A burst of 1,000 starts closes at once. The results are:
+-- - `joined`: each start that joined, and its execution.
+-- - `conflicts`: starts that differ from the open burst in options that are fixed by its first start (`c_fixed`).
 -- Each start locks the row of its burst, so the starts of a key follow each other. The loop of the timers may start the execution
--- at the same time, and the row of the execution decides. Either the loop finds the instant changed, or the start finds it past.
+-- at the same time. Then the row of the execution decides: either the loop finds the instant changed, or the start finds it past.
 -- planner: lookups
 create or replace function join_starts(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],

@@ -1,6 +1,6 @@
 -- Release held executions. With `p_staged`, no hold covers them any more, and those under limits are staged for the executors.
--- Otherwise a hold is being released step by step. Then all are scheduled at once, although the hold still covers their
--- namespaces.
+-- Otherwise a hold is being released step by step. Then all of the executions are scheduled at once, although the hold still
+-- covers their namespaces.
 -- planner: lookups
 create or replace function let_go(p_ids uuid[], p_staged boolean) returns message[]
 language plpgsql

@@ -1,8 +1,8 @@
 -- Park executions of actions that a worker lacks (`p_lacking`), and executions that have no room in their task executor
 -- (`p_full`). On their route, the next message could offer them to the same worker again. Return true if any were parked.
 -- Mark the namespaces of lacked actions (`lacked`). Later executions of these namespaces are parked at once (place_ready), until
--- workers come or go. A namespace that another transaction has locked is marked at the next call. Rows are inserted in the order
--- of ids, so two workers that were offered the same executions do not deadlock.
+-- workers come or go. A namespace that another transaction has locked is marked at the next call of this function. Rows are
+-- inserted in the order of ids, so two workers that were offered the same executions do not deadlock.
 create or replace function park_executions(
     p_worker uuid, p_ids uuid[], p_full uuid[], p_queue text, p_lacking integer[], p_limited executor_room[]
 ) returns boolean

@@ -1,13 +1,16 @@
 -- Submit at most 20 executions of one namespace and one definition, in their own transaction. Assign one of them to a worker for
 -- each permit (take_permits): such an execution is created as running, and claimed by its worker. The others are staged on their
--- route.
--- The fast path writes all rows of several actions in one statement, and the history instead of the trigger. It leaves a single
--- execution, the usual case, to start_plain_execution. That execution may also be of a workflow. The fast path requires all of
--- this: No limit and no hold covers the namespace, and no worker lacks the action. The definition is current, and has neither
--- times nor labels. No status is announced or subscribed to. All other submits go to submit_executions before anything is
--- written. An id that exists is left alone, since it was submitted before and the answer was lost.
+-- route. The fast path writes all rows of several actions in one statement. The fast path requires all of this:
+-- - No limit and no hold covers the namespace, and no worker lacks the action.
+-- - The definition is current, and has neither times nor labels.
+-- - No status is announced or subscribed to.
+-- All other submits go to submit_executions before anything is written. A single execution, the usual case, is left to
+-- start_plain_execution, and may also be of a workflow. An id that exists is left alone, since it was submitted before and the
+-- answer was lost.
 -- An assignment to a waiting take has the claim id of the take. `p_assigns` is false if the transaction may stay open. Nothing is
 -- assigned on an ordered route with a backlog. If a client's role submits, the origin of the executions has that role.
+-- The function writes the history itself, and tells the triggers so by the setting `penstock.moves`. The triggers accept it only
+-- from the owner, so the function has the owner's rights.
 -- planner: indexes_planned_once
 create or replace function place_alike(
     p_ids uuid[], p_namespace integer, p_definition integer, p_params text[], p_origins text[], p_priority smallint, p_assigns boolean,

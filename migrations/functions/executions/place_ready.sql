@@ -1,12 +1,15 @@
--- Place executions that have just started. Every function that makes work ready calls this. Actions are assigned to workers with
--- permits (assign_scheduled), and the others are staged on their route, in the order of `p_ids`. On an ordered route, or if some
--- executions have a priority (`p_prior`), they also join the backlog. `p_lacked` is true if a worker of the route lacks the
--- action. Then the executions are parked instead, until a worker takes them that has the action. Waiting tasks begin their waits,
--- and workflows are staged.
+-- Place executions that have just started. Every function that makes work ready calls this one. What it does depends on their
+-- kind:
+-- - Actions are assigned to workers with permits (assign_scheduled). The others are staged on their route, in the order of
+--   `p_ids`. On an ordered route, or if some executions have a priority (`p_prior`), they also join the backlog.
+-- - If a worker of the route lacks the action (`p_lacked`), they are parked instead of staged, until a worker that has the action
+--   takes them.
+-- - Waiting tasks begin their waits, and workflows are staged.
 -- Nothing is assigned in a transaction that may stay open with the permits of workers. For a caller's own transaction,
 -- `p_assigns` is false. Behind a pooler, where a transaction has several round trips, `penstock.assigns` is `off`. A worker that
 -- claims its next work in this transaction has set `penstock.own_queues` and `penstock.own_slots`. Work that fits these slots is
--- left to it. The message `placed.<queue>` reports that work was assigned on a queue, and `parked.<queue>` that work was parked.
+-- left to that worker. The message `placed.<queue>` reports that work was assigned on a queue, and `parked.<queue>` that work was
+-- parked.
 create or replace function place_ready(
     p_kind text, p_queue text, p_ids uuid[], p_size integer, p_prior boolean, p_lacked boolean, p_assigns boolean
 ) returns message[]

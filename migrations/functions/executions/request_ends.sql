@@ -1,6 +1,6 @@
 -- Request that executions end as `p_status` (cancelled, timeout). An execution without a worker ends at once (`moved`). A running
--- execution becomes canceling (`canceling`), and the caller notifies its worker. It keeps its slots until its worker or the
--- sweeper ends it. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first, and is in
+-- execution becomes canceling (`canceling`), and the caller notifies its worker. The execution keeps its slots until its worker
+-- or the sweeper ends it. A workflow is asked to stop (`stopping`). A durable function that has begun cleans up first, and is in
 -- `canceling`, too.
 -- Only a request by hand (`p_by_hand`) ends an execution that is already cleaning up. Requests by a limit, a timeout, a schedule
 -- or a parent must not cut short the exit task or the cleanup of an earlier request.

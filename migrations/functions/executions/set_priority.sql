@@ -1,7 +1,10 @@
 -- Set the priority of an execution and of its tasks, at any depth, that have not ended. `changed` are the executions that had
--- another priority. A waiting execution keeps the instant at which it became ready. A queued one leaves its lane, and joins it
--- again at its new place. One on a route moves to its new place in the backlog, and a message is staged. The message replaces a
--- turn that a claim may waste meanwhile, since the claim skips rows that this transaction has locked.
+-- another priority. The rest depends on the status:
+-- - A queued execution leaves its lane, and joins the lane again at its new place.
+-- - A scheduled execution moves to its new place in the backlog of its route. A message is staged for it. A worker that claims at
+--   this moment skips the rows that this transaction has locked, so an earlier message may claim nothing. The new message
+--   replaces that one.
+-- - An execution that waits keeps the instant at which it became ready.
 -- planner: lookups
 create or replace function set_priority(p_id uuid, p_priority smallint, out messages message[], out changed uuid[])
 language plpgsql

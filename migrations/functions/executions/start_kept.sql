@@ -1,7 +1,7 @@
 -- Start the executions among `p_ids` that kept their slots during a wait (`while_waiting: keep`): requested -> scheduled, in the
--- slots that they hold. Return them in `started`. The caller has just moved them out of waiting. It settles the other executions,
--- which join their lanes. Those have a limit with a cost or a breaker, where each attempt counts. Or their limits have changed,
--- they are held, or their workflow is paused.
+-- slots that they hold. Return them in `started`. The caller has just moved them out of waiting. The caller settles the other
+-- executions, which join their lanes. Those have a limit with a cost or a breaker, where each attempt counts. Or their limits
+-- have changed, they are held, or their workflow is paused.
 -- planner: lookups
 create or replace function start_kept(p_ids uuid[], out messages message[], out started uuid[])
 language plpgsql

@@ -1,11 +1,13 @@
--- Create one execution as started, if there is nothing to decide. The caller has checked these conditions: No limit and no hold
--- covers the execution. It has neither options nor times nor labels. Its kind is action or workflow. No status is announced or
--- subscribed to.
--- With `p_assigns`, an action is assigned to a worker that has a permit. It is created as running, and claimed by that worker. An
--- assignment to a waiting take has the claim id of the take. Everything else is staged on its queue. An execution that exists
--- (the same id, or the same child of a workflow) is left alone.
--- Statements for one row cost half of those for several. The function writes the history itself. The triggers of moves accept
--- `penstock.moves` only from the owner, so the function has the owner's rights.
+-- Create one execution as started, if there is nothing to decide. The caller has checked these conditions:
+-- - No limit and no hold covers the execution.
+-- - It has neither options nor times nor labels.
+-- - Its kind is action or workflow.
+-- - No status is announced or subscribed to.
+-- With `p_assigns`, an action is assigned to a worker that has a permit. The execution is created as running, and claimed by that
+-- worker. An assignment to a waiting take has the claim id of the take. Everything else is staged on its queue. An execution that
+-- exists (the same id, or the same child of a workflow) is left alone.
+-- Statements for one row cost half of those for several. The function writes the history itself, and tells the triggers so by the
+-- setting `penstock.moves`. The triggers accept it only from the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function start_plain_execution(
     p_id uuid, p_kind text, p_queue text, p_name text, p_namespace integer, p_definition integer, p_params jsonb, p_origin jsonb,

@@ -2,9 +2,9 @@
 -- are no longer current. `existing` has submits with an idempotency key that belongs to an execution, and starts with a debounce
 -- time that joined an execution (join_starts). `conflicts` has submits with a key that was used for another request, and starts
 -- that do not fit their burst. Neither are stored.
--- With `p_alone`, this call is the whole transaction. Then it also admits or queues executions under limits, so the executions of
--- a client that starts one after another are queued in that order. If a client's role submits, the origin of the executions has
--- that role.
+-- With `p_alone`, this call of the function is the whole transaction. Then it also admits or queues executions under limits, so
+-- the executions of a client that starts one after another are queued in that order. If a client's role submits, the origin of
+-- the executions has that role.
 -- planner: indexes_planned_once
 create or replace function submit_executions(
     p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_origins text[],

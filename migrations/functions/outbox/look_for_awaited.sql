@@ -1,7 +1,8 @@
 -- Return the executions among `p_ids` that have ended. Also record the executions for which the watcher waits from now on
--- (`p_said`), and delete its rows for those in `p_forgotten`. The call may miss an execution that ends at the same time: the next
--- call returns it. A role that cannot read the tables waits only for executions that it started, as in find_executions. The
--- function has the owner's rights, since a role that can read the table could listen on another watcher's channel.
+-- (`p_said`), and delete its rows for those in `p_forgotten`. A call of this function may miss an execution that ends at the same
+-- time: the next call returns it. A role that cannot read the tables waits only for executions that it started, as in
+-- find_executions. The function has the owner's rights, since a role that can read the table could listen on another watcher's
+-- channel.
 -- planner: lookups_planned_once
 create or replace function look_for_awaited(p_watcher uuid, p_ids uuid[], p_said uuid[], p_forgotten uuid[])
 returns table (id uuid, status text, result text, error text)

@@ -1,5 +1,5 @@
 -- Stage messages again for ends that no process has delivered to their followers for `p_age`, because the messages were lost. One
--- call handles at most `p_limit` ends. An end with a row in the outbox is left out.
+-- call of this function handles at most `p_limit` ends. An end with a row in the outbox is left out.
 create or replace function restage_ends(p_age interval, p_limit integer) returns message[]
 language plpgsql
 as $$

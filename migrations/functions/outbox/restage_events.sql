@@ -1,5 +1,5 @@
--- Stage messages again for events that no process has matched with rules for `p_age`, because the messages were lost. One call
--- handles at most `p_limit` events. An event with a row in the outbox is left out.
+-- Stage messages again for events that no process has matched with rules for `p_age`, because the messages were lost. One call of
+-- this function handles at most `p_limit` events. An event with a row in the outbox is left out.
 create or replace function restage_events(p_age interval, p_limit integer) returns message[]
 language plpgsql
 as $$

@@ -1,9 +1,9 @@
 -- Stage executions again after the broker lost their messages (a purged queue, a lost disk). `p_queues` are the queues that are
 -- empty at the broker. An execution is staged again if it has been requested or scheduled for longer than `p_age`, and its queue
--- is one of these. It must not be in the outbox, nor have been staged again within `p_age`. A scheduled execution that has held a
--- slot for longer than `p_age` is staged whatever its queue. All keep their place in line. A call looks at the next `p_limit`
--- open executions after the id `p_after`, so callers go through a deep backlog in steps. `next` is the id to continue after, or
--- null at the end.
+-- is one of these. The execution must not be in the outbox, nor have been staged again within `p_age`. A scheduled execution that
+-- has held a slot for longer than `p_age` is staged whatever its queue. All keep their place in line. A call looks at the next
+-- `p_limit` open executions after the id `p_after`, so callers go through a deep backlog in steps. `next` is the id to continue
+-- after, or null at the end.
 -- planner: lookups
 create or replace function restage_lost(
     p_age interval, p_after uuid, p_limit integer, p_queues text[], out messages message[], out next uuid

@@ -1,6 +1,6 @@
--- Return messages for the processes that wait for the ends of these executions. They are not in the outbox: the caller sends them
--- after its commit. A process that receives no message polls the end a little later. The function deletes no rows of `awaited`,
--- since each process deletes its own, in its own order.
+-- Return messages for the processes that wait for the ends of these executions. The messages are not in the outbox: the caller
+-- sends them after its commit. A process that receives no message polls the end a little later. The function deletes no rows of
+-- `awaited`, since each process deletes its own, in its own order.
 -- planner: lookups_planned_once
 create or replace function tell_awaited(p_ids uuid[]) returns message[]
 language plpgsql

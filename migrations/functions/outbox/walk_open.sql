@@ -1,6 +1,6 @@
 -- Return the next open executions after `p_after` that are not suspended: at most `p_limit`, in the order of ids. `next` is the
--- id to continue after, or null at the end. A call reads at most ten times `p_limit` rows of `live`, so it stays short even if
--- most of these executions are suspended.
+-- id to continue after, or null at the end. A call of this function reads at most ten times `p_limit` rows of `live`, so it stays
+-- short even if most of these executions are suspended.
 -- planner: indexes
 create or replace function walk_open(p_after uuid, p_limit integer, out ids uuid[], out next uuid)
 language plpgsql

@@ -1,11 +1,13 @@
 -- Write the heartbeat of a process, and compare the attempts that it names with those in the database. `p_silence` is for
--- note_silence, which runs first. `lost` are named attempts that the process no longer has. `canceling` are attempts that it has
--- to cancel. `missing` are attempts that the database has for the process, and that neither of its last two heartbeats named.
--- Either the answer of the claim was lost, or the task vanished. They are recovered.
+-- note_silence, which runs first. `known` is false for a process that was marked dead. `cordoned` is true if the process must
+-- take no more work. The attempts are:
+-- - `lost`: named attempts that the process no longer has.
+-- - `canceling`: attempts that the process has to cancel.
+-- - `missing`: attempts that the database has for the process, and that neither of its last two heartbeats named. Either the
+--   answer to the claim was lost, or the task vanished. The process recovers them.
 -- Two kinds of claims count as missing only after 10 s. A worker looks for the lost notification of an assigned claim itself, and
 -- earlier than that. For a worker that calls a gateway, the answer to its take may be on the way for longer than two heartbeats.
--- That worker repeats a take without an answer. `known` is false for a process that was marked dead. `cordoned` is true if the
--- process must take no more work.
+-- That worker repeats a take without an answer.
 -- planner: lookups
 create or replace function beat(
     p_process uuid, p_ids uuid[], p_attempts integer[], p_silence interval, p_executors jsonb default null,

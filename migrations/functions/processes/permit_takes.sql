@@ -1,11 +1,13 @@
--- Place a permit for each of these takes on its queue. A take is a worker's request that waits at the gateway `p_holder`.
--- `p_lock` is the lock of the gateway's session, and `p_channel` its channel. `p_actors` are the names of the workers for the
--- history. `p_definitions` are the definitions that each worker may get, as the text of an array. Return for each take whether a
--- permit with its claim id exists now.
+-- Place a permit for each of these takes on its queue. A take is a worker's request that waits at the gateway `p_holder`. Return
+-- for each take whether a permit with its claim id exists now. The parameters are:
+-- - `p_lock`, `p_channel`: the lock of the gateway's session, and its channel.
+-- - `p_actors`: the names of the workers for the history.
+-- - `p_definitions`: the definitions that each worker may get, as the text of an array.
+-- - `p_new`: whether the take is new. Another take can only renew its permit. If that permit is gone, a submit may have taken it,
+--   and a new permit could lead to a second assignment.
+-- - `p_behind`: no permit is placed on a queue with a message in the outbox.
 -- An older permit of the same worker on the same queue is replaced. If a submit has locked the older permit, it stays, and none
--- is placed. A take that is not new (`p_new`) can only renew its permit. If that permit is gone, a submit may have taken it, and
--- a new permit could lead to a second assignment. With `p_behind`, no permit is placed on a queue with a message in the outbox.
--- The function has the owner's rights, since an API that is no gateway needs no right to permits.
+-- is placed. The function has the owner's rights, since an API that is no gateway needs no right to permits.
 -- planner: indexes
 create or replace function permit_takes(
     p_holder uuid, p_lock bigint, p_channel text, p_queues text[], p_workers uuid[], p_claims uuid[], p_actors text[],

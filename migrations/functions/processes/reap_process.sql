@@ -1,13 +1,14 @@
 -- Take all attempts from one process that is gone, and mark it dead. Return its name, the reason, the time since its last
 -- heartbeat, and the attempts that were taken back (`moved`). Raise `penstock.worker.lost` for these. A transaction handles one
 -- process, since rows are locked before keys. If no process is gone, handle the claims of processes that left earlier
--- (reap_claims).
--- A process is gone in three cases. First, it has left with attempts in hand: its heartbeat is -infinity. Second, it has ended:
--- its lock has been free for `p_grace`, although the server has kept running since the process held it (note_locks). The lock
--- also counts as such if it was disowned (`locked_at` is -infinity), because the kernel had closed all users of the process's
--- embedded server. Third, it is frozen or cut off: its last heartbeat is older than `p_stale`. After a silence of all processes,
--- `p_stale` counts from its end. A worker that calls a gateway has its own time instead of `p_stale` (`patience`), since it has
--- no lock.
+-- (reap_claims). A process is gone in three cases:
+-- - It has left with attempts in hand: its heartbeat is -infinity.
+-- - It has ended: its lock has been free for `p_grace`, although the server has kept running since the process held it
+--   (note_locks). The lock also counts as free if it was disowned (`locked_at` is -infinity), because the kernel had closed all
+--   users of the process's embedded server.
+-- - It is frozen or cut off: its last heartbeat is older than `p_stale`. After a silence of all processes, `p_stale` counts from
+--   the end of the silence. A worker that calls a gateway has its own time (`patience`) instead of `p_stale`, since it has no
+--   lock.
 create or replace function reap_process(p_stale interval, p_silence interval, p_grace interval)
 returns table (worker uuid, name text, reason text, age interval, moved uuid[], messages message[])
 language plpgsql

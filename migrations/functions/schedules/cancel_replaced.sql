@@ -1,5 +1,6 @@
--- Request the end of runs that a waiting fire replaces. `canceling` are the runs that a worker has. The caller repeats this until
--- the runs have ended, so a crash loses no request.
+-- Cancel the open runs of each schedule that has a waiting fire which replaces them (the policy `replace`). `canceling` are the
+-- runs that a worker has, which the caller notifies. Such a run ends later, so the caller repeats the call until all of them have
+-- ended. If a process crashes after the call, the next call of this function cancels the same runs again.
 -- planner: lookups
 create or replace function cancel_replaced(out messages message[], out canceling uuid[])
 language plpgsql

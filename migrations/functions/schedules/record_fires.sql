@@ -1,7 +1,7 @@
 -- Record fires with the status that each should have, and set the next instants of their schedules. A fire that exists is left
 -- alone (I7), since another replica has recorded it. The exception is a backfill of a fire that was skipped or failed. A null in
--- `p_since` leaves the times of that schedule as they are. Return only fires that this call recorded: the executions of `created`
--- and `queued` ones, and the number of `skipped` and `failed` ones.
+-- `p_since` leaves the times of that schedule as they are. Return only fires that this call of the function recorded: the
+-- executions of `created` and `queued` ones, and the number of `skipped` and `failed` ones.
 -- planner: indexes_unmerged
 create or replace function record_fires(
     p_refs text[], p_since timestamptz[], p_next timestamptz[], p_problems text[],

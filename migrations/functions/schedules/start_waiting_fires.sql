@@ -1,5 +1,5 @@
--- Start the first waiting fire of each schedule without an open run: queued -> created, with its execution. A call handles at
--- most `p_limit` schedules. Return the number of started fires.
+-- Start the first waiting fire of each schedule without an open run: queued -> created, with its execution. A call of this
+-- function handles at most `p_limit` schedules. Return the number of started fires.
 -- planner: lookups
 create or replace function start_waiting_fires(p_limit integer, out messages message[], out started integer)
 language plpgsql

@@ -1,12 +1,14 @@
--- Make the daily (UTC) partitions of `p_parent`, for today and `p_ahead` more days. Return the number of new ones. A new table is made
--- apart and then attached, so that sessions read and write the other partitions meanwhile: only statements that read all days wait, for
--- the lock of the default partition. The function gives up after 50 ms without that lock, and the caller tries again later. So no other
--- session waits longer behind it. A transaction makes the partitions of one table: with the locks of two, it could deadlock with a
--- transaction that uses both.
--- If no process made partitions for a week, the default partition holds rows of the new days: they move to the new partition,
--- which could not be attached otherwise. Bounds are written as ISO dates with their offset: under another DateStyle of the
--- session, PostgreSQL could read another instant. The function has the owner's rights, since a table of another role cannot
--- be a partition.
+-- Make the daily (UTC) partitions of `p_parent`, for today and `p_ahead` more days. Return the number of new partitions.
+-- - A new table is made apart and then attached, so that sessions read and write the other partitions meanwhile. Only statements
+--   that read all days wait, for the lock of the default partition.
+-- - The function gives up after 50 ms without that lock, so that no session waits longer behind it. The caller tries again later.
+-- - A transaction makes the partitions of one table. With the locks of two tables, it could deadlock with a transaction that uses
+--   both.
+-- - If no process made partitions for a week, the default partition holds rows of the new days. These rows move to the new
+--   partition, which could not be attached otherwise.
+-- - Bounds are written as ISO dates with their offset. Under another DateStyle of the session, PostgreSQL could read another
+--   instant.
+-- The function has the owner's rights, since a table of another role cannot be a partition.
 create or replace function make_table_partitions(p_parent text, p_ahead integer) returns integer
 language plpgsql security definer
 set lock_timeout = '50ms'

@@ -1,6 +1,6 @@
 -- End executions that no worker has claimed within `p_seconds` after they became scheduled. The timeout `schedule_to_start` of an
--- execution or its action replaces that time. A call checks the next `p_limit` open executions after `p_after`. `next` is the id
--- to continue after, or null at the end.
+-- execution or its action replaces that time. A call of this function checks the next `p_limit` open executions after `p_after`.
+-- `next` is the id to continue after, or null at the end.
 -- planner: lookups
 create or replace function end_unclaimed(
     p_seconds double precision, p_after uuid, p_limit integer, out messages message[], out next uuid

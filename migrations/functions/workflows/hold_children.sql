@@ -1,8 +1,8 @@
--- Hold the tasks of paused workflows that no worker has begun. They are requested again, free their slots, and keep the instants
--- at which they became ready, and so their places. Also pause the workflows inside.
--- The caller holds the workflows' locks. An earlier transaction inserted the rows of `paused_workflow`. They are inserted again
--- here, in case a resume has deleted them. A transaction that schedules a task later sees these rows. A transaction that was
--- about to schedule a task finds `not_before` changed.
+-- Hold the tasks of paused workflows that no worker has begun. The tasks are requested again, free their slots, and keep the
+-- instants at which they became ready, and so their places. Also pause the workflows inside.
+-- The caller holds the workflows' locks. An earlier transaction inserted the rows of `paused_workflow`. The rows are inserted
+-- again here, in case a resume has deleted them. A transaction that schedules a task later sees these rows. A transaction that
+-- was about to schedule a task finds `not_before` changed.
 -- planner: lookups
 create or replace function hold_children(p_ids uuid[], p_reason text) returns message[]
 language plpgsql

@@ -1,6 +1,6 @@
 -- Return ended executions and the workflows to advance, in the first round trip of a step. The first rows are the ended
 -- executions among `p_ids` that are children or have followers (columns up to `followed`). The next rows are the parents of the
--- children, which are locked here (open_workflows). The call also marks the ends as delivered. Actions that follow an end are
+-- children, which are locked here (open_workflows). The function also marks the ends as delivered. Actions that follow an end are
 -- started by the one delivery that finds the end unmarked (`followed`).
 -- planner: lookups_planned_once
 create or replace function open_parents(p_ids uuid[]) returns table (

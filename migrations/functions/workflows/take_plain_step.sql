@@ -1,11 +1,14 @@
 -- Complete one task for a worker, advance its workflow, and claim the one task that follows. This is the usual step, with nothing
 -- to decide. If the state has changed, `taken` is false, as in take_steps. `taken` is null, and nothing is done, unless all of
--- this holds: No status is announced or subscribed to. No workflow is paused, and none of the worker's queues has a backlog. The
--- next task is an action that the worker knows, on one of its queues, without limit, hold, times or labels. The workflow has
--- neither a trace nor labels. The worker still runs the ended attempt, which holds no slot.
+-- this holds:
+-- - No status is announced or subscribed to.
+-- - No workflow is paused, and none of the worker's queues has a backlog.
+-- - The next task is an action that the worker knows, on one of its queues, without limit, hold, times or labels.
+-- - The workflow has neither a trace nor labels.
+-- - The worker still runs the ended attempt, which holds no slot.
 -- PN003 is raised if the next task exists already. The function does what complete_tasks, write_workflows and take_children do,
--- with statements for one row, which cost half. It writes the history itself, as place_alike does, and has the owner's rights for
--- the same reason.
+-- with statements for one row, which cost half. The function writes the history itself, and tells the triggers so by the setting
+-- `penstock.moves`. The triggers accept it only from the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once
 create or replace function take_plain_step(
     p_workflow uuid, p_version integer, p_stops integer,

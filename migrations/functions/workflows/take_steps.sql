@@ -1,8 +1,8 @@
--- Complete tasks for a worker, advance their workflows, and claim the next tasks. The call is the whole transaction, in one round
--- trip. The worker has computed the advance from its remembered copy of the workflows. If the state has changed, or another
--- transaction holds the locks, `taken` is false, and nothing is done. A difference that is found later raises PN003. The worker
--- claims executions that this transaction creates on one of its queues (`p_queues`), at most as many as it ends. take_plain_step
--- handles a step with one end and one start that needs no decision.
+-- Complete tasks for a worker, advance their workflows, and claim the next tasks. A call of this function is the whole
+-- transaction, in one round trip. The worker has computed the advance from its remembered copy of the workflows. If the state has
+-- changed, or another transaction holds the locks, `taken` is false, and nothing is done. A difference that is found later raises
+-- PN003. The worker claims executions that this transaction creates on one of its queues (`p_queues`), at most as many as it
+-- ends. take_plain_step handles a step with one end and one start that needs no decision.
 -- planner: lookups_planned_once
 create or replace function take_steps(
     p_workflows uuid[], p_versions integer[], p_stops integer[],

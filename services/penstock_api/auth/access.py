@@ -57,7 +57,9 @@ class Guard(HTTPBearer):
         self.everywhere = everywhere
 
     async def __call__(self, request: Request, scopes: SecurityScopes) -> None:  # type: ignore[override]
-        """Authenticate the caller, and store it in the request for the route. Raises NotAuthenticated, NotAllowed."""
+        """Authenticate the caller, and store it in the request for the route. Raises NotAuthenticated without a valid
+        token or session. Raises NotAllowed if the caller lacks the scope, or is limited to some tenants and the route
+        needs all."""
         [scope] = scopes.scopes
         caller = await self.find_caller(request)
         request.state.known = caller.name
@@ -72,7 +74,8 @@ class Guard(HTTPBearer):
             change.by = caller.name
 
     def admitted(self, caller: Caller, scope: str) -> Caller:
-        """Return the caller, narrowed to the tenants for which it has this scope. Raises NotAllowed."""
+        """Return the caller, narrowed to the tenants for which it has this scope. Raises NotAllowed if there are none,
+        or if the caller is limited to some tenants and the route needs all."""
         caller = must_have(caller, scope)
         if self.everywhere and caller.tenants is not None:
             raise NotAllowed(
@@ -89,7 +92,8 @@ class Guard(HTTPBearer):
         return await backend.caller(token) if token is not None and token.startswith(access.PREFIX) else None
 
     async def find_caller(self, request: Request) -> Caller:
-        """Return the caller of a request, whatever its scopes. Raises NotAuthenticated."""
+        """Return the caller of a request, whatever its scopes. Raises NotAuthenticated without a valid token or
+        session."""
         backend = backend_of(request)
         if backend.settings.api_access == "open":
             return ANYBODY
@@ -120,7 +124,8 @@ class AccountGuard(Guard):
     """The guard of the routes of a person's own account. It refuses tokens, which have no account."""
 
     def admitted(self, caller: Caller, scope: str) -> Caller:
-        """Return the caller if it is a person. Raises NotAllowed, NotFound."""
+        """Return the caller, as Guard.admitted does. Raises NotFound for a token, which has no account, and NotAllowed
+        without the scope."""
         caller = super().admitted(caller, scope)
         if not is_person(caller):
             raise NotFound(
@@ -136,8 +141,8 @@ def is_person(caller: Caller) -> bool:
 
 
 def still_lets_in(request: Request, guard: Any) -> Callable[[], Awaitable[None]]:
-    """Return a function for a stream to call repeatedly. It raises NotAuthenticated or NotAllowed once the caller is
-    no longer admitted, or has other tenants."""
+    """Return a function for a stream to call repeatedly. That function raises NotAuthenticated or NotAllowed once the
+    caller is no longer admitted, or has other tenants."""
     [scope] = guard.scopes
     lets_in: Guard = guard.dependency
     tenants = request.state.caller.tenants
@@ -309,7 +314,7 @@ Asked = Annotated[Caller, Depends(_caller)]
 
 
 def own(caller: Caller, tenant: str) -> str:
-    """Return the tenant if the caller may see it. Raises NotAllowed."""
+    """Return the tenant if the caller may see it. Raises NotAllowed otherwise."""
     if not caller.sees(tenant):
         raise NotAllowed(
             f"{caller.name} is not for tenant {tenant!r}",

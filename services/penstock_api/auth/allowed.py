@@ -40,8 +40,8 @@ def allowed_to(request: Request) -> Allowed:
     """Return a function that says whether the caller of this request may make another: `allowed("POST
     /api/v1/executions", tenant)`.
 
-    Without a tenant it says so for any tenant of the caller. It raises LookupError for a path that is not a route,
-    since such a button would lead nowhere.
+    Without a tenant it says so for any tenant of the caller. The function raises LookupError for a path that is not a
+    route, since such a button would lead nowhere.
     """
     caller: Caller | None = getattr(request.state, "caller", None)
     routes: list[Guarded] = request.app.state.routes

@@ -67,7 +67,8 @@ class IdentityProvider:
 
     @classmethod
     def of(cls, settings: Settings) -> IdentityProvider:
-        """Return the provider that these settings name. Raises ConfigurationError."""
+        """Return the provider that these settings name. Raises ConfigurationError if PENSTOCK_OIDC_ROLES has a role or
+        a tenant that is not valid."""
         secret = settings.oidc_client_secret
         assert settings.oidc_issuer is not None
         assert settings.oidc_client_id is not None
@@ -86,7 +87,8 @@ class IdentityProvider:
         )
 
     async def address(self, auth_request: Asked) -> str:
-        """Return the provider's address to which the person is sent. Raises ConnectionFailed, ConfigurationError."""
+        """Return the provider's address to which the person is sent. Raises ConnectionFailed if the provider does not
+        answer, and ConfigurationError if its description does not fit the settings."""
         described = await self._description()
         uri: str = prepare_grant_uri(
             described["authorization_endpoint"],
@@ -102,8 +104,9 @@ class IdentityProvider:
         return uri
 
     async def identify(self, auth_request: Asked, query: Mapping[str, str]) -> Identity:
-        """Return the identity of the person that came back with this query. Raises NotAuthenticated, ConnectionFailed,
-        ConfigurationError."""
+        """Return the identity of the person that came back with this query. Raises NotAuthenticated if the answer or
+        its ID token is not valid. Raises ConnectionFailed if the provider does not answer, and ConfigurationError if
+        its description or the client's secret does not fit the settings."""
         if not hmac.compare_digest(
             query.get("state", "").encode("utf-8", "replace"), auth_request.state.encode()
         ):
@@ -123,7 +126,8 @@ class IdentityProvider:
 
     async def log_out_address(self, id_token: str) -> str | None:
         """Return the address at which a person signs out of the provider (OpenID Connect RP-Initiated Logout 1.0).
-        Return None if the provider has none. Raises ConnectionFailed, ConfigurationError."""
+        Return None if the provider has none. Raises ConnectionFailed if the provider does not answer, and
+        ConfigurationError if its description does not fit the settings."""
         endpoint = (await self._description()).get("end_session_endpoint")
         if not isinstance(endpoint, str) or not is_tls_or_local(endpoint):
             return None
@@ -203,7 +207,7 @@ class IdentityProvider:
             return self._described[0]
 
     def _sound(self, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the provider's metadata if it is valid. Raises ConfigurationError."""
+        """Return the provider's metadata if it is valid. Raises ConfigurationError otherwise."""
         if metadata.get("issuer") != self.issuer:
             raise ConfigurationError(
                 f"the provider calls itself {cut_end(str(metadata.get('issuer')), 200)!r}",

@@ -1,5 +1,5 @@
-"""The protection against pages of other origins. They can neither make a browser change anything, nor read anything
-through a host name of their own that resolves to this host. Also the security headers of every answer."""
+"""The protection against pages of other origins. Such pages can neither make a browser change anything, nor read
+anything through a host name of their own that resolves to this host. Also the security headers of every answer."""
 
 from __future__ import annotations
 

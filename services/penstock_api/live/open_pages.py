@@ -40,7 +40,7 @@ PAUSE = 1.0
 """The seconds until changes are watched again after an outage of the database."""
 ALIVE = b": here\n\n"
 GONE = b"event: gone\ndata:\n\n"
-"""The event for a browser that is no longer admitted. It requests the page again, and is told what to do."""
+"""The event for a browser that is no longer admitted. The browser requests the page again, and is told what to do."""
 LINE = re.compile(rb"\r\n|\r|\n")
 """The characters that end a line of a stream. They are split off, so that a text on a page cannot begin an event."""
 

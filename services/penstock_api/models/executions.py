@@ -432,7 +432,7 @@ class SignalByKey(Signal):
 
 
 class Accepted(Answer):
-    """The confirmation of a command. It is stored, and the run will carry it out."""
+    """The confirmation of a command. The command is stored, and the run will carry it out."""
 
     id: UUID = Field(description="The id of the execution that gets the command.")
     command: Literal["pause", "resume", "skip", "set_result"] = Field(description="The stored command.")

@@ -21,7 +21,8 @@ MORE = "more"
 
 
 def options_of(form: Mapping[str, str], texts: Sequence[str]) -> dict[str, Any]:
-    """Return the options in a form: `texts` as they are, `params` and all others from JSON. Raises InvalidInput."""
+    """Return the options in a form: `texts` as they are, `params` and all others from JSON. Raises InvalidInput for a
+    text that is not a JSON object."""
     options: dict[str, Any] = {name: form[name].strip() for name in texts if form.get(name, "").strip()}
     if params := _document(form, "params"):
         options["params"] = params
@@ -29,8 +30,8 @@ def options_of(form: Mapping[str, str], texts: Sequence[str]) -> dict[str, Any]:
 
 
 async def stored_options(session: Session, kind: str, ref: str) -> dict[str, Any]:
-    """Return the options of a stored rule or schedule. Raises NotFound, and InvalidInput if a page may not show all of its
-    values."""
+    """Return the options of a stored rule or schedule. Raises NotFound if the definition does not exist, and
+    InvalidInput if a page may not show all of its values."""
     masked = (await definitions.one(session, [kind], ref))["definition"]
     [stored] = await catalog.current(session, [kind], [ref])
     if masked != orjson.loads(stored.body):

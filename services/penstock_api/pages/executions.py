@@ -144,7 +144,8 @@ async def _found(session: Db, caller: Caller, find: str) -> UUID | None:
 
 
 def chosen(texts: Mapping[str, str], caller: Caller) -> ExecutionFilter:
-    """Return the filter of a list. Raises InvalidInput, NotAllowed."""
+    """Return the filter of a list. Raises InvalidInput for a value that is not valid, and NotAllowed for a tenant that the
+    caller may not see."""
     return chosen_executions(list_filters.from_texts(texts), caller)
 
 

@@ -37,7 +37,8 @@ STREAM = "text/event-stream"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A page in the menu. It is hidden from callers that may not see it. A `group` is a part of the menu with a heading."""
+    """A page in the menu. The entry is hidden from callers that may not see the page. A `group` is a part of the menu
+    with a heading."""
 
     path: str
     name: str
@@ -113,7 +114,8 @@ class PageRoute(GuardedRoute):
         return StreamingResponse(answer, media_type=STREAM, headers={"x-accel-buffering": "no"})
 
     async def _look_of(self, request: Request) -> tuple[str, str, Caller]:
-        """Return the key that is equal for all callers that see the same page. Raises NotAuthenticated, NotAllowed."""
+        """Return the key that is equal for all callers that see the same page. Raises NotAuthenticated without a valid
+        token or session, and NotAllowed if the caller may not see the page."""
         await self.guard(request, SecurityScopes([self.scope]))
         return request.url.path, request.url.query, request.state.caller
 

@@ -10,8 +10,8 @@ DEEPEST = 10
 
 
 def example(schema: Any, depth: int = 0) -> Any:
-    """Return the schema's own example or default, or else a value of its type. It may be invalid, since patterns,
-    formats and references are left to the person that fills it in."""
+    """Return the schema's own example or default, or else a value of its type. The example may be invalid, since
+    patterns, formats and references are left to the person that fills it in."""
     if not isinstance(schema, Mapping) or depth > DEEPEST:
         return {} if depth == 0 else None
     for name in ("const", "default"):

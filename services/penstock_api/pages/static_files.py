@@ -23,7 +23,7 @@ FOREVER = {"cache-control": "public, max-age=31536000, immutable"}
 
 
 def address(name: str) -> str:
-    """Return the address of a static file. Raises KeyError."""
+    """Return the address of a static file. Raises KeyError if there is no such file."""
     assert FILES[name]
     return f"{base()}/static/{VERSION}/{name}"
 

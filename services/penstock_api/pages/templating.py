@@ -17,7 +17,7 @@ from penstock.language.moves import FINAL
 from penstock.language.terms.waits import WAIT_CAUSES
 from penstock.operate.why.answer import count, ordinal, span
 from penstock.operate.why.queued import group_text
-from penstock.run.failure_causes import headline
+from penstock.run.root_cause import headline
 from penstock_api.pages import schema_form, static_files
 from penstock_api.requests.code_elements import with_code, with_links
 from penstock_api.requests.public_path import base

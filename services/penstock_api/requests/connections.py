@@ -25,8 +25,8 @@ HEAD_SECONDS = 10.0
 BODY_SECONDS, BODY_BYTES = 10.0, 8 * 1024
 """The minimum speed of a body: fewer than BODY_BYTES bytes in BODY_SECONDS seconds close the connection."""
 CONNECTIONS = 4096
-"""The maximum number of connections of a process. It is also at most three quarters of the files that the process may
-open."""
+"""The maximum number of connections of a process. The number is also at most three quarters of the files that the
+process may open."""
 
 App = Callable[[MutableMapping[str, Any], Any, Any], Awaitable[None]]
 _idle: WeakKeyDictionary[ServerState, dict[BoundedProtocol, None]] = WeakKeyDictionary()

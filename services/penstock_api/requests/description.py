@@ -37,7 +37,7 @@ _HERE = Path(__file__).parents[1]
 
 def describe(app: FastAPI) -> None:
     """Serve the description of this application as a document and as a page. Both are made at the first request, which
-    takes a second. It runs in a thread, since these routes are not async."""
+    takes a second. The work runs in a thread, since these routes are not async."""
     document = cache(lambda: document_of(app))
     page = cache(lambda: page_of(document()))
 

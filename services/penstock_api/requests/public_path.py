@@ -1,4 +1,4 @@
-"""The path below which a proxy serves the API, such as `/penstock`. It is removed from requests, and prefixed to
+"""The path below which a proxy serves the API, such as `/penstock`. The path is removed from requests, and prefixed to
 addresses in answers."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _path: ContextVar[str] = ContextVar("public path", default="")
 
 
 def base() -> str:
-    """Return that path for the current request, without a slash at its end. It is empty in most installations."""
+    """Return that path for the current request, without a slash at its end. The path is empty in most installations."""
     return _path.get()
 
 

@@ -182,7 +182,8 @@ async def _stored(backend: Here, worker: RemoteWorker, lines: Sequence[NewLine])
 
 
 def _ends(ends: Sequence[models.End], backend: Here) -> dict[Key, End]:
-    """Return the ends of a message. Raises InvalidInput."""
+    """Return the ends of a message. Raises InvalidInput if two of them name the same execution, or an end is not
+    valid."""
     limit = backend.gateway.held.references.limit
     reported: dict[Key, End] = {(end.execution, end.attempt): _end(end, limit) for end in ends}
     if len({end.execution for end in ends}) < len(ends):

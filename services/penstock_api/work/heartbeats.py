@@ -54,7 +54,8 @@ class Beats:
         seconds: float,
     ) -> BeatAnswer:
         """Write a heartbeat. Return its answer as soon as it tells the worker something new, and after `seconds` at the
-        latest. The worker knows that it cancels `cancelling`, and whether it `drains`. Raises UnknownSession."""
+        latest. The worker knows that it cancels `cancelling`, and whether it `drains`. Raises UnknownSession if the
+        session has ended."""
         news = asyncio.Event()
         self._waiting[worker.id] = news
         try:

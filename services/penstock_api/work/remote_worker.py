@@ -16,8 +16,8 @@ ACTOR = "gateway:"
 
 @dataclass(slots=True)
 class RemoteWorker:
-    """A live worker. `token` is the name of the caller that began its session. It gets executions of `tenants`; None
-    means all. `parkings` has, by queue, the number of the last parking before this worker was last offered parked
+    """A live worker. `token` is the name of the caller that began its session. The worker gets executions of `tenants`;
+    None means all. `parkings` has, by queue, the number of the last parking before this worker was last offered parked
     work."""
 
     identity: Identity

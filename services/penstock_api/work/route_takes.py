@@ -1,6 +1,7 @@
 """The takes that wait for work of one route, and the consumer of that route.
 
-A gateway consumes a route while one of its takes waits for the route. It claims arrived work for one of the takes.
+A gateway consumes a route while one of its takes waits for the route. The gateway claims arrived work for one of the
+takes.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _parkings = itertools.count()
 
 class RouteTakes:
     """The takes that wait for work of one queue, and the consumer of the queue. `parked`: the queue may have parked
-    work that one of the takes can run. It is true until the first look."""
+    work that one of the takes can run. `parked` is true until the first look."""
 
     def __init__(
         self, queue: str, claims: TakeClaims, permits: TakePermits, publisher: Publisher, pool: SessionPool

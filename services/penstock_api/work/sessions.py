@@ -36,8 +36,8 @@ MOST_DIFFERENCES = 20
 
 
 def patience(settings: Settings) -> float:
-    """Return the seconds from its last heartbeat after which a worker counts as lost. It survives an outage of the
-    database that is not noted as a silence of all processes."""
+    """Return the seconds from its last heartbeat after which a worker counts as lost. A worker with that patience
+    survives an outage of the database that is not noted as a silence of all processes."""
     return settings.silence + 2 * settings.heartbeat_interval
 
 
@@ -74,7 +74,8 @@ class Sessions:
         """The digests of the cached sessions, by worker."""
 
     async def begin(self, session: Session, caller: Caller, hello: NewWorker) -> BegunSession:
-        """Register a worker, and begin its session. Raises NotAllowed, InvalidInput."""
+        """Register a worker, and begin its session. Raises NotAllowed for a route or a pack that the caller's token
+        does not cover, and InvalidInput for an unknown action."""
         offered = [action.ref for action in hello.actions]
         _refuse_others("route", "routes", hello.routes, caller.routes)
         _refuse_others("pack", "packs", _packs(offered), caller.packs)
@@ -125,7 +126,8 @@ class Sessions:
         return differences[:MOST_DIFFERENCES]
 
     async def find(self, pool: SessionPool, caller: Caller, secret: str) -> RemoteWorker:
-        """Return the worker of a session that this caller has begun. Raises UnknownSession, NotAllowed."""
+        """Return the worker of a session that this caller has begun. Raises UnknownSession if the session has ended or
+        belongs to another caller. Raises NotAllowed if the token no longer covers the worker's routes and packs."""
         digest, now = _digest(secret), asyncio.get_running_loop().time()
         cached = self._cached.get(digest)
         if cached is not None and now - cached[1] < CACHED_S:
@@ -214,7 +216,7 @@ def _refuse_others(kind: str, kinds: str, named: Sequence[str], allowed: frozens
 
 
 def _id_in(secret: str) -> UUID:
-    """Return the id of the worker in the secret of a session. Raises UnknownSession."""
+    """Return the id of the worker in the secret of a session. Raises UnknownSession if the secret has none."""
     try:
         return UUID(secret.removeprefix(SESSION_PREFIX)[:32])
     except ValueError:

@@ -12,7 +12,8 @@ from penstock_api.work.remote_worker import RemoteWorker
 
 
 def claim_of(worker: UUID, request: UUID) -> UUID:
-    """Return the claim id of a take. It is the same when the take is sent again, and no other worker can have it."""
+    """Return the claim id of a take. The id is the same when the take is sent again, and no other worker can have
+    it."""
     return UUID(bytes=hashlib.sha256(worker.bytes + request.bytes).digest()[:16], version=5)
 
 
@@ -21,10 +22,10 @@ class Take:
     """A take that waits for at most `slots` attempts.
 
     Half of its wait is over at the monotonic time `ages_at`. `is_brief`: it is answered within moments, and gets no
-    permit. `turn` is held while work is claimed for it. It may have permits on the queues `permitted`. `may_have_more`:
-    one of its permits has gone, so work may be assigned to it that it does not have yet. `calls` is the number of calls
-    that had looked its claim up, this call included. `is_shared`: other calls had looked it up. `is_replaced`: the
-    worker has sent the take to this gateway again, and the later call answers."""
+    permit. `turn` is held while work is claimed for it. The take may have permits on the queues `permitted`.
+    `may_have_more`: one of its permits has gone, so work may be assigned to it that it does not have yet. `calls` is
+    the number of calls that had looked its claim up, this call included. `is_shared`: other calls had looked it up.
+    `is_replaced`: the worker has sent the take to this gateway again, and the later call answers."""
 
     worker: RemoteWorker
     claim: UUID

@@ -75,7 +75,8 @@ class TakePermits:
         self._behind = behind
         self._holder = new_id()
         self._channel = f"{ASSIGNED}{secrets.token_hex(16)}"
-        """The channel of notifications for this gateway. It is secret: what comes there is believed."""
+        """The channel of notifications for this gateway. The name of the channel is secret, since what comes there is
+        believed."""
         self._session = database.session_of_its_own(self._opened, relaxed=True)
         self._lock: int | None = None
         self._asked_at = 0.0
@@ -122,9 +123,9 @@ class TakePermits:
         return len(take.permitted) < take.slots and worker.tenants is None and not worker.cordoned
 
     async def settle(self, take: Take) -> None:
-        """Withdraw the permits of a take. If some are gone, add the work that was assigned with them. The caller holds
-        the turn of the take. If the database is away, this raises its error: the worker sends the take again, and then
-        gets the work."""
+        """Withdraw the permits of a take. If some are gone, add the work that was assigned with them. The caller of
+        this method holds `turn` of the take. If the database is away, this raises its error: the worker sends the take
+        again, and then gets the work."""
         until = time.monotonic() + WITHDRAWAL_S
         try:
             while (take.permitted or take.may_have_more) and time.monotonic() < until:

@@ -1,7 +1,7 @@
 """The loops of every executor replica, one file each. LOOPS names all of them.
 
-Each takes a bounded batch with SKIP LOCKED or a guarded UPDATE. It acts only on the rows that it really moved, so any
-number of replicas may run it at the same time.
+Each takes a bounded batch with SKIP LOCKED or a guarded UPDATE. A loop acts only on the rows that it really moved, so
+any number of replicas may run it at the same time.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The loop that publishes announcements of status moves. They are staged with the moves and sent here, so that no
-handler or worker waits for them."""
+"""The loop that publishes announcements of status moves. Announcements are staged with the moves and sent here, so that
+no handler or worker waits for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.store.session.database import Session
 from penstock_executor.loop_runner import Loop
 
 PAUSE = 0.5
-"""Seconds between two turns while some status is announced."""
+"""Seconds between two turns of the loop while some status is announced."""
 RECHECK = 30.0
 """Seconds after which an executor notices that a status is to be announced."""
 

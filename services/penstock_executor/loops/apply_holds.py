@@ -1,4 +1,5 @@
-"""The loop of holds. It holds covered executions that wait for a worker or a limit, and releases those that no hold covers."""
+"""The loop of holds. The loop holds covered executions that wait for a worker or a limit, and releases those that no
+hold covers."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from penstock_executor.loop_runner import Loop
 BATCH = 500
 EVERY_S = 1.0
 NEW_S = 30.0
-"""Seconds for which a hold is new. While there is a new hold, each turn looks through all open executions. Later, only
-a transaction that began before the hold can have scheduled an execution that the hold covers."""
+"""Seconds for which a hold is new. While there is a new hold, each turn of the loop looks through all open executions.
+Later, only a transaction that began before the hold can have scheduled an execution that the hold covers."""
 AGAIN_S = 60.0
 """Seconds after which a replica looks through all open executions again."""
 FIRST = UUID(int=0)

@@ -9,7 +9,7 @@ from penstock.store.upkeep.scan_start import scan_start
 from penstock_executor.loop_runner import Loop
 
 BATCH = 20
-"""Rows of `finished` that one turn handles. A row has the roots that one transaction finished."""
+"""Rows of `finished` that one turn of the loop handles. A row has the roots that one transaction finished."""
 
 
 async def turn(parts: Parts, session: Session) -> bool:

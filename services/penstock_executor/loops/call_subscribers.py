@@ -37,7 +37,7 @@ LEASE = 3 * TIMEOUT
 PATIENCE = 3 * 86400.0
 """Seconds without an answer after which a subscriber is disabled."""
 PAUSE = 0.5
-"""Seconds between two turns while there are subscriptions."""
+"""Seconds between two turns of the loop while there are subscriptions."""
 TOGETHER = 0.02
 """Seconds after the end of a call in which further calls can end, to be settled in the same statement."""
 RECHECK = 15.0

@@ -26,7 +26,8 @@ INTERNAL = ("admission", "archived_label")
 AGAIN = 30.0
 """Seconds until a partition is tried again that another transaction was reading."""
 TRIES = 10
-"""Times that a turn tries to lock a table. Each try waits a moment only, since other sessions wait behind it."""
+"""Times that a turn of the loop tries to lock a table. Each try waits a moment only, since other sessions wait behind
+it."""
 PAUSE = 0.2
 """The mean pause in seconds between two tries."""
 BATCH = 500
@@ -121,5 +122,5 @@ async def drop_audit(session: Session, settings: Settings) -> bool:
     return len(old) == BATCH
 
 
-# Files hold encrypted values as the database does.
+# With `opens=False` the session reads encrypted values as they are stored, so the exported files hold none of them in clear.
 LOOP = Loop("drop_expired", lambda settings: 3600.0, turn, opens=False)

@@ -31,7 +31,8 @@ BATCH = 500
 
 async def turn(parts: Parts, session: Session) -> bool:
     overdue = await attempts.overdue(session, 2 * parts.settings.grace, BATCH)
-    # One transaction for each worker, since each locks rows first, and then keys.
+    # One transaction for each worker. Each end locks rows of executions first, and then the keys of their limits. A transaction
+    # with ends of two workers would lock rows while it holds keys, and could deadlock.
     for worker, held in groupby(overdue, attrgetter("worker")):
         ends = [_end(attempt) for attempt in held]
         async with session.transaction() as tx:

@@ -1,7 +1,7 @@
 """The loop that ends executions that no worker has claimed within the setting `schedule_to_start`, if that is set. An
 action's own timeout (`timeouts.schedule_to_start`) replaces it, and is enforced by a timer.
 
-It goes through the open executions, oldest first, one bounded step each turn.
+It goes through the open executions, oldest first, one bounded step in each turn of the loop.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ RECHECK = 10.0
 WAITING = 0.5
 """The maximum seconds between two polls while fires wait for the previous run."""
 SETTLE = 5.0
-"""Seconds between two turns of settling ended fires."""
+"""Seconds between two turns of the loop in which ended fires are settled."""
 HELD = 0.1
 """Seconds until the next poll if other replicas have locked all due schedules."""
 

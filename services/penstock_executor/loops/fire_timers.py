@@ -1,6 +1,6 @@
 """The loop that does due work: timers (retries, delays, deadlines), wake rows of keys, lanes with changed limits, and
-inquiries past their deadline. It sleeps until the next timer is due. A worker or a client that sets an earlier timer
-broadcasts that, and a handler of this replica wakes the loop directly."""
+inquiries past their deadline. The loop sleeps until the next timer is due. A worker or a client that sets an earlier
+timer broadcasts that, and a handler of this replica wakes the loop directly."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from penstock_executor.loop_runner import Loop
 
 BATCH = 500
 RECHECK = 10.0
-"""The maximum seconds between two turns: how late a timer may fire if its broadcast was missed."""
+"""The maximum seconds between two turns of the loop: how late a timer may fire if its broadcast was missed."""
 SOONEST = 0.02
-"""The minimum seconds between two turns."""
+"""The minimum seconds between two turns of the loop."""
 AFTER_A_BATCH = 0.5
 """Seconds from a handler's batch until the loop checks for new timers, which are mostly deadlines."""
 

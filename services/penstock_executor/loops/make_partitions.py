@@ -14,11 +14,12 @@ from penstock_executor.loop_runner import Loop
 AHEAD = 7
 """Days for which partitions are made ahead."""
 TRIES = 10
-"""Times that a turn tries to lock a table. Each try waits a moment only, since other sessions wait behind it."""
+"""Times that a turn of the loop tries to lock a table. Each try waits a moment only, since other sessions wait behind
+it."""
 PAUSE = 0.2
 """The mean pause in seconds between two tries."""
 AGAIN = 30.0
-"""Seconds until the next turn if a session reads a table for a long time."""
+"""Seconds until the next turn of the loop if a session reads a table for a long time."""
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:

@@ -14,7 +14,7 @@ from penstock_executor.loop_runner import Loop
 log = structlog.get_logger()
 
 LOOK = 1.0
-"""Seconds between two turns, which cost one statement each."""
+"""Seconds between two turns of the loop, which cost one statement each."""
 GRACE = 3.0
 """Seconds for which the lock of a process must be free until the process counts as ended. A process that was cut off
 takes its lock again in that time."""

@@ -3,7 +3,7 @@ scheduled for a while, and workflows that wait for their own message. It is also
 and ends that were not delivered to their followers.
 
 A message can only be lost with the broker itself (its disk, a purged queue). So the loop handles only queues that are
-empty, oldest executions first, one bounded step each turn.
+empty, oldest executions first, one bounded step in each turn of the loop.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The loop that logs the rules that have failed on events since its last turn: once a minute, not once an event."""
+"""The loop that logs the rules that have failed on events since the last turn of the loop: once a minute, not once an
+event."""
 
 from __future__ import annotations
 

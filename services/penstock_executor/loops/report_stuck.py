@@ -1,7 +1,7 @@
 """The loop that raises `penstock.execution.stuck` for work that no live worker could run for a while (PENSTOCK_STUCK_AFTER), if a
 rule asks for it.
 
-It goes through the open executions, oldest first, one bounded step each turn.
+It goes through the open executions, oldest first, one bounded step in each turn of the loop.
 """
 
 from __future__ import annotations

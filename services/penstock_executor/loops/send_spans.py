@@ -12,7 +12,7 @@ from penstock_executor.loop_runner import Loop
 
 BATCH = 200
 PAUSE = 1.0
-"""Seconds between two turns while this process traces."""
+"""Seconds between two turns of the loop while this process traces."""
 OFF = 3600.0
 
 

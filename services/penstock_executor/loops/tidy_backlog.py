@@ -1,5 +1,6 @@
-"""The loop that deletes what is left in the backlog of ordered routes, and ends their order when nothing there needs it any more.
-On a route without order, a claim takes the executions that its message names, which costs less."""
+"""The loop of the backlogs of ordered routes. The loop deletes rows of executions that are not scheduled there any
+more, and ends the order of a route that needs none any more. On a route without order a claim costs less, since it
+takes the executions that its message names."""
 
 from __future__ import annotations
 

@@ -27,8 +27,9 @@ class BatchCall:
         self.task.add_done_callback(self._settle)
 
     async def outcome_of(self, item: Run) -> Outcome:
-        """Return the outcome of an item. Raises NoCapacity. If the item's task is cancelled, the call goes on for the
-        other items. When the last item is cancelled, the call is cancelled too, and this waits until it has ended."""
+        """Return the outcome of an item. Raises NoCapacity if the task executor had no room for the call. If the item's
+        task is cancelled, the call goes on for the other items. When the last item is cancelled, the call is cancelled
+        too, and this waits until it has ended."""
         try:
             return await self._outcomes[item.event.execution_id]
         except asyncio.CancelledError:

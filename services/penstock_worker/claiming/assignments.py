@@ -1,7 +1,7 @@
 """The way of assigned work into the inbox. A transaction that makes an execution ready can claim it for this worker.
 
-The notification contains all that the worker needs to begin without a query. It can be lost with the connection. Then
-the worker finds the claim by its mark when it looks for claims that never arrived.
+The notification contains all that the worker needs to begin without a query. A notification can be lost with the
+connection. Then the worker finds the claim by its mark when it looks for claims that never arrived.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ UNDER_WAY_S = 0.5
 """Seconds for which the notification of a claim may be on its way. Older claims that have not arrived are looked up."""
 FRESH_S = 3.0
 """The maximum seconds after a look for which a notification is believed. Later, this process may have been suspended
-since the look, and executors may have taken its work away. They do so after 3 s at the earliest, or after the stale
-threshold."""
+since the look, and executors may have taken its work away. Executors do so after 3 s at the earliest, or after the
+stale threshold."""
 LOOKED_UP = 1000
 """The number of looked-up claims that are remembered, in case their notifications come late."""
 SETTLED_S = 0.005

@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 
 class ParkedQueues:
-    """The signal to look for parked work. It is set when work was parked, or when the worker has room again. `queues`
-    are the queues that this worker consumes now."""
+    """The signal to look for parked work. The signal is set when work was parked, or when the worker has room again.
+    `queues` are the queues that this worker consumes now."""
 
     def __init__(self, queues: Collection[str]) -> None:
         self.queues = queues

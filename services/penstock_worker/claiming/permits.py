@@ -26,7 +26,7 @@ from penstock_worker.records.slots import Slots
 log = structlog.get_logger()
 
 RENEWAL_S = 2.0
-"""Seconds between two renewals of the permits of a worker. They are valid for 5 s (place_alike.sql)."""
+"""Seconds between two renewals of the permits of a worker. A permit is valid for 5 s (place_alike.sql)."""
 QUIET_S = 0.002
 """The seconds without a message after which a consumer's route counts as empty. A broker delivers a waiting message
 sooner."""
@@ -104,7 +104,8 @@ class Permits:
         self._behind = behind
         self._every = every
         self.channel = f"assigned.{secrets.token_hex(16)}"
-        """The channel of notifications for this worker. It is secret: what comes there is believed."""
+        """The channel of notifications for this worker. The name of the channel is secret, since what comes there is
+        believed."""
         self._routes: dict[str, RoutePermits] = {}
         self._listens = False
         self._stopping = False
@@ -176,7 +177,7 @@ class Permits:
 
     async def make_room(self, slots: int) -> None:
         """Withdraw permits until `slots` slots are free and promised to no submit, or no permit is left. Permits that
-        submits have taken stay promised. The caller holds `turn`."""
+        submits have taken stay promised. The caller of this method holds `turn`."""
         for queue, route in self._routes.items():
             lacking = min(slots, self._slots.free) - self._slots.unpromised
             if lacking <= 0:

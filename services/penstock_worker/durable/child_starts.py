@@ -1,5 +1,5 @@
-"""The start of children of durable functions. They are looked up, checked, and created together with their records, in
-one transaction."""
+"""The start of children of durable functions. The children are looked up, checked, and created together with their
+records, in one transaction."""
 
 from __future__ import annotations
 

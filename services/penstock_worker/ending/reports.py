@@ -79,7 +79,7 @@ class Reports:
         """The number of attempts that were taken away, with a refused or unreported result."""
 
     def add(self, attempt: OwnedAttempt, ending: Ending) -> None:
-        """Report an ending. It is written as soon as possible."""
+        """Report an ending. The ending is written as soon as possible."""
         if attempt.traced is not None:
             attempt.traced.end(ending.status, ending.error)
         self._pending.append((attempt, attempt.ended(ending)))
@@ -179,9 +179,9 @@ class Reports:
         raise Conflict("a definition is being redefined again and again", hint="Try again in a moment.")
 
     def _goes_on(self, batch: Sequence[Report]) -> bool:
-        """Return whether the slots of these attempts may be used for the work that follows. They may not if all slots
-        are taken, as other work waits for them. Executors start callbacks (`on_success`, `on_failure`). The attempts of
-        a batch have one slot together."""
+        """Return whether the slots of these attempts may be used for the work that follows. The slots may not be used
+        if all of them are taken, since other work waits for them. Executors start callbacks (`on_success`,
+        `on_failure`). The attempts of a batch have one slot together."""
         return self._slots.free > 0 and not any(
             attempt.version.followed or attempt.version.batch for attempt, _ in batch
         )

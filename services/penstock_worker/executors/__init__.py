@@ -30,8 +30,8 @@ EXECUTORS = (
     ("http", "penstock_worker.executors.http.http:HttpExecutor"),
     ("kubernetes", "penstock_worker.executors.kubernetes.kubernetes:KubernetesExecutor"),
 )
-"""The built-in executors. They are imported by name when used, since a child process that runs one function needs none
-of them."""
+"""The built-in executors. An executor is imported by name when it is used, since a child process that runs one function
+needs none of them."""
 
 ON_REQUEST = frozenset({"kubernetes"})
 """The built-in executors that exist only if the worker's settings name them, since they need a cluster."""
@@ -50,7 +50,7 @@ async def executors(
     `configured` holds options by executor name: `{"process": {"memory_limit": 2**30}, "kubernetes": {}}`. `None`
     disables one. Your own executors have a `class` (`{"gpu": {"class": "acme.gpu:GpuExecutor"}}`), were registered by
     the worker's modules, or have an entry point. The default capacity is the worker's concurrency. Raises
-    ConfigurationError.
+    ConfigurationError for an option that is not valid, or a route with an executor that is not there.
     """
     built = build(settings.concurrency, configured or {})
     for route, name in settings.route_executors.items():

@@ -264,7 +264,8 @@ class GatewayBackend:
             await asyncio.sleep(PAUSE_S * random.uniform(1.0, 2.0))
 
     async def replace(self, session: GatewaySession) -> None:
-        """Begin another session instead of one that has ended, unless that was done. Raises Refused."""
+        """Begin another session instead of one that has ended, unless that was done. Raises Refused if the gateway
+        rejects the new session."""
         async with self._beginning:
             if session is self.session and not self._stopping.is_set():
                 self.ended()
@@ -375,7 +376,7 @@ class GatewayBackend:
         self._slots.give_back(owned.event.execution_id)
 
     async def _finish(self, reports: Sequence[_Report]) -> list[bool | Exception]:
-        """Send ends. Return for each whether it is stored. Raises Refused."""
+        """Send ends. Return for each whether it is stored. Raises Refused if the gateway rejects them."""
         await self.logs.flush()  # a gateway stores lines only while the attempt is held
         stored: dict[int, bool] = {}
         for session in {id(report.session): report.session for report in reports}.values():
@@ -427,7 +428,8 @@ class GatewayBackend:
         self, message: Json, reports: Sequence[_Report], session: GatewaySession
     ) -> set[UUID] | None:
         """Send ends, and take work into their slots with the same call. Return the executions with attempts that are
-        lost. Return None if the gateway is of an earlier version, and has stored no end. Raises Refused."""
+        lost. Return None if the gateway is of an earlier version, and has stored no end. Raises Refused if the gateway
+        rejects the call."""
         async with self._turn:
             self._ends_sent.set()
             slots = self._free() + len(reports)

@@ -38,7 +38,7 @@ class Refused(PenstockError):
 
 
 def gateway_addresses(servers: str) -> list[str]:
-    """Return the addresses in a list separated by commas. Raises ConfigurationError."""
+    """Return the addresses in a list separated by commas. Raises ConfigurationError for one that is not valid."""
     return [checked_address(server.strip()).rstrip("/") for server in servers.split(",")]
 
 
@@ -70,8 +70,9 @@ class GatewayClient:
         wait: float = 0.0,
         again: Mapping[str, Any] = NOTHING,
     ) -> dict[str, Any]:
-        """Send a message, and return its answer. `wait`: the seconds that the gateway may wait before it answers. `again`:
-        fields that are added when the message is sent again. Raises Refused."""
+        """Send a message, and return its answer. `wait`: the seconds that the gateway may wait before it answers.
+        `again`: fields that are added when the message is sent again. Raises Refused if the gateway rejects the
+        message."""
         headers = {} if session is None else {SESSION_HEADER: session}
         pause = PAUSE_S
         while True:

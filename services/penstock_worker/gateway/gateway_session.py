@@ -53,7 +53,7 @@ class GatewaySession:
 async def say_hello(
     client: GatewayClient, worker: Identity, actions: Mapping[str, RunnableAction]
 ) -> GatewaySession:
-    """Begin a session. `actions`: those of the worker by ref. Raises Refused."""
+    """Begin a session. `actions`: those of the worker by ref. Raises Refused if the gateway rejects the worker."""
     answer = await client.call(
         "hello",
         {

@@ -46,7 +46,8 @@ class EffectWriter:
         self._group: GroupCommit[NewEffect, UUID] = GroupCommit(self._write, max_items=200)
 
     async def checked(self, event: TaskReadyEvent, request: Effect) -> NewEffect:
-        """Return a request of an attempt, ready to be written. Raises NotFound, InvalidInput, DefinitionError."""
+        """Return a request of an attempt, ready to be written. Raises NotFound if the target does not exist, and
+        InvalidInput if a value or an option is not valid. Raises DefinitionError if the name of a signal is not."""
         tenant = event.namespace.partition("::")[0]
         if isinstance(request, Signal):
             return NewEffect(event, request, await self._checked_signal(tenant, request))
@@ -90,8 +91,9 @@ class EffectWriter:
         return new
 
     async def write(self, effect: NewEffect) -> UUID | SentSignal:
-        """Store a request, and return the id of its event or execution, or the answer to its signal. Raises ClaimLost,
-        Conflict, NotFound, InvalidInput."""
+        """Store a request, and return the id of its event or execution, or the answer to its signal. Raises ClaimLost
+        if the worker no longer owns the attempt. Raises Conflict if the key belongs to another request, or the signal
+        cannot be received. Raises NotFound or InvalidInput if a changed definition no longer takes the request."""
         if isinstance(effect.row, NewSignal):
             return await self._signal(effect.event, effect.row)
         for _ in range(RENEWALS):
@@ -102,7 +104,8 @@ class EffectWriter:
         raise Conflict("a definition is being redefined again and again", hint="Try again in a moment.")
 
     async def _signal(self, event: TaskReadyEvent, new: NewSignal) -> SentSignal:
-        """Send a signal, once even if the answer to the commit is lost. Raises ClaimLost, Conflict."""
+        """Send a signal, once even if the answer to the commit is lost. Raises ClaimLost if the worker no longer owns
+        the attempt, and Conflict if the execution has ended or is not a durable function."""
 
         async def write(tx: Transaction) -> SentSignal:
             await effects.lock_in_order(tx, [event.execution_id, new.execution_id])
@@ -115,7 +118,8 @@ class EffectWriter:
         return sent
 
     async def callback(self, event: TaskReadyEvent) -> str:
-        """Return the address by which something outside completes an attempt. Raises ConfigurationError, ClaimLost."""
+        """Return the address by which something outside completes an attempt. Raises ConfigurationError without
+        PENSTOCK_API_ADDRESS, and ClaimLost if the worker no longer owns the attempt."""
         address = self._writing.settings.api_address
         if address is None:
             raise ConfigurationError(
@@ -130,7 +134,8 @@ class EffectWriter:
         return address.rstrip("/") + path
 
     async def renewed(self, group: Sequence[NewEffect]) -> list[NewEffect]:
-        """Return requests that are checked again, with the current definitions. Raises NotFound, InvalidInput."""
+        """Return requests that are checked again, with the current definitions. Raises NotFound if a target is gone or
+        retired, and InvalidInput if the parameters do not fit its present schema."""
         self._starts.forget()
         return [
             effect
@@ -207,8 +212,9 @@ async def store_with_ends(
 ) -> None:
     """Store the transactional requests of attempts in the transaction that ends them, and send their signals.
 
-    `moved` are the executions that the transaction moved. Those in `waiting` were to wait, and their requests are
-    stored only if they do: an execution that was cancelled meanwhile stores nothing. Raises Conflict, Stale."""
+    `moved` are the executions that the transaction moved. Those in `waiting` were to wait. Their requests are stored
+    only if they do: an execution that was cancelled meanwhile stores nothing. Raises Conflict if a key belongs to
+    another request, or a signal cannot be received. Raises Stale if a definition is not current any more."""
     refused = waiting - await effects.filter_waiting(tx, sorted(waiting)) if waiting else set()
     effective = [e for e in group if e.event.execution_id in moved and e.event.execution_id not in refused]
     stored = [e for e in effective if not isinstance(e.row, NewSignal)]

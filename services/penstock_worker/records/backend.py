@@ -32,7 +32,8 @@ class Requests(Protocol):
 
 class Backend(Protocol):
     """The installation that a worker works for, as its runner sees it. The backend puts claimed attempts, which hold
-    slots, into the worker's inbox. It frees a slot once the end of its attempt is stored, or its claim is lost."""
+    slots, into the worker's inbox. The backend frees a slot once the end of its attempt is stored, or its claim is
+    lost."""
 
     @property
     def result_limit(self) -> int:

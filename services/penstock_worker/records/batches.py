@@ -45,7 +45,7 @@ class ItemBatch:
 
 class Batches:
     """The batches of a worker that were not called yet. A batch is called when it is full or its time has passed, all
-    its members are ready, and it has a slot. It takes a slot when its first attempt arrives.
+    its members are ready, and it has a slot. The batch takes a slot when its first attempt arrives.
 
     Attempts of an action with `by` may need more batches than there are free slots. Then some batches wait for a slot."""
 

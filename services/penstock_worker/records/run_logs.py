@@ -1,4 +1,4 @@
-"""The printed and logged lines of actions. They are written in batches, outside of the attempts."""
+"""The printed and logged lines of actions. The lines are written in batches, outside of the attempts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Write = Callable[[Sequence[NewLine]], Awaitable[None]]
 
 
 class RunLogs:
-    """The writer of log lines. It takes them from any thread, and a task writes them a few times a second."""
+    """The writer of log lines. The writer takes lines from any thread, and a task writes them a few times a second."""
 
     def __init__(self, write: Write, *, every: float = 0.25) -> None:
         self._write = write

@@ -31,8 +31,8 @@ class Slots:
 
     @property
     def used(self) -> int:
-        """Return the number of slots that attempts and batches take. It can exceed the number of slots, since some
-        batches only wait for one."""
+        """Return the number of slots that attempts and batches take. The result can exceed the number of slots, since
+        some batches only wait for one."""
         return len(self._held) - len(self._batch_of) + len(self._batch_sizes)
 
     @property
@@ -59,8 +59,8 @@ class Slots:
         return self._cordoned
 
     def held(self) -> Mapping[UUID, int]:
-        """Return the attempt numbers of the held executions, from claim to report. It is a copy made in one step, as
-        the heartbeat's thread reads it."""
+        """Return the attempt numbers of the held executions, from claim to report. The mapping is a copy made in one
+        step, since the heartbeat's thread reads it."""
         return self._held.copy()
 
     def take(self, execution: UUID, attempt: int, batch: object | None = None) -> None:

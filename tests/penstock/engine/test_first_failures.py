@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.engine.serialization import dump_task_state, dump_workflow_state
 from penstock.engine.state import FanOut, TaskState, WorkflowState
 from penstock.language.workflows.model import Workflow
-from penstock.run.failure_causes import headline
+from penstock.run.root_cause import headline
 from penstock.testing.memory_workflow import MemoryWorkflow as World
 from tests.penstock.engine.graphs import ENDS, VALUES, sound, workflows
 from tests.penstock.engine.test_against_reference import RANDOM

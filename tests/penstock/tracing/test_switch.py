@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -44,8 +45,8 @@ def test_where_it_is_not_installed_that_is_said_and_nothing_else_happens(
 
 
 def test_an_exporter_that_there_is_none_of_is_refused_with_those_there_are() -> None:
-    code = "from penstock import tracing; tracing.is_on()"
-    environment = {"OTEL_TRACES_EXPORTER": "zipkin"}
+    code = "from penstock import tracing; tracing.set_up()"
+    environment = {"OTEL_TRACES_EXPORTER": "zipkin", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
     )

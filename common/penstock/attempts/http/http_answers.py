@@ -57,7 +57,8 @@ class Unreachable(Exception):
 
 @contextmanager
 def reaching(method: str, url: httpx.URL) -> Iterator[None]:
-    """Name the request in the error of a connection. Raises Unreachable."""
+    """Name the request in the error of a connection. Raises Unreachable if the server cannot be reached, or the
+    connection breaks."""
     try:
         yield
     except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError) as error:
@@ -110,7 +111,8 @@ _HOST = re.compile(r"[\w.:-]+")
 
 
 def onward(url: httpx.URL, answer: httpx.Headers) -> httpx.URL:
-    """Return the URL to which an answer redirects. Raises DefinitionError, AddressRefused."""
+    """Return the URL to which an answer redirects. Raises DefinitionError if that is not a URL, and AddressRefused if
+    it is less safe than `url` or not http(s)."""
     try:
         location = url.join(answer["location"])
     except (KeyError, httpx.InvalidURL):

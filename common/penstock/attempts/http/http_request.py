@@ -65,8 +65,9 @@ def namespace_of(run: Run, params: Mapping[str, Any]) -> dict[str, Any]:
 def built(
     run: Run, options: HttpOptions, request: HttpRequest, namespace: dict[str, Any], folder: Path | None
 ) -> Request:
-    """Return the request of an attempt. `folder` has the files that bodies may name. Raises ExpressionError,
-    InvalidInput, DefinitionError, ConfigurationError."""
+    """Return the request of an attempt. `folder` has the files that bodies may name. Raises ExpressionError if a
+    template fails, and InvalidInput if a value does not fit its place in the request. Raises DefinitionError or
+    ConfigurationError for a file that cannot be sent."""
     content, content_type = _body(request, namespace, folder)
     values = {
         name: _simple(name, value, request) for name, value in render(request.headers, namespace).items()
@@ -173,7 +174,7 @@ def _body(
 
 
 def _fields(name: str, value: Any, request: HttpRequest) -> Sequence[tuple[str, Any]]:
-    """Return the parts of a field of a multipart body. They have no file name."""
+    """Return the parts of a field of a multipart body. These parts have no file name."""
     encoding = request.encoding.get(name)
     if encoding is None:
         return [(key, (None, text)) for key, text in pairs({name: value})]

@@ -1,4 +1,4 @@
-"""The generated module. It has a class for each pack, with an ActionRef and its signature for each action and
+"""The generated module. The module has a class for each pack, with an ActionRef and its signature for each action and
 workflow.
 
     charged = await client.run(shop.charge.call(order=7))

@@ -14,7 +14,7 @@ from penstock.run.durations import HINT, Span, WrongDuration, seconds
 
 
 def span(value: Span, label: str) -> float:
-    """Return a duration in seconds. Raises DefinitionError, which names `label`."""
+    """Return a duration in seconds. Raises DefinitionError, which names `label`, for a value that is no duration."""
     try:
         return seconds(value)
     except WrongDuration as wrong:
@@ -23,7 +23,7 @@ def span(value: Span, label: str) -> float:
 
 
 def step_policy(name: object, retry: RetryPolicy | Mapping[str, Any] | int | None) -> RetryPolicy:
-    """Return the retry policy of a step. Raises DefinitionError."""
+    """Return the retry policy of a step. Raises DefinitionError if `retry` describes no retry policy."""
     try:
         return policy_of(retry)
     except (ValidationError, ValueError, TypeError) as error:

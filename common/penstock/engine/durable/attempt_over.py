@@ -45,6 +45,6 @@ Verdict = Suspended | Stopped | Unfinished | GraceOver
 
 
 class AttemptOver(BaseException):
-    """Raised inside the function when it waits or makes another call after its attempt is over. It is not an Exception,
-    so that `except Exception` lets it through. Only this attempt is over, and the run is not: a `finally` must not take
-    it for a failure."""
+    """Raised inside the function when it waits or makes another call after its attempt is over. AttemptOver is not an
+    Exception, so that `except Exception` lets it through. Only this attempt is over, and the run is not: a `finally`
+    must not take it for a failure."""

@@ -62,10 +62,11 @@ class Attempt:
         """An undo has failed, or the grace was over before the function had cleaned up."""
 
     async def run(self, arguments: Mapping[str, Any]) -> Outcome:
-        """Run the attempt, and return its outcome. Raises ClaimLost, and CancelledError where the attempt was ended from
-        outside. A function that was asked to end, and returned a result nevertheless, completes. An attempt that another
-        attempt follows ends as it would have without the request: the next attempt cleans up and undoes. An attempt that
-        was asked to end, and has not undone everything, returns an outcome that says so."""
+        """Run the attempt, and return its outcome. Raises ClaimLost if the worker no longer owns the attempt, and
+        CancelledError if the attempt was ended from outside. A function that was asked to end, and returned a result
+        nevertheless, completes. An attempt that another attempt follows ends as it would have without the request: the
+        next attempt cleans up and undoes. An attempt that was asked to end, and has not undone everything, returns an
+        outcome that says so."""
         inside = asyncio.create_task(self._inside(arguments))
         try:
             return await asyncio.shield(inside)
@@ -280,7 +281,7 @@ async def _in_a_callback(function: Callable[[], None]) -> None:
 
 
 UNFINISHED = Outcome("failed", error=TaskError("AttemptOver", "the attempt is over, the run goes on"))
-"""The outcome of an attempt with a verdict. It is never reported, since the verdict decides."""
+"""The outcome of an attempt with a verdict. The outcome is never reported, since the verdict decides."""
 
 
 def _said(verdict: Verdict | None, outcome: Outcome) -> Outcome:

@@ -21,9 +21,10 @@ class Call:
     there. `number` is the number of the result in the order of deliveries to the function.
 
     The function's task awaits `future`. `task` runs `work`. `signal` is the name of an awaited signal, and `order` the
-    position of the call in the line for it. `calling`: the function of a step runs. `starting`: the child is being
-    started; afterwards it is `child`. `decision` is awaited by a deadline that has passed: it gets the number with
-    which that is recorded. `serves`: the deadline of this call has found a signal, which the first call in line gets."""
+    position of the call among those that wait for it. `calling`: the function of a step runs. `starting`: the child is
+    being started; afterwards it is `child`. `decision` is awaited by a deadline that has passed: it gets the number
+    with which that is recorded. `serves`: the deadline of this call has found a signal, which the first waiting call
+    gets."""
 
     __slots__ = (
         "answer", "calling", "cancelling", "child", "context", "decision", "future", "instant", "number", "on_told", "order",

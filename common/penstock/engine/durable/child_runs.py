@@ -18,7 +18,8 @@ SLOW = (ASK, WAIT_FOR)
 
 
 async def run_child(core: Core, record: Record, target: str, parameters: Mapping[str, Any]) -> Any:
-    """Start the child of this step, unless there is one, and await its end. Raises StepFailed, StepTimedOut."""
+    """Start the child of this step, unless there is one, and await its end. Raises StepFailed if the child could not be
+    started or ended otherwise than as completed, and StepTimedOut if its time ran out."""
     return await core.result(record, partial(_work, core, record, target, parameters))
 
 

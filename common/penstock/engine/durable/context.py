@@ -124,7 +124,7 @@ class DurableContext(ContextMark):
         self, action: Any, items: Iterable[Mapping[str, Any]], *, concurrency: int | None = None, name: str | None = None
     ) -> Coroutine[Any, Any, list[Any]]:  # fmt: skip
         """Run an action for each of these parameters, at most `concurrency` at a time, and await the list of their
-        results. It is one child, which fans out. Raises StepFailed if one of the items fails."""
+        results. The map is one child, which fans out. Raises StepFailed if one of the items fails."""
         ref = target_of(action)
         entries = map_items(items, ref)
         if concurrency is not None and (
@@ -166,8 +166,8 @@ class DurableContext(ContextMark):
         of the keyword arguments: `wait_for("shop.paid", when="event.payload.order == order", order=order)`.
 
         An event that was stored before the wait began is not seen. Where it may come early, let a rule send a signal,
-        which is kept, and take it with `signal`. Raises StepTimedOut, NotFound for an unknown trigger, and
-        DefinitionError for an undefined name."""
+        which is kept, and take it with `signal`. Raises StepTimedOut if no such event came in time, NotFound for an
+        unknown trigger, and DefinitionError for an undefined name."""
         waits = {
             "trigger": target_of(trigger),
             "filter": when,

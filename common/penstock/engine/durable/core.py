@@ -41,7 +41,7 @@ from penstock.errors import (
     StepFailed,
     StepTimedOut,
 )
-from penstock.run.failure_causes import cause_inside
+from penstock.run.root_cause import cause_inside
 
 T = TypeVar("T")
 REFUSALS: tuple[type[PenstockError], ...] = (NotFound, InvalidInput, DefinitionError, ResultNotStorable)
@@ -156,7 +156,7 @@ class Core:
         return answer
 
     async def until_recorded(self, record: Record, span: timedelta) -> datetime:
-        """Return the instant at which this sleep ends. It is recorded before the sleep begins."""
+        """Return the instant at which this sleep ends. The instant is recorded before the sleep begins."""
         if record.result is None:
             record.result = until_json(self.clock() + span)
             await self.written(record)
@@ -193,7 +193,8 @@ def _clock(now: datetime) -> Callable[[], datetime]:
 
 
 def value_of(record: Record) -> Any:
-    """Return the result of a step that has ended. Raises StepFailed, or the refusal of a child that could not be started."""
+    """Return the result of a step that has ended. Raises StepFailed if the step has failed, or the refusal of a child
+    that could not be started."""
     if record.status == COMPLETED:
         return orjson.loads(record.result or "null")
     if record.kind in CHILDREN and record.error is not None:

@@ -1,4 +1,4 @@
-"""The workflow that `ctx.map` runs. It has one task, which fans out."""
+"""The workflow that `ctx.map` runs. The workflow has one task, which fans out."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ class Journal:
         return self._at[min(self._unasked)] if self._unasked else None
 
     def ask(self, kind: str, name: str) -> Record:
-        """Return the record of the calling branch's next call, or a new record if there is none. Raises
-        ReplayMismatch."""
+        """Return the record of the calling branch's next call, or a new record if there is none. Raises ReplayMismatch
+        if the recorded call is a different one."""
         branch = branch_here()
         branch.asked += 1
         place = (branch.path, branch.asked)

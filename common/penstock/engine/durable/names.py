@@ -14,7 +14,8 @@ _CHILD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 
 
 def step_name(name: object) -> str:
-    """Return the name of a step, checked. Raises DefinitionError."""
+    """Return the name of a step, checked. Raises DefinitionError if it is not a text of 1 to 200 characters without
+    `/`."""
     if not isinstance(name, str) or not _STEP.fullmatch(name):
         raise DefinitionError(
             f"a step's name is a text of 1 to 200 characters without '/', not {name!r}",
@@ -24,7 +25,8 @@ def step_name(name: object) -> str:
 
 
 def called_name(name: object) -> str:
-    """Return the name of a step that a function calls, checked. Raises DefinitionError."""
+    """Return the name of a step that a function calls, checked. Raises DefinitionError if it is not valid, or is the
+    name of an undo."""
     if (checked := step_name(name)).startswith(UNDO):
         raise DefinitionError(
             f"{checked!r} is the name of an undo, which ctx.on_failure registers",
@@ -34,14 +36,15 @@ def called_name(name: object) -> str:
 
 
 def undo_name(function: Any) -> str:
-    """Return the name of the step that undoes a run with this function. Raises DefinitionError."""
+    """Return the name of the step that undoes a run with this function. Raises DefinitionError if it is not a valid
+    name of a step."""
     name = getattr(function, "__name__", None) or getattr(function, "name", None) or "undo"
     return step_name(f"{UNDO}{name}")
 
 
 def child_name(name: object) -> str:
-    """Check the name of a step that is an execution of its own: the name is part of a namespace. Raises
-    DefinitionError."""
+    """Check the name of a step that is an execution of its own: the name is part of a namespace. Raises DefinitionError
+    if it has other characters than letters, digits and `_`."""
     if not isinstance(name, str) or not _CHILD.fullmatch(name):
         raise DefinitionError(
             f"what runs as an execution of its own has a name of letters, digits and '_', not {name!r}",
@@ -51,7 +54,8 @@ def child_name(name: object) -> str:
 
 
 def target_of(action: Any) -> str:
-    """Return the ref of an action or a workflow, from the object or from its ref. Raises DefinitionError."""
+    """Return the ref of an action or a workflow, from the object or from its ref. Raises DefinitionError for anything
+    else."""
     ref = getattr(action, "ref", action)
     if not isinstance(ref, str) or "." not in ref:
         raise DefinitionError(

@@ -243,8 +243,8 @@ class OpenCalls(ABC):
         return await call.decision
 
     def serve(self, call: Call) -> None:
-        """Serve a signal that the deadline of this call found. The first call in its line gets the signal, with the
-        number of this call."""
+        """Serve a signal that the deadline of this call found. The first call that waits for the signal gets it, with
+        the number of this call."""
         call.serves = True
         self.settle(call, _nothing)
 

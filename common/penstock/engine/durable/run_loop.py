@@ -1,5 +1,5 @@
-"""The event loop of a durable function. It runs the function's tasks until all of them wait. It has no clock, and no
-input except the results that are delivered to the tasks.
+"""The event loop of a durable function. The loop runs the function's tasks until all of them wait. It has no clock, and
+no input except the results that are delivered to the tasks.
 
 No other task of the worker runs on this loop. So the loop knows when all tasks of the function wait. The order in which
 they run depends only on the order in which results are delivered."""

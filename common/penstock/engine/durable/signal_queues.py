@@ -66,7 +66,7 @@ class SignalLines:
         return min(sent, default=None)
 
     def take(self, name: str) -> tuple[Call, Record]:
-        """Give the next signal of this name to the first call in line."""
+        """Give the next signal of this name to the first call that waits for it."""
         row, call = self.next(name), self._lines[name][0]
         assert row is not None, "a signal that was sent"
         self._taken[name] += 1

@@ -15,7 +15,8 @@ from penstock.language.policies.policies import RetryPolicy
 
 
 async def run_step(core: Core, record: Record, function: Callable[[], Any], policy: RetryPolicy) -> Any:
-    """Return the recorded result of this step, or call its function until there is one. Raises StepFailed."""
+    """Return the recorded result of this step, or call its function until there is one. Raises StepFailed if its last
+    attempt has failed."""
     return await core.result(record, partial(_work, core, record, function, policy))
 
 

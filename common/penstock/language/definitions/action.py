@@ -69,8 +69,8 @@ class ActionOptions(Policies):
     """The breaker, which stops the calls while too many of them fail:
     {"failures": 20, "of": 50, "within": "1m", "probe": "30s"}."""
     warn_after: PositiveDuration | None = None
-    """The time from its first start after which an execution that has not ended is late: rules of `penstock.execution.late` are
-    notified. It goes on."""
+    """The time from its first start after which an execution that has not ended is late: rules of
+    `penstock.execution.late` are notified. The execution goes on."""
     batch: Batch | None = None
     """The batch, in which the function gets several executions in one call: {"size": 100, "within": "200ms", "by": "tenant_id"}.
     For functions of the task executors async, thread and process."""
@@ -144,7 +144,7 @@ class Action(ActionRef[P, R]):
         durable: bool = False,
     ) -> None:
         """Create an action. Use `@action`, `command_action`, `http_action` or `kubernetes_action` instead. Raises
-        DefinitionError."""
+        DefinitionError if the ref or an option is not valid."""
         try:
             self.ref = checked_ref(ref)
         except Wrong as error:
@@ -221,7 +221,7 @@ class Action(ActionRef[P, R]):
 
     def with_options(self, *, ref: str | None = None, **changes: Any) -> Action[P, R]:
         """Return a copy with some options changed, as `@action` takes them. Give the copy its own `ref` if both are to
-        be applied. Raises DefinitionError."""
+        be applied. Raises DefinitionError if an option is not valid."""
         values: dict[str, Any] = {name: getattr(self.choices, name) for name in self.choices.model_fields_set}
         for name in changes.keys() & {"timeout", "on_worker_loss", "max_recoveries"}:
             whole = "timeouts" if name == "timeout" else "recovery"
@@ -236,7 +236,8 @@ class Action(ActionRef[P, R]):
         return self._varied(ref=ref or self.ref, choices=choices)
 
     def with_schemas(self, *, parameters: Any = None, result: Any = None) -> Action[P, R]:
-        """Return a copy with these schemas in place of the annotations' schemas. Raises DefinitionError."""
+        """Return a copy with these schemas in place of the annotations' schemas. Raises DefinitionError if a schema is
+        not valid."""
         changes: dict[str, Any] = {}
         for name, schema, make in (
             ("parameters", parameters, parameters_schema),

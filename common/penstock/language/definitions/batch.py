@@ -19,8 +19,9 @@ class Batch(Options):
     """`Batch(100, within="200ms", by="model")` gives a function up to 100 executions in one call. The worker calls it once it
     holds 100 of them, or 200 ms after it claimed the first.
 
-    The function takes one list of `Item`, and returns a list with one result for each. An exception in that list fails its item
-    alone. Each item stays an execution of its own, with its result, its error and its retries. Raises DefinitionError.
+    The function takes one list of `Item`, and returns a list with one result for each. An exception in that list fails
+    its item alone. Each item stays an execution of its own, with its result, its error and its retries. Raises
+    DefinitionError if a value is not valid.
     """
 
     thing: ClassVar[str] = "batch"

@@ -20,7 +20,7 @@ class Breaker(Options):
     follow gradually. If it fails, the breaker waits for `probe` again.
 
     Failed attempts and timeouts are failures, also where a retry follows. Cancelled, lost and deferred attempts count
-    as neither, and so do refused parameters. Raises DefinitionError.
+    as neither, and so do refused parameters. Raises DefinitionError if a value is not valid.
     """
 
     thing: ClassVar[str] = "breaker"

@@ -100,7 +100,7 @@ def action(
 
     Its ref is `<pack>.<function name>`, with the pack from `pack=` or from `pack = Pack("shop")` in its module.
     Annotations become the schemas of parameters and result, the docstring the description. The options are those of
-    `ActionOptions`. Raises DefinitionError.
+    `ActionOptions`. Raises DefinitionError if the ref, an annotation or an option is not valid.
     """
     frame = caller()
     names = {} if frame.f_code.co_name == "<module>" else dict(frame.f_locals)

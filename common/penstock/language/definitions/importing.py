@@ -20,7 +20,8 @@ _NO_NAME = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
 def imported(name: str) -> ModuleType:
-    """Import and return the module of this name, from the current folder too. Raises DefinitionError."""
+    """Import and return the module of this name, from the current folder too. Raises DefinitionError if the import
+    fails."""
     _reachable(os.getcwd())
     try:
         return importlib.import_module(name)
@@ -32,7 +33,7 @@ def imported_file(path: Path, *, root: Path | None = None) -> ModuleType:
     """Import and return the module of a Python file. Its name counts from `root`, by default the folder around its
     outermost package. `root` is added to `sys.path`, for imports of its neighbours and for child processes.
 
-    Raises DefinitionError.
+    Raises DefinitionError if the import fails.
     """
     path = path.resolve()
     if root is None:

@@ -33,7 +33,8 @@ class Rate(Options):
 
 
 def parse_rate(text: str) -> Rate:
-    """Return the rate that a text such as `100/min` writes. Raises Wrong, and ValidationError for a rate out of range."""
+    """Return the rate that a text such as `100/min` writes. Raises Wrong for a text of another form, and
+    ValidationError for a rate out of range."""
     match = _RATE.fullmatch(text)
     if match is None or int(match[1]) < 1 or (match[2] and int(match[2]) < 1):
         raise Wrong(f"is not a rate: {text!r}", "Write '100/min', '5/s', '1000/hour', '3/10s'.")
@@ -73,9 +74,9 @@ class Limit(Declaration):
     `Limit(90_000, per="1m", cost="{{ parameters.tokens }}")` counts costs instead of executions. An attempt holds
     a slot from when it is scheduled until it ends. With several limits it needs a slot of each.
 
-    An execution that waits for its next attempt, or deferred itself, holds no slot, and then joins the end of its
-    lane. In the `limits` of an action it applies to that action, and needs no name. On its own it has a name and a
-    `scope`: `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError.
+    An execution that waits for its next attempt, or deferred itself, holds no slot, and then joins the end of its lane.
+    In the `limits` of an action it applies to that action, and needs no name. On its own it has a name and a `scope`:
+    `Limit(50, ref="shop.database", scope="shop")`. Raises DefinitionError if a value is not valid.
     """
 
     kind: ClassVar[str] = "limit"
@@ -108,9 +109,9 @@ class Limit(Declaration):
     """The slot's fate while the execution waits for the answer to an inquiry. If one of its limits says `keep`, the
     execution keeps all of its slots."""
     cost: Cost | None = None
-    """The cost of one execution, which counts instead of 1 in `max` and in `rate`: a number, or a sum of parameters such as
-    `"{{ parameters.tokens }}"`. It is reserved at admission. A new execution that costs more than the whole limit is
-    refused."""
+    """The cost of one execution, which counts instead of 1 in `max` and in `rate`: a number, or a sum of parameters
+    such as `"{{ parameters.tokens }}"`. The cost is reserved at admission. A new execution that costs more than the
+    whole limit is refused."""
     unit: Annotated[str, Field(pattern=f"^({UNIT})?$")] = ""
     """The unit of the cost, such as `tokens`. An attempt reports its true cost in it: `current().cost(tokens=1234)`, or
     `current().cost(1234)` for a limit without a unit."""

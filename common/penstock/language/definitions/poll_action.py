@@ -23,7 +23,7 @@ PARAMETERS: Mapping[str, Any] = {
 def poll_action(
     ref: str, function: Callable[..., Any], timeout: float, source: Source, description: str
 ) -> Action[..., dict[str, Any]]:
-    """Return an action with the trigger's name. It has no retries, as the next call is one."""
+    """Return an action with the trigger's name. The action has no retries, since its next call is one."""
     return Action(
         ref,
         choices=read_options(ActionOptions, {"timeout": timeout}, source, f"trigger {ref}"),

@@ -119,7 +119,7 @@ ENTRY = {"command": "command", "http": "url", "kubernetes": "image"}
 
 
 def checked_options(executor: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of an executor as they are stored. Raises ValidationError."""
+    """Return the options of an executor as they are stored. Raises ValidationError if an option is not valid."""
     kind = OPTIONS.get(executor)
     return dict(options) if kind is None else kind.model_validate(dict(options)).written()
 
@@ -133,8 +133,8 @@ def program_action(
     pack: str | None = None,
     folder: Path | None = None,
 ) -> Action[..., Any]:
-    """Return an action of a command, a URL, an image, or an entry for a foreign executor. `values` holds the options
-    of the action, `parameters`, `result` and `description`. Raises DefinitionError."""
+    """Return an action of a command, a URL, an image, or an entry for a foreign executor. `values` holds the options of
+    the action, `parameters`, `result` and `description`. Raises DefinitionError if one of these is not valid."""
     values = dict(values)
     whole = qualified(ref, pack)
     label = f"action {whole}"
@@ -196,8 +196,8 @@ def command_action(
     """Return an action that runs a program. It reads the parameters as JSON from standard input, and writes the result
     as JSON to standard output.
 
-    `parameters` and `result` are types, JSON Schemas or the short form. Other options are those of `@action`.
-    `options` holds those of the executor (`env`, `output`, ...). Raises DefinitionError.
+    `parameters` and `result` are types, JSON Schemas or the short form. Other options are those of `@action`. `options`
+    holds those of the executor (`env`, `output`, ...). Raises DefinitionError if one of these is not valid.
     """
     return _declared(
         ref, "command", {"command": list(command) if isinstance(command, tuple) else command, **options}, pack
@@ -206,15 +206,16 @@ def command_action(
 
 def http_action(ref: str, url: str, *, pack: str | Pack | None = None, **options: Any) -> Action[..., Any]:
     """Return an action that POSTs its parameters as JSON to a URL. The response is its result. With
-    `options={"request": {...}}` it makes that request instead. Options as for `command_action`. Raises DefinitionError."""
+    `options={"request": {...}}` it makes that request instead. Options as for `command_action`. Raises DefinitionError
+    if one of these is not valid."""
     return _declared(ref, "http", {"url": url, **options}, pack)
 
 
 def kubernetes_action(
     ref: str, image: str, *, pack: str | Pack | None = None, **options: Any
 ) -> Action[..., Any]:
-    """Return an action that runs an image as a Kubernetes Job. Options as for `command_action`. Raises
-    DefinitionError."""
+    """Return an action that runs an image as a Kubernetes Job. Options as for `command_action`. Raises DefinitionError
+    if one of these is not valid."""
     return _declared(ref, "kubernetes", {"image": image, **options}, pack)
 
 

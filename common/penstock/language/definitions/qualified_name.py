@@ -56,7 +56,7 @@ def is_generated(text: object) -> bool:
 
 
 def checked_ref(text: object) -> str:
-    """Return `text` if it is a valid ref. Raises Wrong."""
+    """Return `text` if it is a valid ref. Raises Wrong for anything else."""
     if not isinstance(text, str):
         raise Wrong("is not a ref", "Write it as text, 'pack.name', or have @action above the function.")
     if not is_ref(text) and not is_generated(text):
@@ -82,7 +82,7 @@ Ref = Annotated[str, BeforeValidator(lambda value: checked_ref(ref_of(value)))]
 
 
 def checked_trigger(text: object) -> str:
-    """Return `text` if it is a valid ref, or that of a system trigger. Raises Wrong."""
+    """Return `text` if it is a valid ref, or that of a system trigger. Raises Wrong for anything else."""
     if not is_system(text):
         return checked_ref(text)
     if text not in SYSTEM_TRIGGERS:

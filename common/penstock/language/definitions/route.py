@@ -14,9 +14,9 @@ from penstock.language.terms.routing import RoutingRule
 
 
 class Route(Declaration):
-    """`Route("*::ml::*", "gpu")` sends executions with a matching namespace to the queue `work.gpu`. The first
-    matching route wins, in the order of `position` and then of the pattern; `penstock.language.terms.routing` explains
-    patterns. Raises DefinitionError."""
+    """`Route("*::ml::*", "gpu")` sends executions with a matching namespace to the queue `work.gpu`. The first matching
+    route wins, in the order of `position` and then of the pattern; `penstock.language.terms.routing` explains patterns.
+    Raises DefinitionError if a value is not valid."""
 
     kind: ClassVar[str] = "route"
     positional: ClassVar[tuple[str, ...]] = ("pattern", "route")

@@ -251,7 +251,8 @@ A = TypeVar("A")
 
 def schedule(cron: str | None = None, /, *, ref: str | None = None, **options: Any) -> Callable[[A], A]:
     """Declare a schedule for an action or a workflow: put it above `@action` or `@workflow`. The options are those of
-    `Schedule`. `ref` is by default that of the action. Raises DefinitionError."""
+    `Schedule`. `ref` is by default that of the action. Raises DefinitionError if an option is not valid, or the
+    decorator is below `@action` or `@workflow`."""
     source = of_frame(caller())
 
     def attach(action: A) -> A:

@@ -41,8 +41,9 @@ class Signature:
 def signature_of(
     function: Callable[..., Any], ref: str, source: Source, names: Mapping[str, Any] | None = None
 ) -> Signature:
-    """Return the signature that the annotations of a function declare. `names` are the names visible where the
-    function was defined, for annotations with local names. Raises DefinitionError."""
+    """Return the signature that the annotations of a function declare. `names` are the names visible where the function
+    was defined, for annotations with local names. Raises DefinitionError for a parameter that cannot be given by name,
+    or an annotation without a schema."""
     hints = _hints(function, ref, source, names)
     fields: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
@@ -95,8 +96,9 @@ _ITEMS = "Write def embed(items: list[Item[Text]]) -> list[float], where Text is
 def batch_signature_of(
     function: Callable[..., Any], ref: str, source: Source, names: Mapping[str, Any] | None = None
 ) -> Signature:
-    """Return the signature of a function that takes a list of items: the parameters of one item, and its result. `bind` returns
-    the validated parameters of one item as its argument `input`. Raises DefinitionError."""
+    """Return the signature of a function that takes a list of items: the parameters of one item, and its result. `bind`
+    returns the validated parameters of one item as its argument `input`. Raises DefinitionError if the function does
+    not take one list of items and return a list."""
     hints = _hints(function, ref, source, names)
     if context_parameter(function, hints) is not None:
         raise source.wrong(f"action {ref}: a durable function takes no batches", "Leave batch out.")

@@ -90,7 +90,7 @@ def trigger(
     an execution of an action with the trigger's name, on a worker that has the function. The next call begins one
     interval after the last one, but not before that one has ended. See docs/poll-triggers.md.
 
-    Raises DefinitionError.
+    Raises DefinitionError if the function takes other parameters, or an option is not valid.
     """
 
     frame = caller()
@@ -116,7 +116,8 @@ def poll_trigger(
     pack: str | None = None,
     source: Source | None = None,
 ) -> Trigger:
-    """Return the poll trigger of a function, with the action that calls it. Raises DefinitionError."""
+    """Return the poll trigger of a function, with the action that calls it. Raises DefinitionError if the function
+    takes other parameters than `state`, or a value is not valid."""
     if not inspect.isroutine(function) or not hasattr(inspect.unwrap(function), "__code__"):
         raise TypeError("a poll trigger is made of a function: put @trigger(every=...) above a def")
     plain = inspect.unwrap(function)

@@ -64,7 +64,8 @@ Parts = Annotated[Items[Part], Field(max_length=MAX_PARTS), BeforeValidator(_par
 
 class Window(Options):
     """The pattern of events of a rule, and the time within which they come: `Window(sequence=[placed, paid],
-    by="payload.order", within="1h")`. It has exactly one of sequence, all, any, count and absence. Raises DefinitionError.
+    by="payload.order", within="1h")`. It has exactly one of sequence, all, any, count and absence. Raises
+    DefinitionError if a value is not valid.
     """
 
     sequence: Parts = ()

@@ -9,13 +9,13 @@ A name is looked up in the namespace that the caller gives; `a.b` is first looke
 """
 
 from penstock.errors import ExpressionError
-from penstock.language.expressions.comparison import ABSENT, OPERATORS, holds, look_up
 from penstock.language.expressions.equality import Equality, equality, key_of, value_at
 from penstock.language.expressions.expression import Condition, Expression, condition, expression
 from penstock.language.expressions.functions import TESTS
 from penstock.language.expressions.lookup import MAPPING_METHODS, STR_METHODS
 from penstock.language.expressions.missing import Unreadable
 from penstock.language.expressions.names import NamesUsed, Path
+from penstock.language.expressions.rule_comparisons import ABSENT, OPERATORS, holds, look_up
 from penstock.language.expressions.secret_text import SECRETS, SecretName, SecretText
 from penstock.language.expressions.template import Render, compile_template, names_used, render
 

@@ -34,8 +34,8 @@ _PLAIN = frozenset({int, float, bool, type(None), datetime, date, timedelta})
 
 
 class Refused(Exception):
-    """The refusal of an operation that is not permitted or costs too much. It becomes an ExpressionError that names
-    the expression."""
+    """The refusal of an operation that is not permitted or costs too much. The refusal becomes an ExpressionError that
+    names the expression."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
@@ -60,7 +60,7 @@ _meter = _Meter()
 
 
 class budget:
-    """A fresh budget for the code in its `with` block, also inside another budget."""
+    """A context manager that gives the code of its block a fresh budget of steps, also inside another budget."""
 
     __slots__ = ("_before",)
 

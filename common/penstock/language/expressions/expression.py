@@ -196,7 +196,7 @@ def _whole(result: Any) -> Any:
 
 
 def _explain(error: Exception, source: str, namespace: Mapping[str, Any]) -> NoReturn:
-    """Raise the ExpressionError that explains `error`. It must not show values, since some are secret."""
+    """Raise the ExpressionError that explains `error`. The explanation must not show values, since some are secret."""
     hint = None
     if isinstance(error, MissingName):
         message, hint = error.explain(source, namespace, GLOBALS)

@@ -1,4 +1,4 @@
-"""Structures that contain expressions, such as parameters. They are compiled once and rendered many times."""
+"""Structures that contain expressions, such as parameters. A structure is compiled once and rendered many times."""
 
 from __future__ import annotations
 

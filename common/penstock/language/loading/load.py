@@ -45,7 +45,8 @@ def load(source: str | Path | ModuleType) -> Definitions:
 
 
 def load_all(sources: str) -> Definitions:
-    """Return the definitions of several sources, separated by commas. An empty text has none. Raises DefinitionError."""
+    """Return the definitions of several sources, separated by commas. An empty text has none. Raises DefinitionError if
+    a source cannot be read, or a definition is not valid."""
     definitions = Definitions()
     for source in filter(None, map(str.strip, sources.split(","))):
         definitions += load(source)

@@ -25,8 +25,9 @@ def folders_of(sources: Sequence[str]) -> list[Path]:
 
 
 def reload_all(sources: Sequence[str], folders: Sequence[Path]) -> Definitions:
-    """Return the definitions of these sources, read again from their files. All modules from these folders are
-    imported again; running code keeps the old ones. Raises DefinitionError, and then restores the old modules."""
+    """Return the definitions of these sources, read again from their files. All modules from these folders are imported
+    again; running code keeps the old ones. If a module cannot be loaded, restores the old modules and raises
+    DefinitionError."""
     old_modules = _imported_from(folders)
     for name in old_modules:
         del sys.modules[name]

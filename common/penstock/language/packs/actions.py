@@ -22,7 +22,8 @@ _EXECUTORS = {**{entry: executor for executor, entry in ENTRY.items()}, "functio
 def action_of(
     ref: str, options: dict[str, Any], pack: Pack, folder: Path, source: Source
 ) -> Action[..., Any]:
-    """Return the action that an entry of a pack defines. Raises DefinitionError."""
+    """Return the action that an entry of a pack defines. Raises DefinitionError if an option is unknown or not valid,
+    or if it does not name one thing to run."""
     names = [*ActionOptions.names(), *_EXECUTORS, "description", "parameters", "result"]
     for name in options:
         if name not in names:

@@ -13,7 +13,8 @@ SECTIONS = {"rule": "rules", "schedule": "schedules"}
 
 
 def yaml_of(declaration: Rule | Schedule) -> str:
-    """Return a YAML file with this declaration, which `penstock apply` reads as an equal one. Raises MissingExtra."""
+    """Return a YAML file with this declaration, which `penstock apply` reads as an equal one. Raises MissingExtra if
+    the package for YAML is not installed."""
     with needed():
         from penstock.language.workflows import safe_yaml
     options = declaration.body()

@@ -1,5 +1,5 @@
 """The JSON Schemas of packs and workflows in YAML, for editors: they complete names, show descriptions, and mark
-faults. They are made from the models that check the same YAML.
+faults. The schemas are made from the models that check the same YAML.
 
 They are no stricter than the models. A value that our own validators parse (a duration, rate or condition) is any text
 or number to them. `penstock lint` checks it fully.

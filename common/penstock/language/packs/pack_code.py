@@ -17,7 +17,8 @@ _HINT = "Write module:name, as in code.orders:charge for the function charge in 
 
 
 def function_of(entry: Any, folder: Path, source: Source) -> Callable[..., Any]:
-    """Return the function `module:name` of a pack. Imports the module. Raises DefinitionError."""
+    """Return the function `module:name` of a pack. Imports the module. Raises DefinitionError if there is no such
+    function, or the import fails."""
     if not isinstance(entry, str) or entry.count(":") != 1:
         raise source.wrong("function is not module:name", _HINT)
     module, name = entry.split(":")

@@ -13,7 +13,8 @@ FILES_CAP = 2_000
 
 
 def read_text(path: Path, folder: Path) -> str:
-    """Return the text of a file of the pack in `folder`. Raises DefinitionError."""
+    """Return the text of a file of the pack in `folder`. Raises DefinitionError if the file cannot be read, is too
+    large or is not UTF-8."""
     inside(path, folder, Source(str(path), 1))
     try:
         with path.open("rb") as file:
@@ -30,7 +31,8 @@ def read_text(path: Path, folder: Path) -> str:
 
 
 def read_yaml(path: Path, folder: Path) -> tuple[Any, Source]:
-    """Return the content of a YAML file, and its source with the lines. Raises DefinitionError."""
+    """Return the content of a YAML file, and its source with the lines. Raises DefinitionError if the file cannot be
+    read or is not YAML."""
     value, marks = safe_yaml.read(read_text(path, folder), shown(path))
     return value, Source(str(path), 1, {place: line for place, (line, _) in marks.items()})
 
@@ -50,7 +52,7 @@ def inside(path: Path, folder: Path, source: Source) -> Path:
 
 
 def mapping(value: Any, label: str, source: Source) -> dict[str, Any]:
-    """Return `value` if it is a mapping. None counts as an empty one. Raises DefinitionError."""
+    """Return `value` if it is a mapping. None counts as an empty one. Raises DefinitionError for any other value."""
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -22,7 +22,8 @@ Found = tuple[list[Any], list[Pack]]
 
 
 def read_file(path: Path) -> Found:
-    """Return the definitions of a single YAML file: a pack with its sections, or a workflow. Raises DefinitionError."""
+    """Return the definitions of a single YAML file: a pack with its sections, or a workflow. Raises DefinitionError if
+    the file cannot be read, or a definition is not valid."""
     value, source = read_yaml(path, path.parent)
     if isinstance(value, dict) and "workflow" in value:
         return [from_value(value, source)], []
@@ -31,7 +32,8 @@ def read_file(path: Path) -> Found:
 
 
 def read_folder(folder: Path) -> Found:
-    """Return the definitions of a folder with a `pack.yaml`. Raises DefinitionError."""
+    """Return the definitions of a folder with a `pack.yaml`. Raises DefinitionError if a file cannot be read, or a
+    definition is not valid."""
     heads = [path for suffix in YAML if (path := folder / f"pack{suffix}").exists()]
     if len(heads) > 1:
         raise Source(str(heads[1]), 1).wrong("the pack has a pack.yaml too", "Keep one of them.")
@@ -105,7 +107,8 @@ def _pack_file(value: Any, source: Source) -> tuple[Pack, list[Entry]]:
 
 
 def _section(section: str, value: Any, source: Source) -> list[Entry]:
-    """Return the entries of a section. They are a mapping by name, and for routes a list, since their order matters."""
+    """Return the entries of a section. The entries are a mapping by name. Those of routes are a list, since their order
+    matters."""
     if isinstance(value, list) and section == "routes":
         return [Entry(section, "", item, source.at((n,))) for n, item in enumerate(value)]
     named = mapping(value, f"the section {section}", source)

@@ -38,7 +38,8 @@ class Ending:
 DONE_WITH_NOTHING = Ending(COMPLETED, "null")
 UNFINISHED = "its worker stopped before it had ended"
 NOT_BEGUN = Ending(REQUESTED, delay=None, reason="handed back before it had begun")
-"""The ending of an attempt that did not begin. It may run elsewhere, whatever the action's recovery policy is."""
+"""The ending of an attempt that did not begin. The execution may run elsewhere, whatever the action's recovery policy
+is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,8 +61,8 @@ class RetryPolicy(Options):
     factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 2.0
     """The factor of exponential backoff."""
     jitter: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
-    """The random part of a delay: 0.25 draws between 75 and 100 % of it. It shortens and never lengthens, so that
-    retries spread out at `max_delay` too."""
+    """The random part of a delay: 0.25 draws between 75 and 100 % of it. The random part shortens a delay and never
+    lengthens it, so that retries spread out at `max_delay` too."""
     retry_on: ErrorTypes = ()
     """The types of errors that are retried, including as base classes. Empty means all. See `allows`."""
     never_on: ErrorTypes = ()

@@ -15,8 +15,8 @@ def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored form of a filter. `bound` has the current values of its names, since it is evaluated later,
     for each event.
 
-    If the filter requires that the event's value at `path` equals a text or a number, `key` is that value's key.
-    Events are then looked up by the key first. Raises ExpressionError.
+    If the filter requires that the event's value at `path` equals a text or a number, `key` is that value's key. Events
+    are then looked up by the key first. Raises ExpressionError if the filter is not a valid condition.
     """
     bound: dict[str, Any] = {}
     if filter is None:
@@ -39,8 +39,9 @@ def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
 def check_filter(
     filter: str | None, names: Mapping[str, Any], payload_schema: Mapping[str, Any] | None
 ) -> None:
-    """Check that a filter uses only `names` and what an event with such a payload has. Raises DefinitionError: it would
-    match no event, and its task would wait for ever. Raises ExpressionError."""
+    """Check that a filter uses only `names` and what an event with such a payload has. Raises DefinitionError otherwise,
+    since no event would match, and the task would wait for ever. Raises ExpressionError if the filter is not a valid
+    condition."""
     if filter is None:
         return
     event = {**dict.fromkeys(EVENT), "payload": names_of(payload_schema)}
@@ -50,5 +51,6 @@ def check_filter(
 
 
 def matches(filter: str | None, bound: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
-    """Return whether a task with this filter waits for this event. Raises ExpressionError."""
+    """Return whether a task with this filter waits for this event. Raises ExpressionError if the filter fails for this
+    event."""
     return filter is None or condition(filter)({**bound, "event": event})

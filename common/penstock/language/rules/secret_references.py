@@ -1,5 +1,5 @@
-"""The stored form of parameters that refer to secrets. It holds no secret: each reference is stored as the text that
-was written, and `$secrets` lists the places of the references, part by part. Callers may not send `$secrets`.
+"""The stored form of parameters that refer to secrets. The stored form holds no secret: each reference is stored as the
+text that was written, and `$secrets` lists the places of the references, part by part. Callers may not send `$secrets`.
 
 Only a definition, or an explicit argument of `start`, can make a reference. A payload with the text `{{ secrets.x }}`
 is text.
@@ -23,8 +23,8 @@ Place = tuple[str | int, ...]
 
 
 def checked_parameters(schema: Schema, params: Any, cap: int) -> bytes:
-    """Return the stored form of parameters, after a check against the schema. Raises InvalidInput, also for more than
-    `cap` bytes."""
+    """Return the stored form of parameters, after a check against the schema. Raises InvalidInput if they do not fit
+    the schema, or have more than `cap` bytes."""
     encoded = schema.check(params, cap=cap)
     if KEY.encode() in encoded and isinstance(params, Mapping) and KEY in params:
         raise InvalidInput(f"no parameter may be called {KEY}", hint="Choose another name.")
@@ -38,7 +38,7 @@ def checked_parameters(schema: Schema, params: Any, cap: int) -> bytes:
 
 def referring(params: Mapping[str, Any], names: Mapping[str, str] | None) -> Mapping[str, Any]:
     """Return the parameters with a reference to a secret for each entry of `names`, which maps parameters to names of
-    secrets. Raises InvalidInput."""
+    secrets. Raises InvalidInput if the name of a secret is not valid, or a parameter is also given by value."""
     if not names:
         return params
     for parameter, name in names.items():

@@ -69,7 +69,8 @@ def _check_rule(rule: object, function: str) -> None:
 
 def evaluate(text: str, /, **names: Any) -> Any:
     """Return the value of an expression (`payload.amount > 100`), or of a text with templates (`"order {{ payload.id
-    }}"`). `names` has the values of the names that it may use. Raises ExpressionError."""
+    }}"`). `names` has the values of the names that it may use. Raises ExpressionError if the expression is not valid or
+    fails."""
     return expression(text if "{{" in text else f"{{{{ {text} }}}}")(names)
 
 

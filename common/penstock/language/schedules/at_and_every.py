@@ -16,8 +16,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_at(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
-    """Return the function that yields the due instant of `at 2030-01-31T09:00`. Without an offset it is read in
-    `zone`. Raises DefinitionError."""
+    """Return the function that yields the due instant of `at 2030-01-31T09:00`. Without an offset it is read in `zone`.
+    Raises DefinitionError if the text is not an instant."""
     instant_text = text.split(maxsplit=1)[1].strip()
     try:
         at = datetime.fromisoformat(instant_text)
@@ -32,7 +32,7 @@ def parse_at(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
 
 def parse_every(text: str, anchor: datetime) -> Callable[[datetime], Iterator[Due]]:
     """Return the function that yields the due instants of `@every 90s`: at `anchor`, and then at each interval. Raises
-    DefinitionError."""
+    DefinitionError if the period is not valid, or shorter than a second."""
     try:
         period = timedelta(seconds=seconds(text.split(maxsplit=1)[1]))
     except Wrong as wrong:

@@ -72,7 +72,8 @@ class CompiledSchedule:
 
 
 def compile_schedule(body: Mapping[str, Any]) -> CompiledSchedule:
-    """Return the compiled schedule of a stored body. Raises DefinitionError."""
+    """Return the compiled schedule of a stored body. Raises DefinitionError if an expression or the time zone is not
+    valid."""
     missed = dict(body.get("missed") or {})
     starts_at, ends_at = (_instant(body.get(name)) for name in ("starts_at", "ends_at"))
     params = body.get("params") or {}

@@ -1,7 +1,7 @@
 """The plan for due fires, in time or missed: which fires to create, when each runs, and when to plan again.
 
-Pure: the caller passes the instant of the last fire and the current instant (of the database's clock). It writes the
-plan in the transaction that creates the executions.
+Pure: the caller passes the instant of the last fire and the current instant (of the database's clock). The caller
+writes the plan in the transaction that creates the executions.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class FirePolicy:
 
 @dataclass(frozen=True, slots=True)
 class PlannedFire:
-    """A planned fire, for which an execution is created. It was due at `due` and starts at `run_at`, or at once if
-    that is past."""
+    """A planned fire, for which an execution is created. The fire was due at `due` and starts at `run_at`, or at once
+    if that is past."""
 
     due: datetime
     run_at: datetime
@@ -71,8 +71,8 @@ class FirePlan:
     """A plan of fires, in the order of `due`. `skipped` are due instants without an execution, at most the latest
     MAX_SKIPPED. `more_skipped` says whether there were others.
 
-    `next_due` is the instant to plan again, or None if the schedule is over. It may be past, if there were more than
-    MAX_FIRES.
+    `next_due` is the instant to plan again, or None if the schedule is over. That instant may be past, if there were
+    more than MAX_FIRES.
     """
 
     fires: tuple[PlannedFire, ...]
@@ -119,7 +119,7 @@ def _backlog(
 
 
 def jitter_of(policy: FirePolicy, schedule_id: object, due: datetime) -> timedelta:
-    """Return the random delay of a fire. It is the same on every replica and in every plan of this fire."""
+    """Return the random delay of a fire. The delay is the same on every replica and in every plan of this fire."""
     if not policy.jitter:
         return timedelta()
     return timedelta(seconds=policy.jitter * _share(f"{schedule_id} {due.astimezone(UTC).isoformat()}"))

@@ -31,7 +31,7 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """The instants at which a schedule fires, in UTC. They are whole seconds, unless the notation is finer.
+    """The instants at which a schedule fires, in UTC. The instants are whole seconds, unless the notation is finer.
 
     Create one with `Spec.parse`. Two specs with the same text, zone and anchor are equal.
     """
@@ -44,7 +44,7 @@ class Spec:
     @classmethod
     def parse(cls, text: str, zone: str = "UTC", *, anchor: datetime = EPOCH) -> Spec:
         """Parse a cron expression of five or six fields, `@daily` and the like, `@every 90s`, `at <ISO time>`, or
-        `DTSTART:... RRULE:...`. It is read in the IANA zone `zone`.
+        `DTSTART:... RRULE:...`. The expression is read in the IANA zone `zone`.
 
         `anchor` is an aware instant at which an `@every` fires for the first time. Raises DefinitionError that names
         the fault and its position, also for a schedule that never fires (`30 2 30 2 *`).

@@ -19,7 +19,8 @@ _SECOND = timedelta(seconds=1)
 
 @lru_cache(maxsize=1024)
 def find_zone(name: str) -> ZoneInfo:
-    """Return the IANA zone of that name. Raises DefinitionError, which suggests the name that was probably meant."""
+    """Return the IANA zone of that name. For an unknown name, raises DefinitionError, which suggests the name that was
+    probably meant."""
     # Look the name up in the list instead of opening it: the database has files that are not zones, such as leap
     # seconds.
     names = available_timezones() - _NO_ZONES

@@ -20,7 +20,7 @@ _COMPOSED = ("$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas")
 
 def parameters_schema(declared: Any) -> dict[str, Any]:
     """Return the schema of an action's parameters: an object that accepts only declared parameters, unless it permits
-    others. Raises Wrong."""
+    others. Raises Wrong if `declared` is no valid schema, or not that of an object."""
     schema = {"type": "object", **_schema(declared)}
     if schema["type"] != "object":
         raise Wrong("describes something other than an object", "Parameters have names: use type: object.")
@@ -32,7 +32,8 @@ def parameters_schema(declared: Any) -> dict[str, Any]:
 
 
 def payload_schema(declared: Any) -> dict[str, Any]:
-    """Return the schema of a trigger's payload, or of a result. It accepts undeclared properties too. Raises Wrong."""
+    """Return the schema of a trigger's payload, or of a result. The schema accepts undeclared properties too. Raises
+    Wrong if `declared` is no valid schema."""
     return _sound(_schema(declared))
 
 
@@ -57,7 +58,8 @@ def _schema(declared: Any) -> dict[str, Any]:
 
 
 def check_words(schema: Mapping[str, Any]) -> None:
-    """Check that a schema uses only words of JSON Schema. Raises Wrong."""
+    """Check that a schema uses only words of JSON Schema. Raises Wrong for the first other word, unless it begins with
+    `x-`."""
     for place, part in every(schema):
         for word in part:
             if word not in _WORDS and not word.startswith("x-"):

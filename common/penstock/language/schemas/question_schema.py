@@ -30,7 +30,7 @@ def question_schema(declared: Mapping[str, Any] | None) -> dict[str, Any] | None
 
 
 def check_default(default: Any, schema: Mapping[str, Any] | None, *, cap: int) -> None:
-    """Check that the default answer of a question fits its schema. Raises InvalidInput."""
+    """Check that the default answer of a question fits its schema. Raises InvalidInput otherwise."""
     if default is not None:
         Schema(schema).check(default, what="the default answer", cap=cap)
 

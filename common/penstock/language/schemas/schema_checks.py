@@ -19,7 +19,7 @@ from penstock.language.terms.options import Wrong, dotted
 from penstock.run.cut_texts import cut_end
 
 STEPS = 2_000_000
-"""The maximum number of steps of the check of a schema. It is enough for any schema of SCHEMA_CAP bytes."""
+"""The maximum number of steps of the check of a schema. That number is enough for any schema of SCHEMA_CAP bytes."""
 
 _metaschema = Validator(METASCHEMA)
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
@@ -27,7 +27,8 @@ _IN_PLACE = ("not", "if", "then", "else")
 
 
 def check_schema(schema: Any) -> None:
-    """Check that `schema` is a self-contained JSON Schema of draft 2020-12. Raises Wrong, which names the place."""
+    """Check that `schema` is a self-contained JSON Schema of draft 2020-12. For a fault, raises Wrong, which names the
+    place."""
     if not isinstance(schema, Mapping):
         raise Wrong("is not a JSON Schema: it must be an object", 'Write for example {"type": "object"}.')
     try:

@@ -22,7 +22,8 @@ _HINT = "Send JSON: objects with text keys, arrays, text, finite numbers, boolea
 def check_value(value: object, cap: int = PAYLOAD_CAP, *, what: str = "the value") -> bytes:
     """Return `value` as canonical JSON: keys sorted, no spaces. Dataclasses, pydantic models, datetimes, UUIDs and
     enums are converted. Raises InvalidInput, naming the place, for a value that is not JSON, has more than `cap` bytes,
-    or nests deeper than DEPTH_CAP. It is also raised for NUL, NaN, Infinity, and an integer of more than 64 bits."""
+    or nests deeper than DEPTH_CAP. InvalidInput is also raised for NUL, NaN, Infinity, and an integer of more than 64
+    bits."""
     try:
         encoded = orjson.dumps(value, default=_model, option=orjson.OPT_SORT_KEYS)
     except (TypeError, ValueError, RecursionError) as error:  # orjson's own error is a TypeError

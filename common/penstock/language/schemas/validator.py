@@ -90,8 +90,8 @@ class Validator:
         return test
 
     def branch(self, part: Any) -> Test:
-        """Return the test of a part that applies to the same value as the part around it. It runs once a check if
-        several references lead to it."""
+        """Return the test of a part that applies to the same value as the part around it. The test runs once a check,
+        even if several references lead to that part."""
         test = self.test(part)
         return self._once(part, test) if self.evaluates and not isinstance(part, bool) else test
 

@@ -35,9 +35,9 @@ STARTER: ContextVar[Starter | None] = ContextVar("penstock.starter", default=Non
 
 
 class ActionRef(Generic[P, R]):
-    """A reference to an action that is defined elsewhere. `like` is a function with the same parameters and result,
-    for type checkers and positional parameters. It is never called. In a workflow function a call of the reference adds
-    a task.
+    """A reference to an action that is defined elsewhere. `like` is a function with the same parameters and result, for
+    type checkers and positional parameters. That function is never called. In a workflow function a call of the
+    reference adds a task.
 
         charge = ActionRef("shop.charge", like=charge_in_words)
         await charge.start(order=7)
@@ -67,8 +67,8 @@ class ActionRef(Generic[P, R]):
         return record(self, args, kwargs)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> ActionCall[R]:
-        """Return the action with these parameters, to pass to a client. It starts nothing. Raises TypeError for
-        parameters that the function does not take."""
+        """Return the action with these parameters, to pass to a client. The call of this method starts nothing. Raises
+        TypeError for parameters that the function does not take."""
         return ActionCall(self.ref, self.named_parameters(args, kwargs))
 
     async def start(self, *args: P.args, **kwargs: P.kwargs) -> UUID:

@@ -21,7 +21,7 @@ _HINT = 'Write an amount for each unit: {"tokens": 1000000, "eur": 5}.'
 
 
 def check_budget(value: Any) -> dict[str, float]:
-    """Return a budget. Raises Wrong."""
+    """Return a budget. Raises Wrong if `value` does not map 1 to MAX_UNITS units to amounts."""
     if not isinstance(value, Mapping) or not 1 <= len(value) <= MAX_UNITS:
         raise Wrong(f"is not a budget of 1 to {MAX_UNITS} units", _HINT)
     for unit, amount in value.items():

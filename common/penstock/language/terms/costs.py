@@ -28,7 +28,8 @@ _PARSER = Environment(autoescape=False)
 
 
 def cost_terms(cost: float | int | str) -> list[Term]:
-    """Return the terms of a cost as it is written. Raises Wrong."""
+    """Return the terms of a cost as it is written. Raises Wrong if it is neither a number nor a sum of parameters, or
+    has too many terms."""
     if not isinstance(cost, str):
         return [(_not_negative(cost), None, None)]
     if _FIGURE.fullmatch(cost.strip()):
@@ -52,7 +53,7 @@ def cost_terms(cost: float | int | str) -> list[Term]:
 
 
 def parameters_of(cost: float | int | str) -> list[str]:
-    """Return the paths of the parameters in a cost. Raises Wrong."""
+    """Return the paths of the parameters in a cost. Raises Wrong for a cost that is not valid."""
     return [path for _, path, _ in cost_terms(cost) if path is not None]
 
 

@@ -46,7 +46,8 @@ def read_debounce(body: Mapping[str, Any]) -> Debounce | None:
 
 
 def key_of(paths: Sequence[str], namespace: Mapping[str, Any]) -> str:
-    """Return the key of an event: a digest of the values at the paths, of which each may be missing. 7.0 is 7."""
+    """Return the key of an event: a digest of its values at the paths. A value may be missing, and 7.0 gives the same
+    key as 7."""
     values = [
         [] if (value := value_at(namespace, path)) is MISSING else [_plain_number(value)] for path in paths
     ]

@@ -14,7 +14,8 @@ _WORD = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
 def parse_labels(text: str) -> dict[str, str]:
-    """Parse labels such as `gpu=a100,zone=eu`. A name alone has the value `true`. Raises ValueError."""
+    """Parse labels such as `gpu=a100,zone=eu`. A name alone has the value `true`. Raises ValueError if a label is not
+    valid or has two values."""
     labels: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, sign, value = (piece.strip() for piece in part.partition("="))

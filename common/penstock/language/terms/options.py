@@ -36,7 +36,7 @@ def printable(text: str) -> str:
 
 
 class Wrong(ValueError):
-    """The error that validators of options raise. It has the fault of the value, and what to write instead."""
+    """The error that validators of options raise. The error has the fault of the value, and what to write instead."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(printable(message))

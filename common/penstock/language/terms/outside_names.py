@@ -8,8 +8,8 @@ import re
 from penstock.errors import InvalidInput
 
 TENANT = r"^[a-z0-9][a-z0-9_-]{0,62}$"
-"""The pattern of a tenant. It is a segment of namespaces, and of the patterns over these, so it has neither `::` nor
-`*`."""
+"""The pattern of a tenant. A tenant is a segment of namespaces, and of the patterns over these, so it has neither `::`
+nor `*`."""
 LONGEST = 1000
 """The maximum size of a key or a source in bytes of UTF-8. AMQP has room for 255. A PostgreSQL index holds two of
 these and their trigger."""

@@ -30,8 +30,9 @@ def check_producer(
 ) -> tuple[str, str | None]:
     """Return the tenant of a message, and the producer for its source.
 
-    Without `producers` the header `tenant` is trusted. Otherwise the broker's `user_id` decides. Raises InvalidInput,
-    NotAllowed.
+    Without `producers` the header `tenant` is trusted. Otherwise the broker's `user_id` decides. Raises InvalidInput if
+    the tenant is not a valid name. Raises NotAllowed if the message has no `user_id`, or that user may not publish this
+    trigger for this tenant.
     """
     if not producers:
         return check_tenant(headers.get("tenant", DEFAULT_TENANT)), None

@@ -72,7 +72,7 @@ class Explanation:
 
 
 class Router:
-    """Ordered routing rules and a default route. It is immutable, and caches its latest answers."""
+    """Ordered routing rules and a default route. A router is immutable, and caches its latest answers."""
 
     def __init__(self, rules: Sequence[RoutingRule], default: str) -> None:
         _validate_route(default)

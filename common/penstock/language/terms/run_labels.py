@@ -23,7 +23,7 @@ HINT = (
 
 
 def check_labels(value: Any) -> dict[str, str]:
-    """Return labels. Raises Wrong."""
+    """Return labels. Raises Wrong if `value` is not a mapping of valid keys to texts, or has too many labels."""
     if not isinstance(value, Mapping):
         raise Wrong("is not a mapping", HINT)
     if len(value) > MAX_LABELS:
@@ -46,7 +46,7 @@ def check_key(key: Any) -> None:
 
 def rendered_labels(values: Mapping[str, Any]) -> dict[str, str]:
     """Return the labels that templates gave: numbers and booleans become texts. A value None leaves its label out.
-    Raises Wrong."""
+    Raises Wrong if a label is not valid."""
     return check_labels({key: label_text(value) for key, value in values.items() if value is not None})
 
 
@@ -58,7 +58,7 @@ def label_text(value: Any) -> Any:
 
 
 def parse_label_words(words: Sequence[str]) -> dict[str, str]:
-    """Parse `key=value` words. Raises Wrong."""
+    """Parse `key=value` words. Raises Wrong if a word has another form, or a key has two values."""
     labels: dict[str, str] = {}
     for word in words:
         key, sign, value = word.partition("=")

@@ -54,7 +54,8 @@ def is_tls_or_local(address: str) -> bool:
 
 
 def networks(text: str) -> list[IPv4Network | IPv6Network]:
-    """Return the networks of a list such as `10.0.0.0/8, ::1`. An address is a network of one. Raises ValueError."""
+    """Return the networks of a list such as `10.0.0.0/8, ::1`. An address is a network of one. Raises ValueError for a
+    word that is neither."""
     return [ip_network(word.strip()) for word in text.split(",") if word.strip()]
 
 

@@ -1,5 +1,6 @@
-"""References to results in the result store. A result that is too large for the database is replaced by the small
-value `{"$stored": name, "bytes": size}`. It can be passed on like any other value, and is resolved where it is used.
+"""References to results in the result store. A result that is too large for the database is replaced by the small value
+`{"$stored": name, "bytes": size}`. The small value can be passed on like any other value, and is resolved where it is
+used.
 
 The name contains the result's digest. So a reader cannot be given a changed result, and needs the digest to read one.
 """

@@ -173,7 +173,8 @@ def _ended(at: datetime, decision: Decision, filled: Sequence[tuple[int, int]], 
 
 
 def instant_of(value: Any) -> datetime:
-    """Return the time of an event from its payload: Unix seconds, or a text in ISO 8601 with a zone. Raises Wrong."""
+    """Return the time of an event from its payload: Unix seconds, or a text in ISO 8601 with a zone. Raises Wrong for
+    any other value."""
     hint = "Write Unix seconds, or a text such as 2026-01-31T09:00:00Z."
     try:
         if isinstance(value, str):

@@ -180,7 +180,8 @@ def _bind(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_context(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` wrapped. It returns the changes in the context, and the function's own result."""
+    """Return `function` wrapped. The wrapped function returns the changes in the context, and the function's own
+    result."""
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)

@@ -143,9 +143,11 @@ class Graph:
 
 
 def _successes(task: Task, has_sources: bool) -> int:
-    """Return the number of successes after which a task runs without waiting for the rest, or 0 to wait for all.
+    """Return the number of successful sources after which a task runs, without waiting for the other sources. Return 0
+    for a task that waits for all of them.
 
-    Without `join`, all needs are waited for, and one transition is enough.
+    `join` is that number, `any` (one) or `all`. Without it, a task with `needs` waits for all sources, and a task that
+    only transitions lead to runs after the first one. `has_sources` is False for a task that the workflow begins with.
     """
     if isinstance(task.join, int):
         return task.join

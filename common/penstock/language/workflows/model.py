@@ -1,7 +1,7 @@
 """The document of a workflow: plain JSON, equal whether the workflow was written in Python or in YAML.
 
-The document is content-addressed. It omits default values, so that a new option does not change the address of an old
-workflow. A run keeps the version with which it started. `FORMAT` is the version of the document's own shape.
+The document is content-addressed. The document omits default values, so that a new option does not change the address
+of an old workflow. A run keeps the version with which it started. `FORMAT` is the version of the document's own shape.
 
 Semantics: docs/workflows.md.
 """

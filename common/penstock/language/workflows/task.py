@@ -132,7 +132,7 @@ class ItemFailures(Options):
 
 
 class Step(Options):
-    """The work of a task, without its place in the graph. It is the whole document of the `on_exit` task.
+    """The work of a task, without its place in the graph. The `on_exit` task consists of a step alone.
 
     `retry`, `timeouts` and `recovery` replace those of the action. `timeout` is short for `timeouts.attempt`.
     """
@@ -218,7 +218,7 @@ class Step(Options):
 
 
 class Task(Step):
-    """A step with its place in the graph. It comes after its `needs` and after the tasks that name it in `next`.
+    """A step with its place in the graph. A task comes after its `needs` and after the tasks that name it in `next`.
     `when` and `join` say under which conditions it runs."""
 
     name: Name

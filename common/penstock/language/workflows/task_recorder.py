@@ -52,7 +52,7 @@ class TaskRecorder:
         return TaskHandle(draft)
 
     def at_exit(self, draft: TaskDraft, source: Source) -> None:
-        """Make `draft` the exit task. It may have been recorded as an ordinary task before."""
+        """Make `draft` the exit task. The draft may have been recorded as an ordinary task before."""
         if self.exit is not None:
             raise source.wrong("on_exit is called twice", "One task is run at the end; let it be a workflow.")
         if draft in self.drafts:

@@ -54,8 +54,8 @@ class Delivery:
 
 
 class Subscription(Protocol):
-    """A consumer of one queue. It survives lost connections: unsettled deliveries come again then, and settling an
-    earlier delivery is a no-op."""
+    """A consumer of one queue. A subscription survives lost connections: unsettled deliveries come again then, and
+    settling an earlier delivery is a no-op."""
 
     queue: str
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from penstock.operate.doctor.finding import Finding, ok, warning
 from penstock.operate.why.answer import count
-from penstock.store.executions import open_runs
+from penstock.store.durable import runs_by_code
 from penstock.store.session.database import Session
 
 
 async def findings(session: Session) -> list[Finding]:
-    runs = await open_runs.open_runs(session)
+    runs = await runs_by_code.open_runs(session)
     if not runs:
         return []
     other = [run for run in runs if run.digest != run.current]

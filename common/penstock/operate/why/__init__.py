@@ -38,7 +38,8 @@ MAY_BE_HANDED_BACK = (REQUESTED, QUEUED, SCHEDULED, RUNNING)
 
 
 async def why(session: Session, id: UUID, settings: Settings, task: str | None = None) -> Why:
-    """Explain what an execution, or a task of a running workflow, waits for, or how it ended. Raises NotFound."""
+    """Explain what an execution, or a task of a running workflow, waits for, or how it ended. Raises NotFound if no
+    execution has this id, or the workflow has no such task."""
     row = await _found(session, id)
     if task is not None:
         child = await workflow.child(session, row, task)

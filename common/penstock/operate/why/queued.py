@@ -198,7 +198,8 @@ def _held(limit: KeyLimit, maximum: int, holders: list[SlotHolder]) -> list[str]
 
 
 async def _guess(session: Session, place: LinePlace, position: int) -> float | None:
-    """Return the estimated seconds until its turn, at the pace since the line formed; None without enough admissions."""
+    """Return the estimated seconds until the execution is admitted, at the pace since the line formed; None without
+    enough admissions."""
     pace = await admission_line.pace(session, place)
     enough = (pace.admitted or 0) >= HISTORY
     return position / pace.per_second if enough and pace.per_second else None

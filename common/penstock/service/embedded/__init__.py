@@ -1,7 +1,7 @@
 """The PostgreSQL server that Penstock starts by itself, for laptops and small installations.
 
-`start(folder)` returns a `Server` with a `dsn`. The server runs while any process uses it. It ends when the last user
-has released it or has died, even by kill -9. The data stays in the folder.
+`start(folder)` returns a `Server` with a `dsn`. The server runs while any process uses it. The server ends when the
+last user has released it or has died, even by kill -9. The data stays in the folder.
 """
 
 from __future__ import annotations

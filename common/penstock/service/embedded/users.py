@@ -48,7 +48,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def make(path: Path) -> None:
-    """Create the pipe unless it exists. It is never replaced, since running users have it open."""
+    """Create the pipe unless it exists. The pipe is never replaced, since running users have it open."""
     if path.is_fifo():
         return
     try:

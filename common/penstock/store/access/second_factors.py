@@ -1,4 +1,5 @@
-"""The rows of people's second factors. Their secrets are sealed in `secret`, as `totp:NAME` of no tenant."""
+"""The rows of people's second factors. Their secrets are sealed in the table `secret`, under the name `totp:NAME` and
+without a tenant."""
 
 from __future__ import annotations
 

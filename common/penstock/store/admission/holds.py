@@ -169,8 +169,9 @@ WAITING = "select messages, next from hold_waiting($1, $2)"
 
 
 async def hold_waiting(tx: Transaction, cursor: UUID, limit: int) -> UUID | None:
-    """Hold covered executions that wait for a worker or a limit, among the next `limit` open executions after `cursor`. Return
-    the id to continue after; None at the end. The call is the whole transaction, in one round trip."""
+    """Hold covered executions that wait for a worker or a limit, among the next `limit` open executions after `cursor`.
+    Return the id to continue after; None at the end. Commits by itself (`stage_alone`): `tx` must not have run a
+    statement."""
     [row] = await tx.stage_alone(WAITING, cursor, limit)
     onward: UUID | None = row["next"]
     return onward
@@ -181,7 +182,8 @@ RELEASE = "select messages, released, over from release_held($1)"
 
 async def release_held(tx: Transaction, limit: int) -> tuple[int, bool]:
     """Release at most `limit` executions that no hold covers any more, and of each hold with a rate as many as the rate
-    allows. Return their number, and whether a hold is over. The call is the whole transaction, in one round trip."""
+    allows. Return their number, and whether a hold is over. Commits by itself (`stage_alone`): `tx` must not have run a
+    statement."""
     [row] = await tx.stage_alone(RELEASE, limit)
     return row["released"], row["over"]
 

@@ -329,8 +329,6 @@ class LimitTotals:
     since: Annotated[datetime, Field(description="The instant from which on attempts are counted.")]
 
 
-# `recent` counts slots and not admissions: an execution has an admission for each of its attempts, and only the last
-# attempt holds the slot.
 TOTALS = """
 with of_limit as (
     select l.id, c.ref from catalog c
@@ -341,6 +339,8 @@ with of_limit as (
     select a.limit_id, count(*) as n from admission a join of_limit o on o.id = a.limit_id
     where a.admitted_at >= $2 group by 1
 ), holding as (
+    -- `recent` counts slots and not admissions: an execution has an admission for each of its attempts, and only the last
+    -- attempt holds the slot.
     select s.limit_id, count(*) as n, count(*) filter (where exists (
         select from admission a where a.limit_id = s.limit_id and a.group_value = s.group_value
             and a.execution_id = s.execution_id and a.admitted_at >= $2)) as recent
@@ -378,7 +378,7 @@ WAKE = "select messages, woken from wake_keys(100)"
 
 
 async def wake_keys(tx: Transaction) -> bool:
-    """Handle due wake rows: promote executions that have room. Return False if none was due. The call is the whole
-    transaction, in one round trip."""
+    """Handle due wake rows: promote executions that have room. Return False if none was due. Commits by itself
+    (`stage_alone`): `tx` must not have run a statement."""
     [row] = await tx.stage_alone(WAKE)
     return bool(row["woken"])

@@ -1,6 +1,6 @@
-"""The properties of a namespace's executions: their kind, their queue, and the limits that apply. They are stored, so
-that replicas never disagree. They are computed once for each namespace, and again whenever routes, limits or actions
-change."""
+"""The properties of a namespace's executions: their kind, their queue, and the limits that apply. The properties are
+stored, so that replicas never disagree. They are computed once for each namespace, and again whenever routes, limits or
+actions change."""
 
 from __future__ import annotations
 

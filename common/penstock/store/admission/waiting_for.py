@@ -30,8 +30,8 @@ async def timer(session: Session, execution: UUID) -> ReadyTimer | None:
 
 @dataclass(frozen=True, slots=True)
 class StartBurst:
-    """The open burst of an execution. It has had `starts` since `first_at`, and closes at `latest` in any case (None: without
-    `at_most`). `keep` tells which start gives the parameters."""
+    """The open burst of an execution. The burst has had `starts` since `first_at`, and closes at `latest` in any case
+    (None: without `at_most`). `keep` tells which start gives the parameters."""
 
     starts: int
     first_at: datetime
@@ -115,8 +115,6 @@ class AheadOnRoute:
         return self.higher + self.older + self.turns
 
 
-# A tenant has a turn in each round. An execution waits for as many rounds as its tenant has older executions, and in its own
-# round for the tenants that have their turn earlier.
 AHEAD_ON_ROUTE = """
 with waiting as materialized (
     select e.id, e.priority, split_part(n.name, '::', 1) as tenant, coalesce(b.root_at, e.ready_at) as root_at, e.ready_at
@@ -136,6 +134,8 @@ with waiting as materialized (
     select coalesce(sum(before) filter (where own), 0) as count from level
 )
 select (select count(*) from waiting w join mine m on w.priority > m.priority)::integer as higher, o.count::integer as older,
+    -- A tenant has a turn in each round. An execution waits for as many rounds as its tenant has older executions, and in its
+    -- own round for the tenants that have their turn earlier.
     (select coalesce(sum(least(waits, o.count + comes_first::integer)), 0) from level where not own)::integer as turns
 from older o
 """

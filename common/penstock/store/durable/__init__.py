@@ -1,4 +1,4 @@
-"""The recorded steps of durable functions.
+"""The recorded steps of durable functions, and their open runs by code.
 
 Not here: their replay.
 """

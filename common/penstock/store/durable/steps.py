@@ -64,7 +64,7 @@ from record_steps($1, $2::uuid[], $3::integer[], $4::text[], $5::integer[], $6::
 
 async def record(db: Session | Transaction, worker: UUID, writes: Sequence[StepWrite]) -> list[Unwritten]:
     """Record steps of attempts that this worker owns. Return the writes that changed nothing. No step may occur twice
-    in `writes`. On a session, the call is the whole transaction, in one round trip."""
+    in `writes`. A session commits it by itself, in one round trip."""
     rows = await db.fetch(
         RECORD,
         worker,
@@ -145,7 +145,7 @@ order by execution_id, name, ordinal limit {PAGE}
 
 
 async def read(session: Session, ids: Sequence[UUID]) -> list[StoredStep]:
-    """Return all recorded steps of these runs. They are read in pages."""
+    """Return all recorded steps of these runs. The steps are read in pages."""
     recorded: list[StoredStep] = []
     cursor: tuple[UUID, str, int] = (UUID(int=0), "", 0)
     while True:

@@ -106,10 +106,10 @@ async def next_due(session: Session) -> float | None:
     return seconds
 
 
-# The id of an event has its time, at most an hour off. So the oldest unmatched event bounds the partitions that are read.
 HORIZON = f"""
 select least(clock_timestamp() - {SLACK}, (
     select min(e.created_at) from unmatched u join event e on e.id = u.event_id
+    -- The id of an event has its time, at most an hour off. So the oldest unmatched event bounds the partitions that are read.
     where e.created_at > (
         select to_timestamp(('x' || left(translate(o.event_id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)
             - interval '2 hours'
@@ -305,9 +305,9 @@ async def members(tx: Transaction, places: Sequence[tuple[UUID, str]]) -> dict[t
 
 @dataclass(frozen=True, slots=True)
 class BurstOfEvent:
-    """The burst of an event and a rule. It is closed if it has an `event_id`, whose parameters it has. `execution_id` is its
-    execution, if the parameters of the rule could be rendered. `fits` is None for a burst, and has the parts of a window that
-    the event fits. `dropped` is the reason why it left its window without a match."""
+    """The burst of an event and a rule. A burst with an `event_id` is closed, and has the parameters of that event.
+    `execution_id` is its execution, if the parameters of the rule could be rendered. `fits` is None for a burst, and
+    has the parts of a window that the event fits. `dropped` is the reason why it left its window without a match."""
 
     rule: str
     tenant: str

@@ -51,11 +51,11 @@ class ListedEnforcement:
     created_at: datetime
 
 
-# The enforcement of a failed rule has no namespace, so its tenant is read from the event. Few rules fail.
 PAGE = """
 select f.execution_id as id, f.event_id as event, f.rule, d.body ->> 'trigger' as trigger, f.tenant, f.status,
     case when f.status = 'executed' then f.execution_id end as execution, f.error, f.created_at
 from (
+    -- The enforcement of a failed rule has no namespace, so its tenant is read from the event. Few rules fail.
     select e.*, coalesce(split_part(n.name, '::', 1), (select v.tenant from event v where v.id = e.event_id), 'public') as tenant
     from enforcement e left join namespace n on n.id = e.namespace_id
 ) f

@@ -74,8 +74,8 @@ from claim_executions($1, $2, $3::uuid[], $4, $5, $6::integer[], $7::integer[], 
 async def claim(
     session: Session | Transaction, who: Claimant, queue: str, ids: Sequence[UUID], most: int
 ) -> ClaimAnswer:
-    """Claim at most `most` of `ids` that are scheduled on `queue`. On a session, the call is the whole transaction,
-    in one round trip."""
+    """Claim at most `most` of `ids` that are scheduled on `queue`. A session commits it by itself, in one round
+    trip."""
     [row] = await session.fetch(
         CLAIM, who.worker, who.claim, ids, most, queue, who.known, who.lacking, who.limited
     )
@@ -89,8 +89,8 @@ from claim_parked($1, $2, $3, $4, $5::integer[], $6::integer[], $7::executor_roo
 
 
 async def claim_parked(session: Session, who: Claimant, queue: str, most: int) -> ClaimAnswer:
-    """Claim at most `most` executions that are parked on `queue`, oldest first. The call is the whole transaction, in
-    one round trip."""
+    """Claim at most `most` executions that are parked on `queue`, oldest first. Commits by itself, in one round
+    trip."""
     [row] = await session.fetch(
         CLAIM_PARKED, who.worker, who.claim, most, queue, who.known, who.lacking, who.limited
     )
@@ -203,9 +203,9 @@ async def finish(
     *,
     alone: bool = False,
 ) -> set[UUID]:
-    """Record the ends of attempts that this worker has claimed, in the order of execution ids. Delete `claims`, which
-    have no attempt left. Return the executions with attempts that the worker still owned. `alone`: the call is the
-    whole transaction, in one round trip."""
+    """End attempts that this worker has claimed, and delete `claims`, which have no other open attempt. `ends` must be
+    in the order of execution ids. Return the executions with attempts that the worker still owned. With `alone` the
+    call commits by itself (`stage_alone`): `tx` must not have run a statement."""
     arguments = finish_arguments(worker, ends, claims)
     [row] = await tx.stage_alone(FINISH, *arguments) if alone else await tx.stage(FINISH, *arguments)
     return set(row["moved"])
@@ -242,7 +242,7 @@ async def finish_and_claim(
     claims: Sequence[UUID],
 ) -> Finished:
     """Record these ends (see `finish`), and claim executions that the ends admit on one of `queues`: at most as many as
-    end. The call is the whole transaction, in one round trip."""
+    end. Commits by itself, in one round trip."""
     [row] = await session.fetch(
         FINISH_AND_CLAIM,
         *finish_arguments(claimant.worker, ends, claims),

@@ -64,8 +64,8 @@ def read(text: str) -> EndNotice:
 
 
 class EndListener:
-    """A listener that calls `heard` with each notification to its `watcher`. It has a connection of its own while a
-    caller waits."""
+    """A listener that calls `heard` with each notification to its `watcher`. The listener has a connection of its own
+    while a caller waits."""
 
     def __init__(self, database: Database, heard: Callable[[EndNotice], None]) -> None:
         self._database = database

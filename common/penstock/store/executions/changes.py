@@ -1,4 +1,4 @@
-"""Recent moves of executions, for watchers. They are read from the history, so that moves cost nothing more."""
+"""Recent moves of executions, for watchers. The moves are read from the history, so that a move costs nothing more."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ class Change:
         return self.namespace.partition("::")[0]
 
 
-# A session with a transaction id may have moved rows since its transaction began. A session that runs a statement may
-# have moved rows since that statement began. Sessions of other roles, and those of a standby's primary, cannot be seen.
 SETTLED = """
 select greatest(
+    -- Sessions of other roles (without a state), and those of a standby's primary, cannot be seen.
     case when not pg_is_in_recovery() and not coalesce(bool_or(a.state is null), false) then least(
         statement_timestamp(),
+        -- A session with a transaction id may have moved rows since its transaction began. A session that runs a statement
+        -- may have moved rows since that statement began.
         min(case when a.backend_xid is not null then a.xact_start when a.state = 'active' then a.query_start end)) end,
     statement_timestamp() - make_interval(secs => $1)) - interval '1 microsecond' as at
 from pg_stat_activity a

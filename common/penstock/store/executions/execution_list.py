@@ -170,13 +170,13 @@ IDS = """($2::uuid is null or l.{id} < $2) and ($5::uuid is null or l.{id} >= $5
 MORE_LABELS = """not exists (select from unnest($19::text[], $20::text[]) as m (key, value)
     where not exists (select from {same} and o.key = m.key and o.value = m.value))"""
 LABEL = "l.tenant = t.tenant and l.key = $17 and l.value = $18 and l.child = c.child"
-# The order and the offset keep the planner from joining before it sorts: each label of the page leads to one row. For a label
-# that most executions have, it would otherwise read all of them.
 LABELLED = f"""
 from (
     select l.execution_id as id from label l
     where {LABEL} and {IDS.format(id="execution_id")}
         and {MORE_LABELS.format(same="label o where o.execution_id = l.execution_id")}
+    -- This order and the `offset` below keep the planner from joining before it sorts: each label of the page leads to one
+    -- row. For a label that most executions have, the planner would otherwise read all of them.
     order by l.execution_id desc
 ) l cross join lateral (select * from execution x where x.id = l.id offset 0) x {NAMESPACE} where
 """

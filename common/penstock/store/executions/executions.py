@@ -113,8 +113,8 @@ SCHEDULE = "select schedule_executions($1::uuid[]) as messages"
 
 
 async def schedule(tx: Transaction, ids: Sequence[UUID]) -> None:
-    """Admit, route and stage the executions among `ids` that are still requested. The call is the whole transaction,
-    in one round trip."""
+    """Admit, route and stage the executions among `ids` that are still requested. Commits by itself (`stage_alone`):
+    `tx` must not have run a statement."""
     await tx.stage_alone(SCHEDULE, ids)
 
 
@@ -122,8 +122,8 @@ SCHEDULE_SUBMITTED = "select schedule_submitted($1::uuid[]) as messages"
 
 
 async def schedule_submitted(tx: Transaction, ids: Sequence[UUID]) -> None:
-    """Schedule executions of the caller that their submit has left to an executor. Does nothing if a lock
-    of their keys is held for more than two seconds. The call is the whole transaction, in one round trip."""
+    """Schedule executions of the caller that their submit has left to an executor. Does nothing if a lock of their keys
+    is held for more than two seconds. Commits by itself (`stage_alone`): `tx` must not have run a statement."""
     await tx.stage_alone(SCHEDULE_SUBMITTED, ids)
 
 
@@ -259,7 +259,7 @@ async def find(session: Session | Transaction, ids: Sequence[UUID]) -> list[Exec
 
 
 async def get(session: Session | Transaction, id: UUID) -> Execution:
-    """Return an execution, open or archived. Raises NotFound."""
+    """Return an execution, open or archived. Raises NotFound if no execution has this id."""
     rows = await find(session, [id])
     if not rows:
         raise missing(id)

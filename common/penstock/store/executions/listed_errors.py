@@ -12,7 +12,6 @@ from penstock.language.moves import COMPLETED, FINAL
 from penstock.store.executions.execution_list import ListedExecution
 from penstock.store.session.database import Session
 
-# The instant of the end limits the search to one partition of the archive.
 OF_LISTED = """
 select x.id, (coalesce(r.error, a.error) - 'traceback' - 'tasks' - 'first')::text as error,
     coalesce(e.reason, a.reason) as reason,
@@ -21,6 +20,7 @@ select x.id, (coalesce(r.error, a.error) - 'traceback' - 'tasks' - 'first')::tex
 from unnest($1::uuid[], $2::timestamptz[]) as x (id, finished_at)
 left join execution e on e.id = x.id
 left join result r on r.execution_id = e.id
+-- The instant of the end limits the search to one partition of the archive.
 left join archive a on a.id = x.id and a.finished_at = x.finished_at
 """
 

@@ -20,8 +20,9 @@ DEEPEST = 10
 
 @dataclass(frozen=True, slots=True)
 class InnerWait:
-    """An execution that waits inside `root`, or `root` itself. It waits for an answer (`prompt`, `assignee`), a signal, an
-    event (`trigger`, `filter`), an outside system, or until `due_at`. `inside` is the number of such executions."""
+    """An execution that waits inside `root`, or `root` itself. The execution waits for an answer (`prompt`,
+    `assignee`), a signal, an event (`trigger`, `filter`), an outside system, or until `due_at`. `inside` is the number
+    of such executions."""
 
     root: UUID
     execution_id: UUID
@@ -36,8 +37,6 @@ class InnerWait:
     due_at: datetime | None
 
 
-# A suspended function waits for all of its open children. The index of a workflow's children contains ended ones too,
-# so the number of children is bounded before the open ones are selected.
 WAITS = """
 with recursive tree as (
     select e.id as root, e.id, null::uuid as parent, e.status, e.not_before, e.ready_at, 0 as depth, 0::bigint as number
@@ -46,8 +45,11 @@ with recursive tree as (
     select t.root, c.id, t.id, c.status, c.not_before, c.ready_at, t.depth + 1, c.number
     from tree t cross join lateral (
         select b.*, count(*) over () as number from (
+            -- The index of a workflow's children contains ended ones too, so the number of children is bounded before the open
+            -- ones are selected.
             (select x.* from execution x where t.status = 'running' and x.parent = t.id limit $2)
             union all
+            -- A suspended function waits for all of its open children.
             (select x.* from suspended s join execution x on x.id = any (s.children)
              where t.status = 'waiting' and s.execution_id = t.id limit $2)
         ) b

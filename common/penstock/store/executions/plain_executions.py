@@ -34,9 +34,12 @@ def are_alike(group: Sequence[Submission]) -> bool:
 
 
 async def submit(tx: Transaction, group: Sequence[Submission]) -> Submitted:
-    """Create the executions of a group that is alike. The call is the whole transaction, in one round trip. Assign them
-    to workers that have permits. Behind a pooler the transaction is several round trips, and could stay open with the
-    permits: there, assign none."""
+    """Create the executions of a group that is alike, and assign them to workers that have permits. Commits by itself
+    (`stage_alone`): `tx` must not have run a statement.
+
+    Behind a pooler, the transaction takes several round trips. It could stay open while it holds permits, so none of the
+    executions is assigned there.
+    """
     first = group[0]
     arguments = (
         [submission.id for submission in group],
@@ -68,8 +71,9 @@ def all_completed(ends: Sequence[AttemptEnd]) -> bool:
 async def finish(
     tx: Transaction, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]
 ) -> set[UUID]:
-    """Record completed ends, in the order of execution ids, and delete `claims`, which have no attempt left. Return
-    the executions that the worker still owned. The call is the whole transaction."""
+    """End attempts that completed, and delete `claims`, which have no other open attempt. `ends` must be in the order of
+    execution ids. Return the executions with attempts that the worker still owned. Commits by itself (`stage_alone`):
+    `tx` must not have run a statement."""
     [row] = await tx.stage_alone(
         FINISH_COMPLETED,
         worker,

@@ -47,8 +47,7 @@ class Recovery:
     ]
 
 
-# Few attempts are lost, and each table is read back to `$1` only. A fire does not store the instant of its recovery:
-# the creation of its execution replaces it.
+# This reads little: few attempts are lost, and each table is read back to `$1` only.
 PAGE = """
 select * from (
     select 'attempt' as kind, a.at, a.execution_id as execution, n.action as subject, split_part(n.name, '::', 1) as tenant,
@@ -64,6 +63,7 @@ select * from (
     left join process p on p.id::text = t.worker
     where x.finished_at >= $1 and x.recoveries > 0 and t.outcome = 'lost' and t.at >= $1
     union all
+    -- A fire does not store the instant of its recovery, so it has the instant at which its execution was created.
     select 'fire', f.made_at, f.execution_id, f.schedule, coalesce(s.tenant, 'public'), f.recoveries, null, f.error,
         coalesce(f.outcome, e.status)
     from fire f left join execution e on e.id = f.execution_id

@@ -22,7 +22,7 @@ from penstock.store.session.database import Session, Transaction
 @dataclass(frozen=True, slots=True)
 class RemoteClaimant:
     """The worker of a claim, and its claim id. The history names `actor`. The worker has the code of the definitions
-    `runnable`, and not that of `lacking`. It gets executions of `tenants`; None means all."""
+    `runnable`, and not that of `lacking`. The worker gets executions of `tenants`; None means all."""
 
     actor: str
     worker: UUID
@@ -41,7 +41,7 @@ from claim_remotely($1, $2, $3, $4::uuid[], $5, $6, $7::integer[], $8::integer[]
 async def claim(
     session: Session, claimant: RemoteClaimant, queue: str, ids: Sequence[UUID], limit: int
 ) -> ClaimAnswer:
-    """Claim at most `limit` of `ids` that are scheduled on `queue`. The call is the whole transaction."""
+    """Claim at most `limit` of `ids` that are scheduled on `queue`. Commits by itself."""
     [row] = await session.fetch(
         CLAIM,
         claimant.actor,
@@ -64,7 +64,7 @@ from claim_parked_remotely($1, $2, $3, $4, $5, $6::integer[], $7::integer[], $8:
 
 
 async def claim_parked(session: Session, claimant: RemoteClaimant, queue: str, limit: int) -> ClaimAnswer:
-    """Claim at most `limit` executions that are parked on `queue`, oldest first. The call is the whole transaction."""
+    """Claim at most `limit` executions that are parked on `queue`, oldest first. Commits by itself."""
     [row] = await session.fetch(
         CLAIM_PARKED,
         claimant.actor,
@@ -131,8 +131,8 @@ from finish_remotely($1, $2, $3, $4::uuid[], $5::integer[], $6::text[], $7::text
 
 
 async def finish(tx: Transaction, actor: str, worker: UUID, ends: Sequence[AttemptEnd]) -> set[UUID]:
-    """Record the ends of attempts, in the order of execution ids. The call is the whole transaction. Return the
-    executions with attempts that the worker owned, or had ended before."""
+    """End attempts of a worker. `ends` must be in the order of execution ids. Return the executions with attempts that
+    the worker owned, or had ended before. Commits by itself (`stage_alone`): `tx` must not have run a statement."""
     is_plain = plain_executions.all_completed(ends)
     *arguments, _ = finish_arguments(worker, ends, ())
     [row] = await tx.stage_alone(FINISH, actor, is_plain, *arguments)

@@ -15,7 +15,7 @@ from uuid import UUID
 import orjson
 
 from penstock.language.moves import COMPLETED
-from penstock.run.failure_causes import child_failed, child_timed_out, execution_failed
+from penstock.run.root_cause import child_failed, child_timed_out, execution_failed
 from penstock.store.executions import awaited, executions
 from penstock.store.executions.awaited import EndListener, EndNotice
 from penstock.store.executions.executions import ExecutionEnd
@@ -34,7 +34,8 @@ FORGOTTEN = 1.0
 SAID_AGAIN = 3600.0
 """Seconds after which all awaited ids are written again: the database deletes them after a day."""
 OUTAGE = 60.0
-"""Seconds without an answer from PostgreSQL after which the waiting callers get the error. They may wait again."""
+"""Seconds without an answer from PostgreSQL after which the waiting callers get the error. The callers may wait
+again."""
 DONE_AT_ONCE = 100
 """The number of ended executions after which a statement is sent only to delete their rows."""
 EARLY = 1000
@@ -83,8 +84,9 @@ class ResultWatch:
         return self._looking is not None and not self._looking.done()
 
     async def result(self, id: UUID, *, timeout: float | None = None, named: bool = False) -> Any:
-        """Return the result of an execution once it has ended. Raises ExecutionFailed, NotFound, TimeoutError, and
-        the error of PostgreSQL after OUTAGE seconds without an answer. `named` as in `ended`."""
+        """Return the result of an execution once it has ended. Raises ExecutionFailed if it did not complete, and
+        NotFound if no execution has this id. Raises TimeoutError if it has not ended in time, and the error of
+        PostgreSQL after OUTAGE seconds without an answer. `named` as in `ended`."""
         async with asyncio.timeout(timeout):
             row = await self.ended(id, named=named)
             if row.status == COMPLETED:

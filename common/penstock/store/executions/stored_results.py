@@ -54,8 +54,8 @@ class StoredResults:
         return files, str(root).rstrip("/")
 
     def open(self) -> None:
-        """Check the URL and the packages that it needs, without a request to the store. Raises ConfigurationError,
-        MissingExtra."""
+        """Check the URL and the packages that it needs, without a request to the store. Raises ConfigurationError if
+        the URL cannot be used, and MissingExtra if `penstock[store]` is not installed."""
         if self.url is not None:
             _ = self._files
 

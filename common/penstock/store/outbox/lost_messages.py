@@ -35,8 +35,8 @@ RESTAGE_EVENTS = "select restage_events(make_interval(secs => $1), $2) as messag
 
 
 async def restage_events(tx: Transaction, age: float, limit: int) -> None:
-    """Stage events that no executor has matched with rules for `age` seconds. The call is the whole transaction, in
-    one round trip."""
+    """Stage events that no executor has matched with rules for `age` seconds. Commits by itself (`stage_alone`): `tx`
+    must not have run a statement."""
     await tx.stage_alone(RESTAGE_EVENTS, age, limit)
 
 
@@ -52,8 +52,8 @@ RESTAGE_ENDS = "select restage_ends(make_interval(secs => $1), $2) as messages"
 
 
 async def restage_ends(tx: Transaction, age: float, limit: int) -> None:
-    """Stage ends again that were not delivered to their followers for `age` seconds. The call is the whole
-    transaction, in one round trip."""
+    """Stage ends again that were not delivered to their followers for `age` seconds. Commits by itself (`stage_alone`):
+    `tx` must not have run a statement."""
     await tx.stage_alone(RESTAGE_ENDS, age, limit)
 
 

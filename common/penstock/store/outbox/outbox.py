@@ -130,8 +130,8 @@ where id = any($1::bigint[])
 
 
 async def refused(session: Session, ids: Sequence[int]) -> None:
-    """Record that the broker did not accept these messages. They are retried with an exponential backoff of up to
-    some minutes."""
+    """Record that the broker did not accept these messages. The messages are retried with an exponential backoff of up
+    to some minutes."""
     await session.fetch(REFUSED, ids)
 
 
@@ -149,17 +149,17 @@ STAGE = "select stage($1, $2::uuid[], $3) as messages"
 
 
 async def stage(tx: Transaction, queue: str, ids: Sequence[UUID], envelope: int) -> None:
-    """Stage messages about these ids, `envelope` ids in each. They are published with all that this transaction
-    stages."""
+    """Stage messages about these ids, `envelope` ids in each. The messages are published with all others that this
+    transaction stages."""
     await tx.stage(STAGE, queue, list(ids), envelope)
 
 
-# A row that was published a moment ago may still exist: only a row with a future instant counts as staged.
 STAGE_LATER = """
 insert into outbox (queue, ids, due_at)
 select $1, array[d.id], clock_timestamp() + make_interval(secs => d.seconds)
 from unnest($2::uuid[], $3::float8[]) as d (id, seconds)
 where not exists (
+    -- A row that was published a moment ago may still exist: only a row with a future instant counts as staged.
     select from outbox o
     where o.queue = $1 and d.id = any (o.ids) and o.holder is null and o.due_at > clock_timestamp())
 """

@@ -1,4 +1,4 @@
-"""Live processes: executors, and workers that serve a route and have an action."""
+"""The live processes: the executors, and the workers that can run an action of a route."""
 
 from __future__ import annotations
 

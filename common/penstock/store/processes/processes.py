@@ -131,9 +131,9 @@ from reap_process(make_interval(secs => $1), make_interval(secs => $2), make_int
 
 async def reap(tx: Transaction, stale: float, silence: float, grace: float) -> LostProcess | None:
     """Take all attempts from one process that is gone: its session ended more than `grace` seconds ago, or its last
-    heartbeat is older than `stale` seconds. After a silence of all processes (no heartbeat for `silence` seconds),
-    old heartbeats count only once `stale` seconds have passed. Return None if no process is gone. The call is the
-    whole transaction, in one round trip."""
+    heartbeat is older than `stale` seconds. After a silence of all processes (no heartbeat for `silence` seconds), old
+    heartbeats count only once `stale` seconds have passed. Return None if no process is gone. Commits by itself
+    (`stage_alone`): `tx` must not have run a statement."""
     for row in await tx.stage_alone(REAP, stale, silence, grace):
         return LostProcess(row["worker"], row["name"], row["reason"], row["age"], len(row["moved"]))
     return None

@@ -31,7 +31,7 @@ async def register(
     patience: float,
 ) -> None:
     """Insert the row of a worker. `digest` is that of the secret of its session, and `token` the name of the caller.
-    It is lost `patience` seconds after its last heartbeat. No `tenants` means all."""
+    The worker is lost `patience` seconds after its last heartbeat. No `tenants` means all."""
     labels = orjson.dumps(dict(worker.labels)).decode()
     await session.fetch(
         REGISTER,

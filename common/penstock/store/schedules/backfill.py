@@ -42,7 +42,7 @@ class BackfillFire:
 
 async def range_of(session: Session, ref: str, first: datetime, last: datetime) -> list[BackfillFire]:
     """Return the fires of a backfill from `first` to `last`, both included. Fires that are still to come are left to
-    the schedule. Raises NotFound, and InvalidInput if there are more than MOST."""
+    the schedule. Raises NotFound if the schedule does not exist, and InvalidInput if there are more than MOST."""
     row = next(iter(await reading.listed(session, ref)), None)
     if row is None:
         raise await missing(session, ref)
@@ -70,9 +70,9 @@ def _dues(compiled: CompiledSchedule, first: datetime, last: datetime) -> list[d
 
 
 async def backfill(tx: Transaction, ref: str, dues: Sequence[datetime]) -> dict[str, int]:
-    """Start the fires of these past instants that have no execution: all at once under the overlap policy `allow`,
-    one after another under the other policies. Return the number of created, queued and failed fires. Raises
-    NotFound."""
+    """Start the fires of these past instants that have no execution: all at once under the overlap policy `allow`, one
+    after another under the other policies. Return the number of created, queued and failed fires. Raises NotFound if
+    the schedule does not exist."""
     row = next(iter(await statements.lock(tx, [ref])), None)
     if row is None:
         raise await missing(tx, ref)
@@ -84,7 +84,7 @@ async def backfill(tx: Transaction, ref: str, dues: Sequence[datetime]) -> dict[
 
 async def run(tx: Transaction, ref: str) -> tuple[datetime, dict[str, int]]:
     """Fire a schedule at this instant, enabled or not, under its overlap policy. Return the instant and the fires by
-    status. Raises NotFound."""
+    status. Raises NotFound if the schedule does not exist."""
     row = next(iter(await statements.lock(tx, [ref])), None)
     if row is None:
         raise await missing(tx, ref)

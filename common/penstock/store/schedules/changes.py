@@ -25,7 +25,8 @@ from penstock.store.session.database import Session, Transaction
 async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]]) -> None:
     """Store schedules (ref, definition, body), in the transaction that makes these definitions current. A schedule
     that is due at the same instants as before goes on where it was. Otherwise it begins now, and fires of the old
-    expression that were due before are recorded first. Raises DefinitionError."""
+    expression that were due before are recorded first. Raises DefinitionError for a new
+    schedule with an instant `at` that is past."""
     if not applied:
         return
     rows = {row.ref: row for row in await statements.lock(tx, [ref for ref, _, _ in applied])}
@@ -66,7 +67,7 @@ def _goes_on(row: LockedSchedule, compiled: CompiledSchedule) -> bool:
 
 async def enable(tx: Transaction, ref: str) -> ScheduleState:
     """Let a schedule fire again from now on: instants within the pause are not missed. Return its state. Raises
-    NotFound."""
+    NotFound if the schedule does not exist."""
     await catalog.set_enabled(tx, "schedule", ref, True)
     row = await _locked(tx, ref)
     if not row.enabled or row.since > row.now:
@@ -77,7 +78,7 @@ async def enable(tx: Transaction, ref: str) -> ScheduleState:
 
 async def disable(tx: Transaction, ref: str) -> ScheduleState:
     """Let a schedule fire nothing until it is enabled again. Running executions go on, and waiting fires are skipped.
-    Return its state. Raises NotFound."""
+    Return its state. Raises NotFound if the schedule does not exist."""
     await catalog.set_enabled(tx, "schedule", ref, False)
     row = await _locked(tx, ref)
     await firing.fire_before_change(tx, [row], "disabled")
@@ -87,8 +88,8 @@ async def disable(tx: Transaction, ref: str) -> ScheduleState:
 
 
 async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
-    """Let an enabled schedule fire nothing for `seconds`, and then fire again. Return its state. Raises NotFound, and
-    Conflict for a disabled schedule, which the end of the pause would enable."""
+    """Let an enabled schedule fire nothing for `seconds`, and then fire again. Return its state. Raises NotFound if the
+    schedule does not exist, and Conflict for a disabled schedule, which the end of the pause would enable."""
     row = await _locked(tx, ref)
     if not row.enabled:
         raise Conflict(
@@ -103,7 +104,8 @@ async def pause(tx: Transaction, ref: str, seconds: float) -> ScheduleState:
 
 
 async def delete(tx: Transaction, ref: str) -> None:
-    """Delete a schedule. Its fires are kept for their retention, and running executions go on. Raises NotFound."""
+    """Delete a schedule. Its fires are kept for their retention, and running executions go on. Raises NotFound if the
+    schedule does not exist."""
     await catalog.delete(tx, "schedule", ref)
     row = await _locked(tx, ref)
     await firing.fire_before_change(tx, [row], "deleted")

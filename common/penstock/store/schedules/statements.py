@@ -77,12 +77,12 @@ class DueSchedule:
     now: datetime
 
 
-# statement_timestamp() can be used with an index; clock_timestamp() would be compared with every row. The timeout
-# releases the row locks of a replica that hangs between this statement and its commit for ten seconds.
 LOCK_DUE = """
 select ref, definition_id, namespace_id, since, next_due, statement_timestamp() as now,
+    -- The timeout releases the row locks of a replica that hangs between this statement and its commit for ten seconds.
     set_config('idle_in_transaction_session_timeout', '10000', true)
 from schedule s
+-- statement_timestamp() can be used with an index. clock_timestamp() would be compared with every row.
 where next_due <= statement_timestamp() and ($2::text is null or ref = $2)
     and not exists (select from namespace n where n.id = s.namespace_id and n.hold is not null)
 order by next_due limit $1 for update skip locked

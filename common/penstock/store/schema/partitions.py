@@ -86,7 +86,7 @@ where attrelid = quote_ident($1)::regclass and attnum > 0 and not attisdropped o
 
 
 async def columns(db: Session | Transaction, table: str) -> list[Column]:
-    """Return the columns of a table, in the order of its rows' values. Raises PartitionDropped."""
+    """Return the columns of a table, in the order of its rows' values. Raises PartitionDropped if the table is gone."""
     with _there(table):
         return [Column(name, type) for name, type in await db.fetch(COLUMNS, table)]
 
@@ -95,7 +95,7 @@ BLOCKS = "select pg_relation_size(quote_ident($1)::regclass) / current_setting('
 
 
 async def blocks(session: Session, table: str) -> int:
-    """Return the number of blocks (of 8 KB) of a table. Raises PartitionDropped."""
+    """Return the number of blocks (of 8 KB) of a table. Raises PartitionDropped if the table is gone."""
     with _there(table):
         [(count,)] = await session.fetch(BLOCKS, table)
     if count is None:  # another process dropped it between the two look-ups, of the name and of the size
@@ -107,7 +107,7 @@ ROWS = 'select * from "{name}" where ctid >= $1::tid and ctid < $2::tid'
 
 
 async def rows(session: Session, table: str, first: int, last: int) -> list[tuple[Any, ...]]:
-    """Return the rows in the blocks from `first` to before `last`. Raises PartitionDropped."""
+    """Return the rows in the blocks from `first` to before `last`. Raises PartitionDropped if the table is gone."""
     with _there(table):
         return [tuple(row) for row in await session.fetch(ROWS.format(name=table), (first, 0), (last, 0))]
 

@@ -1,8 +1,8 @@
 """The codec of a process: it seals the values of encrypted tenants before they are written, and opens them after they
 are read. A process with a master key has a codec. The codec reads the tenants' data keys from the table `tenant_key`
-before it first writes a value. It reads them again for a value under an unknown key, when the database refuses a plain
-value, and after some time. A process without a master key reads sealed values as they are. The database refuses the
-plain values that it would write for an encrypted tenant."""
+before it first writes a value. The codec reads the keys again for a value under an unknown key, when the database
+refuses a plain value, and after some time. A process without a master key reads sealed values as they are. The database
+refuses the plain values that it would write for an encrypted tenant."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ class Codec:
         return cipher
 
     def is_defect(self, tenant: str | None) -> bool:
-        """Return whether the refusal of a plain value of this tenant is a defect of Penstock. It is, if this process
-        has sealed the tenant's values for so long that no older statement is under way."""
+        """Return whether the refusal of a plain value of this tenant is a defect of Penstock. The refusal is a defect
+        if this process has sealed the tenant's values for so long that no older statement is under way."""
         since = self._sealed_since.get(tenant or "")
         return since is not None and time.monotonic() - since > SETTLED_S
 

@@ -54,8 +54,9 @@ HINT = "Correct PENSTOCK_DATABASE_URL, or look at the log of the server."
 
 
 async def connect(url: str, settings: Settings, *, role: str, timeout: float = 10) -> asyncpg.Connection[Row]:
-    """Open a connection. Raises ConnectionFailed (ServerFull if the server has no free connection), without the URL's
-    password, and ConfigurationError."""
+    """Open a connection. Raises ConnectionFailed, without the URL's password, if the server cannot be reached, and
+    ServerFull if it has no free connection. Raises ConfigurationError if the URL is not valid, or a pooler refuses the
+    settings of the session."""
     server: dict[str, str] = {"application_name": f"{role}:{settings.name}"[:63]}
     if not settings.database_pooler:
         server |= of_connection(settings)

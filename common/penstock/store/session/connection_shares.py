@@ -35,8 +35,8 @@ class ConnectionRoom:
         return self.room - self.foreign_connections - self.services * FEWEST
 
 
-# Of a session of another role, a role without further rights sees the name, the database and the role, but not the
-# backend's type.
+# A role without further rights does not see the type of the backend of another role's session, so an unknown type counts as
+# a client's. The text has no comments of SQL, since BEAT puts it on one line.
 ROOM = """
 with session as (
     select s.datname, s.usesysid, exists (
@@ -67,5 +67,6 @@ from bound b order by b.room - b.foreign_connections limit 1
 
 
 async def read(session: Session) -> ConnectionRoom:
-    """Return the narrowest limit. The session that asks is not counted."""
+    """Return the room under the narrowest limit of connections: that of the server, of the database or of the role. The
+    session that asks is not counted."""
     return rows_as(ConnectionRoom, await session.fetch(ROOM))[0]

@@ -72,8 +72,8 @@ async def retried(work: Callable[[], Awaitable[T]], *, deadline: float | None = 
 
 
 class Transaction:
-    """An open transaction, and the messages that it staged. It begins with its first statement; `Session.transaction`
-    commits it."""
+    """An open transaction, and the messages that it staged. A transaction begins with its first statement;
+    `Session.transaction` commits it."""
 
     def __init__(self, session: Session, connection: asyncpg.Connection[Row]) -> None:
         self.session = session
@@ -111,7 +111,12 @@ class Transaction:
         return self.keep(await self.fetch(sql, *args))
 
     async def stage_alone(self, sql: str, *args: Any) -> list[Row]:
-        """Run a statement as `stage` does, as the whole transaction: it commits by itself, in one round trip."""
+        """Run a statement as `stage` does, and commit it by itself, in one round trip. The transaction must not have run a
+        statement, and can run none afterwards.
+
+        Behind a pooler, and for a change that is audited, the statement does not commit by itself: `Session.transaction`
+        commits it. The same is true after another statement of the transaction.
+        """
         if self._begun or self.session.pooler or audited_change.is_due():
             return await self.stage(sql, *args)
         if self.codec is not None:
@@ -336,7 +341,8 @@ class Database:
         return self._pools[0].usage
 
     async def connect(self, *, timeout: float = 10) -> asyncpg.Connection[Row]:
-        """Open a connection that does not belong to the pool. Raises ConnectionFailed, without the URL's password."""
+        """Open a connection that does not belong to the pool. Raises ConnectionFailed, without the URL's password, if
+        the server cannot be reached."""
         return await self._hosts.connect(self.settings, role=self._role, timeout=timeout)
 
     async def close(self) -> None:
@@ -350,7 +356,8 @@ class Database:
 
 
 def _codec_of(settings: Settings) -> Codec | None:
-    """Return the codec of a process with these settings; None if they have no master key. Raises MissingExtra."""
+    """Return the codec of a process with these settings; None if they have no master key. Raises MissingExtra if the
+    packages for encryption are not installed."""
     if not (settings.secrets_key or settings.secrets_key_file or settings.secrets_kms):
         return None
     with extras.needed():  # a client without a master key has no library of ciphers

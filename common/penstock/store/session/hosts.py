@@ -23,7 +23,7 @@ class Hosts:
 
     async def connect(self, settings: Settings, *, role: str, timeout: float = 10) -> asyncpg.Connection[Row]:
         """Open a connection to a suitable host. Raises ConnectionFailed if there is none (ServerFull if a host is
-        full), without the URL's password. Raises ConfigurationError."""
+        full), without the URL's password. Raises ConfigurationError if a setting is not valid."""
         failures: list[ConnectionFailed] = []
         for url in tuple(self._urls):
             try:

@@ -64,7 +64,7 @@ def is_sealed(value: Any) -> bool:
 
 def opened_row(ring: Ring, row: Any, tenant: str | None = None) -> Any:
     """Return a row with its sealed values open. A row that names its tenant or namespace opens for that tenant only.
-    Raises Unknown."""
+    Raises Unknown for a value under a data key that `ring` does not have."""
     if not is_sealed(row):
         return row
     names = list(row.keys())

@@ -91,7 +91,7 @@ def digest_key(data_key: bytes) -> bytes:
 
 def opened(ring: Ring, value: Any, tenant: str | None) -> Any:
     """Return a text or bytes with its sealed values open. A token of another tenant than `tenant` (None: any) stays
-    sealed, and so does an invalid token. Raises Unknown."""
+    sealed, and so does an invalid token. Raises Unknown for a value under a data key that `ring` does not have."""
     if isinstance(value, bytes):
         return _opened_bytes(ring, value, tenant)
     if value.startswith(PREFIX):

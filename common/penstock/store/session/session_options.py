@@ -69,7 +69,7 @@ NO_OPTIONS = SessionOptions()
 
 def left_alone(settings: Settings) -> str:
     """Return the timeout of an idle transaction in milliseconds. A process that is frozen or cut off within a
-    transaction keeps its locks. They must be released when other processes take over its work."""
+    transaction keeps its locks. The locks must be released when other processes take over its work."""
     return f"{max(settings.stale_threshold, LEAST_SILENCE) * 1000:.0f}"
 
 
@@ -95,8 +95,8 @@ def of_connection(settings: Settings) -> dict[str, str]:
 
 @lru_cache(64)
 def begin_pooled(schema_path: str, silence: str, *, relaxed: bool, writes: bool, major: int) -> str:
-    """Return the statements that begin a transaction behind a pooler: its connections may have any settings. They are
-    one round trip."""
+    """Return the statements that begin a transaction behind a pooler: its connections may have any settings. The
+    statements are one round trip."""
     local = {
         **{name: value if "," in value else f"'{value}'" for name, value in RELIED_UPON.items()},
         "search_path": schema_path,

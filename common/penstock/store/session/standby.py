@@ -57,8 +57,8 @@ class Standby:
         return self._database.session(timeout=timeout)
 
     async def is_near(self) -> bool:
-        """Return True if the standby answers, and is not too far behind. It is checked at most once a second, however
-        many callers ask."""
+        """Return True if the standby answers, and is not too far behind. The standby is checked at most once a second,
+        however many callers ask."""
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + LOOK

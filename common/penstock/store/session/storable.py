@@ -7,8 +7,8 @@ from typing import Any
 
 
 def storable(value: object, depth: int = 20) -> Any:
-    """Return a value that PostgreSQL can store in place of `value`. It is for values that are only kept, such as a
-    header of a foreign message or a reason. NUL and lone surrogates become U+FFFD. A value that is not JSON, too
+    """Return a value that PostgreSQL can store in place of `value`. The function is for values that are only kept, such
+    as a header of a foreign message or a reason. NUL and lone surrogates become U+FFFD. A value that is not JSON, too
     large or too deep becomes a text."""
     if value is None or isinstance(value, bool | float):
         return value

@@ -35,7 +35,7 @@ class UnansweredWatch:
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Check regularly from now on. Further calls change nothing."""
+        """Look for unanswered statements every 5 s, until `stop`. A second call does nothing."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(SILENT / 2, self._look)
 

@@ -219,7 +219,7 @@ KEEP = "update figures set measured_at = $1, due_at = clock_timestamp() + make_i
 
 
 async def keep(tx: Transaction, measured: Figures, until: datetime, pause: float) -> None:
-    """Write the figures for all replicas. They are due again in `pause` seconds."""
+    """Write the figures for all replicas. The figures are due again in `pause` seconds."""
     await tx.fetch(KEEP, until, pause, orjson.dumps(asdict(measured)).decode())
 
 

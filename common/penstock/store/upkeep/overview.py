@@ -26,10 +26,10 @@ class Slice:
     p95: float | None
 
 
-# The creation time of an archived execution is read from its id.
 SLICES = """
 with gone as (
     select h.new, floor(extract(epoch from h.at) / $3)::bigint as number, e.parent,
+        -- The creation time of an archived execution is read from its id.
         extract(epoch from h.at - coalesce(e.created_at, to_timestamp(
             ('x' || lpad(left(replace(h.execution_id::text, '-', ''), 12), 16, '0'))::bit(64)::bigint / 1000.0)))::float8 as took
     from history h left join execution e on e.id = h.execution_id

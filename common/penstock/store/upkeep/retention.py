@@ -43,8 +43,8 @@ a row is counted from this column."""
 
 
 def enforcement_days(settings: Settings) -> int:
-    """Return the days for which enforcements are kept. They are kept no longer than the archive, since invariant I7 requires that
-    the execution of an enforcement exists."""
+    """Return the days for which enforcements are kept. Enforcements are kept no longer than the archive, since
+    invariant I7 requires that the execution of an enforcement exists."""
     return min(settings.key_retention_days, settings.archive_retention_days)
 
 

@@ -19,6 +19,7 @@ class FireDue:
 
 
 async def fire_due(tx: Transaction, limit: int) -> FireDue:
-    """Do due work of one kind, at most `limit` rows. The call is the whole transaction, in one round trip."""
+    """Do due work of one kind, at most `limit` rows. Commits by itself (`stage_alone`): `tx` must not have run a
+    statement."""
     [row] = await tx.stage_alone(FIRE, limit)
     return FireDue(row["did"], row["next_in"])

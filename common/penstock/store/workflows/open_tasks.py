@@ -56,7 +56,6 @@ async def open_ids(session: Session, workflow: UUID, limit: int) -> list[UUID]:
     return [UUID(int=row["id"].int) for row in await session.fetch(OPEN_IDS, workflow, limit)]
 
 
-# A workflow without an open task waits for an executor, as a requested execution does.
 MOST_URGENT = """
 with recursive tree as (
     select e.id, e.status, e.namespace_id, e.ready_at, array[e.id] as path from execution e
@@ -69,7 +68,9 @@ with recursive tree as (
 )
 select i.path from inside i join namespace n on n.id = i.namespace_id
 where not exists (select from execution c where c.parent = i.id and c.finished_at is null)
-order by case when i.status = 'running' and n.kind = 'workflow' then 2 else array_position($3::text[], i.status) end,
+-- A running workflow without an open task waits for an executor, so it ranks as a requested execution.
+order by
+    array_position($3::text[], case when i.status = 'running' and n.kind = 'workflow' then 'requested' else i.status end),
     i.ready_at, i.id
 limit 1
 """
@@ -81,8 +82,8 @@ async def most_urgent(
     """Return the path from an execution to the most urgent open execution inside it that has no open execution inside
     itself. Of several, take the first in the order of `statuses`, and of these the oldest.
 
-    The path leaves out the execution `id`. It begins with one of `children` (None: any), and has at most `depth` steps.
-    It is empty if nothing is open. At most 10,000 executions are compared."""
+    The path leaves out the execution `id`. The path begins with one of `children` (None: any), and has at most `depth`
+    steps. It is empty if nothing is open. At most 10,000 executions are compared."""
     rows = await session.fetch(MOST_URGENT, id, children, list(statuses), depth)
     return [UUID(int=step.int) for step in rows[0]["path"]] if rows else []
 

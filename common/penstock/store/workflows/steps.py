@@ -54,10 +54,10 @@ class OpenedParents:
     tasks: dict[UUID, tuple[int, dict[int, TaskState]]]
 
 
-# If this statement opens the parents, it also deletes the messages that announce the ends to executors.
 FINISH_AND_OPEN = f"""
 select f.messages, f.moved, o.*, r.version, r.tasks, r.records
 from finish_attempts({FINISH_PARAMETERS}) f
+-- If this statement opens the parents, it also deletes the messages that announce the ends to executors.
 left join lateral open_parents_at_once(f.moved, array(
     select m.outbox_id from unnest(f.messages) m where m.queue = 'execution.completed')) o on true
 left join lateral remembered_tasks(o.execution_id, {MOST_STORED}) r on true
@@ -67,8 +67,8 @@ left join lateral remembered_tasks(o.execution_id, {MOST_STORED}) r on true
 async def finish_and_open(
     tx: Transaction, worker: UUID, ends: Sequence[AttemptEnd], claims: Sequence[UUID]
 ) -> OpenedParents:
-    """Record these ends (see attempts.finish), and open the workflows of the ended tasks. They are opened only if no
-    lock has to be waited for, and none of the ended executions held slots of limits."""
+    """Record these ends (see attempts.finish), and open the workflows of the ended tasks. The workflows are opened only
+    if no lock has to be waited for, and none of the ended executions held slots of limits."""
     rows = await tx.fetch(FINISH_AND_OPEN, *finish_arguments(worker, ends, claims))
     tx.keep(rows[:1])
     ended_executions, workflows = ended_and_stored([row for row in rows if row["id"] or row["execution_id"]])
@@ -94,8 +94,8 @@ READ = f"select * from read_workflows($1::uuid[], {MOST_STORED})"
 
 
 async def read_unlocked(session: Session, ids: Collection[UUID]) -> list[UnlockedWorkflow]:
-    """Return the running workflows among these that have few stored tasks. They are not locked: `take_steps` checks that
-    they have not changed."""
+    """Return the running workflows among these that have few stored tasks. The workflows are not locked: `take_steps`
+    checks that they have not changed."""
     return [
         UnlockedWorkflow(
             parsed_workflow(row), row["version"], trace_of(orjson.loads(row["trace"] or "null")), _tasks(row)
@@ -112,8 +112,8 @@ def _tasks(row: Row) -> dict[int, TaskState]:
 
 @dataclass(slots=True)
 class Step:
-    """A step that follows the ends of tasks. It was decided on the `versions` (version, stops) of their workflows. It
-    has the new states of the workflows, the children to start, and the workflows that end."""
+    """A step that follows the ends of tasks. The step was decided on the `versions` (version, stops) of their
+    workflows. It has the new states of the workflows, the children to start, and the workflows that end."""
 
     versions: dict[UUID, tuple[int, int]]
     new: NewState
@@ -140,9 +140,9 @@ async def take_steps(
     claimant: Claimant,
     queues: Sequence[str],
 ) -> Finished | None:
-    """Write the step, and claim executions that it starts on one of `queues`, at most as many as it ends. The call is
-    the whole transaction, in one round trip. If another transaction has changed the state that the decision used, or
-    is about to, do nothing and return None."""
+    """Write the step, and claim executions that it starts on one of `queues`, at most as many as it ends. Commits by
+    itself, in one round trip. If another transaction has changed the state that the decision used, or is about to, do
+    nothing and return None."""
     try:
         [row] = await session.fetch(
             TAKE, *_as_ended(step, claimant, ends, claims), *_as_started(step), *_as_claimed(claimant, queues)

@@ -1,4 +1,4 @@
-"""The rows of a workflow's run besides its own execution: its tasks, and the commands of users. They are read from
+"""The rows of a workflow's run besides its own execution: its tasks, and the commands of users. The rows are read from
 the hot tables or, once the run was archived, from the archive."""
 
 from __future__ import annotations

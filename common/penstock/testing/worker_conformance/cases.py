@@ -563,7 +563,7 @@ async def worker_is_killed_with_work_that_runs_once(house: Surroundings) -> None
 
 @case
 async def worker_crashes(house: Surroundings) -> None:
-    """An action that ends its process is taken for lost."""
+    """An attempt is lost if its action ends the process of the worker. The next worker runs the next attempt."""
     id = await house.start({"crash_first": True}, {"return_attempt": True})
     # A line of the attempt would not do as a sign of its start: a worker that sends lines in batches loses it with the process.
     assert await house.worker.exit_code(40) is not None, "the worker still runs"

@@ -1,5 +1,5 @@
-"""A proxy between a worker and its gateways. It loses requests and answers, sends them twice, slows them and changes them, as a
-case asks for, and it records all messages."""
+"""A proxy between a worker and its gateways. The proxy loses requests and answers, sends them twice, slows them and
+changes them, as a case asks for, and it records all messages."""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ async def fault_in(house: Surroundings, name: str) -> str | None:
 
 
 async def _fault(house: Surroundings, name: str) -> str | None:
-    """Play a case once. Return what the worker did wrong. Raises HandedBack."""
+    """Play a case once. Return what the worker did wrong. Raises HandedBack if the worker handed an attempt back before
+    it had begun."""
     conforms = False
     try:
         async with asyncio.timeout(LONGEST_S):

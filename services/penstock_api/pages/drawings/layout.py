@@ -173,7 +173,7 @@ def _height(tasks: Sequence[Task], index: int) -> int:
 
 
 def _arrow(source: Box, target: Box, label: str = "", places: Sequence[tuple[int, int]] = ()) -> Arrow:
-    """Return the arrow from a box to another one. It passes the columns between them at `places`."""
+    """Return the arrow from a box to another one. The arrow passes the columns between the two boxes at `places`."""
     x1, y1 = source.x + WIDE, source.y + HIGH // 2
     end_x, end_y = target.x, target.y + HIGH // 2
     path, x, y = f"M{x1} {y1}", x1, y1

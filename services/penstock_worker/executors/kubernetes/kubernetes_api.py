@@ -67,7 +67,8 @@ class KubeApi:
 
     async def read_log(self, namespace: str, pod: str, take: Callable[[bytes], None]) -> None:
         """Pass the log of a pod's container to `take`, piece by piece. Standard output and standard error are one
-        stream there. Raises KubernetesRefused or KubernetesUnreachable, possibly after some pieces."""
+        stream there. Raises KubernetesRefused if the API server rejects the request, and KubernetesUnreachable if it
+        cannot be reached, possibly after some pieces."""
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
         headers = self._cluster.authorization()
         try:

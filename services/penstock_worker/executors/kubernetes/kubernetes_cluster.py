@@ -27,7 +27,8 @@ class Cluster:
     tls: ssl.SSLContext | None = None
     token: str | None = None
     token_file: Path | None = None
-    """The file with the token. It is read for every request, as the kubelet replaces it before it expires."""
+    """The file with the token. The file is read for every request, since the kubelet replaces the token before it
+    expires."""
 
     def authorization(self) -> dict[str, str]:
         token = self.token_file.read_text().strip() if self.token_file is not None else self.token

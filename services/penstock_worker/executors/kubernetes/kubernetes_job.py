@@ -25,7 +25,8 @@ HOPELESS = frozenset(
 
 
 def name_of(run: Run) -> str:
-    """Return the name of an attempt's job. It depends only on the attempt, so that a second creation creates nothing."""
+    """Return the name of an attempt's job. The name depends only on the attempt, so that a second creation creates
+    nothing."""
     return f"penstock-{run.event.execution_id.hex}-{run.event.attempt}"
 
 

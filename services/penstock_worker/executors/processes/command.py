@@ -1,8 +1,8 @@
 """The executor of programs in any language.
 
 The program reads its parameters as JSON from standard input, and its result is the JSON that it prints last. Its
-standard error is its log, line by line. program_result.py has the meaning of its exit status. It runs in its own
-process group. When the attempt is cancelled or times out, the group gets SIGTERM, and after the grace SIGKILL. When
+standard error is its log, line by line. program_result.py has the meaning of its exit status. The program runs in its
+own process group. When the attempt is cancelled or times out, the group gets SIGTERM, and after the grace SIGKILL. When
 the program has ended, or the worker dies, all processes left in the group are killed.
 """
 

@@ -1,11 +1,11 @@
-"""The orphan killer, which kills the worker's child processes when the worker is gone. It is a separate program, which
-`orphan_registry.py` starts.
+"""The orphan killer, which kills the worker's child processes when the worker is gone. The killer is a separate
+program, which `orphan_registry.py` starts.
 
 It reads `+PGID` and `-PGID` lines, and remembers the live process groups. When its input ends, the worker has died
 (even by SIGKILL) or stopped. Then it kills every remaining group, with all descendants. On systems with /proc it also
 kills every process with the worker's mark in its environment. That finds processes started at the moment of the
-worker's death, and those that left their group. It uses only the standard library, so that it starts in milliseconds
-and stays small.
+worker's death, and those that left their group. The killer uses only the standard library, so that it starts in
+milliseconds and stays small.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class OrphanRegistry:
         self._tell(f"-{group}\n")
 
     def close(self) -> None:
-        """End the orphan killer when the worker ends normally. It kills all remaining groups."""
+        """End the orphan killer when the worker ends normally. The killer kills all remaining groups."""
         if self._killer is not None and self._owner == os.getpid():
             assert self._killer.stdin is not None
             self._killer.stdin.close()

@@ -1,5 +1,5 @@
-"""The program of a child process of the process executor. It takes jobs, runs each, and answers, until the worker
-closes the connection."""
+"""The program of a child process of the process executor. The child takes jobs, runs each, and answers, until the
+worker closes the connection."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def main(fd: int, worker: int) -> None:
 
 
 def _log(outgoing: ChildOutgoing, limit: int, item: int | None = None) -> RunLog:
-    """Return a log for the worker, which masks secrets. It gets the pieces of an unfinished line as they are."""
+    """Return a log for the worker, which masks secrets. The log gets the pieces of an unfinished line as they are."""
 
     def send(stream: str, text: str) -> None:
         outgoing.send_frame(frames.log_frame(stream, text, item))

@@ -112,7 +112,7 @@ class Child:
         return outcome
 
     async def retire(self) -> None:
-        """Retire an idle child. It ends when it finds the connection closed, or is killed otherwise."""
+        """Retire an idle child. The child ends when it finds the connection closed, or is killed otherwise."""
         self._writer.close()
         await self._group.end_by_itself(2.0)
         self._close()

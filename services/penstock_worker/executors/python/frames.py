@@ -62,8 +62,8 @@ class Job:
     main: dict[str, str] | None
     """The way to import the worker's main script, if the function is defined there."""
     arguments: bytes
-    """The pickled keyword arguments, or the list of the items' inputs. They are pickled separately, since their classes may be
-    in `main` only."""
+    """The pickled keyword arguments, or the list of the items' inputs. The inputs are pickled separately, since their
+    classes may be in `main` only."""
     log_limit: int
     result_limit: int
     memory_limit: int | None

@@ -1,9 +1,9 @@
 """The executor of plain functions in its own threads: the default for `def`.
 
 A thread cannot be killed. When an attempt is cancelled or times out, `current().cancelled` becomes true, which the
-function can check. If it does not return within the grace it is **leaked**. Its log and its result are dropped, and
-the claim's fence keeps it from changing anything. It counts against the capacity until it ends, so that a worker never
-runs more than it may. Functions that can hang belong in the process executor.
+function can check. If it does not return within the grace it is **leaked**. Its log and its result are dropped, and the
+claim's fence keeps it from changing anything. The thread counts against the capacity until it ends, so that a worker
+never runs more than it may. Functions that can hang belong in the process executor.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from penstock.language.policies.policies import RetryPolicy
 from penstock.language.terms.redaction import SHORTEST, cleaned, concealed, hidden_forms
 from penstock.messaging.retry_log import reason_of
 from penstock.run.cut_texts import cut_end, shortened
-from penstock.run.failure_causes import headline
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.run.progress import Progress
+from penstock.run.root_cause import headline
 from penstock_worker.executors.processes.child_output import Text
 
 LETTERS = "abXY019 \t\u00a0\n-_=+/%\"'\\<&äß€😀\0"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import DefinitionError
-from penstock.language.expressions import comparison
+from penstock.language.expressions import rule_comparisons
 from penstock.language.terms.options import Wrong
 from penstock.language.workflows.cloacina_trigger_rules import GROUPS, OPERATORS, OUTCOMES, translated
 from penstock.language.workflows.serialization import from_yaml, to_yaml
@@ -154,7 +154,7 @@ def test_random_rules_decide_as_in_cloacina() -> None:
 
 def _compared(part: Any, context: Mapping[str, Any]) -> bool:
     assert isinstance(part, ContextComparison)
-    return comparison.holds(part.op, comparison.look_up(part.context, context), part.value)
+    return rule_comparisons.holds(part.op, rule_comparisons.look_up(part.context, context), part.value)
 
 
 def test_run_of_a_workflow_follows_the_rules() -> None:

@@ -36,8 +36,8 @@ BEHIND_MESSAGES = 120.0
 
 
 class Consumer:
-    """A Subscription on RabbitMQ. It has a channel of its own: closing that returns exactly the messages that it
-    holds."""
+    """A Subscription on RabbitMQ. A consumer has a channel of its own: closing that returns exactly the messages that
+    it holds."""
 
     def __init__(
         self, queue: str, prefetch: int, most_bytes: int, link: Link, topology: Topology, publisher: Publisher

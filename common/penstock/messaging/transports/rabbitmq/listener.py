@@ -62,7 +62,8 @@ class Listener:
         self._wake.set()
 
     async def bind(self) -> None:
-        """Bind the queue again, in case its binding was removed. Raises ConnectionFailed."""
+        """Bind the queue again, in case its binding was removed. Raises ConnectionFailed if the broker does not
+        answer."""
         channel, name = self._kept.current, self._name
         if channel is not None and name is not None:
             async with answered():

@@ -38,8 +38,8 @@ Confirmation = asyncio.Future[object]
 
 
 class Publisher:
-    """The publisher of a connection. `timeout`: seconds for a whole batch, from the call to the last confirm.
-    `doubted` is called with the routing keys of messages that no queue accepted. It is called without keys when the
+    """The publisher of a connection. `timeout`: seconds for a whole batch, from the call to the last confirm. `doubted`
+    is called with the routing keys of messages that no queue accepted. `doubted` is called without keys when the
     channel was lost, as happens if an exchange does not exist."""
 
     def __init__(self, link: Link, timeout: float, doubted: Callable[[Collection[str]], None]) -> None:

@@ -27,8 +27,8 @@ QueueType = Literal["quorum", "classic"]
 CONTROL = "control"
 
 DIED = "died."
-"""The prefix of the routing key with which RabbitMQ dead-letters messages of a queue; the queue's name follows. It is
-an argument of the queue, so that no publisher can forge where a message comes from."""
+"""The prefix of the routing key with which RabbitMQ dead-letters messages of a queue; the queue's name follows. The
+prefix is an argument of the queue, so that no publisher can forge where a message comes from."""
 
 NEVER = 2_000_000_000
 """The delivery limit of the dead letters' own queue: a dead letter is not dropped, however often its handler fails.

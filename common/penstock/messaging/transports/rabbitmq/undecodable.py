@@ -19,8 +19,8 @@ from aiormq.exceptions import InvalidFrameError
 from yarl import URL
 
 UNDECODABLE = "?"
-"""The content type of a message with properties that could not be decoded. It is one byte long, so that it always
-fits."""
+"""The content type of a message with properties that could not be decoded. The content type is one byte long, so that
+it always fits."""
 
 METHOD, HEADER = 1, 2
 DELIVER = bytes((0, 60, 0, 60))

@@ -72,7 +72,8 @@ def execution_failed(id: object, status: str, error: Any) -> ExecutionFailed:
 
 def child_failed(id: object, action: str, status: str, error: Any) -> ExecutionFailed:
     """Return the exception for an attempt that awaits an execution of `action`, which ended with another status than
-    completed. It has no hint: the attempt stores its text as the message of its own failure, on every level again."""
+    completed. The exception has no hint: the attempt stores its text as the message of its own failure, on every level
+    again."""
     failure = headline(error)
     end = "failed" if status == "failed" else f"ended as {status}"
     return ExecutionFailed(

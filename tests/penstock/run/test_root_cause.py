@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import StepFailed
-from penstock.run.failure_causes import cause_inside, cause_of_exception, execution_failed, headline
+from penstock.run.root_cause import cause_inside, cause_of_exception, execution_failed, headline
 
 PLAIN = {"type": "ValueError", "message": "not a\n  PDF", "traceback": "..."}
 

@@ -1,4 +1,4 @@
-"""Open runs of durable functions, grouped by the code that they began with."""
+"""The open runs of durable functions, grouped by the code that they began with."""
 
 from __future__ import annotations
 
