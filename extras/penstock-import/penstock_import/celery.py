@@ -233,8 +233,7 @@ class CeleryProject:
             read_own_constants(name, tree, own_modules, changed | self._constants.keys())
         sources = sources_of(trees)
         self._config = _config_files(trees, sources.files)
-        for tree in trees.values():
-            read_configuration(tree, trees, sources)
+        read_configuration(trees, sources)
         self._relevant |= {name: trees[name] for name in self._config}
         for name, statement in _foreign_settings(trees, self._config, self._package):
             self._gap(name, statement, f"the settings that {ast.unparse(statement)} takes from a package outside of the sources",

@@ -69,9 +69,9 @@ class _Reads(ast.NodeTransformer):
         return node
 
 
-def read_configuration(tree: ast.Module, trees: Mapping[str, ast.Module], sources: Sources) -> None:
+def read_configuration(trees: Mapping[str, ast.Module], sources: Sources) -> None:
     """Replace `app.conf.CELERY_BEAT_SCHEDULE` by that name of the module which the application reads its settings of,
-    where the module stores it as a setting: `app.conf.beat_schedule = app.conf.CELERY_BEAT_SCHEDULE`.
+    where a module stores it as a setting: `app.conf.beat_schedule = app.conf.CELERY_BEAT_SCHEDULE`.
 
     Without a namespace, Celery returns each name of that module as it stands there."""
     calls = [node for tree in trees.values() for node in walk(tree) if isinstance(node, ast.Call)]
@@ -79,19 +79,20 @@ def read_configuration(tree: ast.Module, trees: Mapping[str, ast.Module], source
     if namespaces != {""} or sources.unknown:
         return
     names = {name for tree in trees.values() for name in _names_given_once(tree) if name.isupper()}
-    targets = [
-        statement
-        for statement in walk(tree)
-        if isinstance(statement, ast.Assign)
-        and len(statement.targets) == 1
-        and isinstance(target := statement.targets[0], ast.Attribute)
-        and isinstance(target.value, ast.Attribute)
-        and target.value.attr == "conf"
-    ]
-    for statement in targets:
-        statement.value = _Reads(names).visit(statement.value)
-    if targets:
-        forget(tree)
+    for tree in trees.values():
+        statements = [
+            statement
+            for statement in walk(tree)
+            if isinstance(statement, ast.Assign)
+            and len(statement.targets) == 1
+            and isinstance(target := statement.targets[0], ast.Attribute)
+            and isinstance(target.value, ast.Attribute)
+            and target.value.attr == "conf"
+        ]
+        for statement in statements:
+            statement.value = _Reads(names).visit(statement.value)
+        if statements:
+            forget(tree)
 
 
 def _names_given_once(tree: ast.Module) -> set[str]:
