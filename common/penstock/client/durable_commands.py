@@ -54,8 +54,8 @@ async def signal(
     tx: Transaction, id: UUID | None, key: str | None, tenant: str | None, name: str | None, value: Any
 ) -> SentSignal:
     """Send a signal to a durable function. Return whether the function waits for it. Raises DefinitionError if the name is
-    not valid, InvalidInput if the receiver or the value is not valid, NotFound for an unknown key, and Conflict if the
-    execution has ended or is not a durable function."""
+    not valid, and InvalidInput if the receiver or the value is not valid. Raises NotFound for an unknown key, and Conflict
+    if the execution has ended or is not a durable function."""
     check_receiver(id, key, tenant)
     receiver = await receiver_of(tx, id, key, "public" if tenant is None else tenant)
     return await send_signal(tx, checked_signal(receiver, name, value, tx.settings.payload_cap))
