@@ -39,7 +39,8 @@ async def serve(settings: Settings, stop: Stop, listener: socket.socket | None =
 
 
 async def serve_gateway(settings: Settings, stop: Stop, listener: socket.socket | None = None) -> None:
-    """Serve the routes of the worker protocol alone, as `serve` does. The account of a worker is enough."""
+    """Serve only the routes of the worker protocol; all else is as in `serve`. A database account with the rights of a
+    worker is enough."""
     with listener or listening(settings.api_host, settings.api_port) as listener:
         async with assembled_when_ready(settings, role="gateway") as parts:
             await work(parts, listener, stop, only_work=True)

@@ -1,4 +1,5 @@
-"""The command `penstock worker-conformance`: it plays with a worker of any language, and says what it does wrong."""
+"""The command `penstock worker-conformance`: runs the conformance cases against a worker in any language, and reports what
+fails."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class _Task:
             answer.cancel()
 
     async def end(self) -> None:
-        """Stop the task, and wait until it has ended, at most as long as that should take."""
+        """Stop the task, and wait until it has ended, for its grace period plus END_MARGIN at most."""
         try:
             async with asyncio.timeout(self._run.grace + END_MARGIN):
                 await self._stop.set()

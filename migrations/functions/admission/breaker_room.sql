@@ -1,8 +1,9 @@
--- Return how many more executions the breaker of a key lets start. A closed breaker has no row, and does not bound them. An open
--- breaker returns 0 until its probe is due. An open breaker also returns 0 for the time `probe` after a probe that has begun to
--- wait while it keeps its slots. Otherwise at most `allowed` executions that were admitted since it opened may be under way. A
--- breaker with `counts_running` counts each running attempt as a failure until the attempt ends. Then recent failures and running
--- attempts together are at most `failures`, even while the breaker is closed. The caller holds the lock of the key.
+-- Return how many more executions the breaker of a key lets start. The caller holds the lock of the key.
+-- - A closed breaker has no row. It bounds nothing, unless it has `counts_running`.
+-- - An open breaker returns 0 until its next probe is due, and for the interval `probe` after the attempt of an execution that
+--   now waits and keeps its slots. Otherwise at most `allowed` executions that were admitted since it opened may be under way.
+-- - With `counts_running`, open or closed, each running attempt counts as a failure until it ends: recent failures and running
+--   attempts together are at most `failures`.
 create or replace function breaker_room(p_limit integer, p_group text) returns integer
 language sql stable
 as $$

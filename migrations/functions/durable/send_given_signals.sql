@@ -1,5 +1,6 @@
--- Send the signals that suspended functions wait for, if an operator has given their results. The nth given result of a name is
--- its nth signal, and is sent after the signals before it. The caller has locked the executions, and wakes them.
+-- Send the signals that suspended functions wait for, if an operator has given their results. The nth result that an operator
+-- gave for a signal name is its nth signal, and is sent after the signals before it. The caller has locked the executions, and
+-- wakes them.
 -- planner: lookups
 create or replace function send_given_signals(p_ids uuid[]) returns void
 language sql

@@ -1,8 +1,12 @@
--- Create one execution without options as started, if there is nothing to decide (start_plain_execution). Return null, and do
--- nothing, unless all of this holds: No limit and no hold covers the namespace. The definition has neither times nor labels. No
--- status is announced or subscribed to. If a client submits it, no worker lacks the action. In an executor's transaction
--- (`p_fused`), no workflow is paused. The parent of a task was not asked to stop, and has neither a trace nor labels. If an
--- attempt started the execution, no tree has budgets.
+-- Create and start one execution that needs no decision (start_plain_execution). Return null, and do nothing, if one of these
+-- needs the general way (request_executions):
+-- - a limit or a hold on the namespace;
+-- - timeouts, `warn_after`, `run_labels` or `searchable` in the definition;
+-- - a status that is announced or subscribed to;
+-- - for a client's submit: a worker that lacks the action;
+-- - for an executor's transaction (`p_fused`): any paused workflow;
+-- - for a task: a parent that was asked to stop, or has a trace or labels;
+-- - for a start by an attempt: any tree with budgets.
 -- planner: lookups_planned_once
 create or replace function request_plain_execution(
     p_id uuid, p_namespace integer, p_definition integer, p_params text, p_origin text, p_priority smallint,

@@ -21,7 +21,7 @@ Claiming = Callable[[Session, UUID, int], Awaitable[ClaimAnswer]]
 
 
 class TakeClaims:
-    """The claims for takes."""
+    """Claims executions for takes, the calls in which remote workers ask for work."""
 
     def __init__(
         self, pool: SessionPool, publisher: Publisher, definitions: Definitions, held: HeldAttempts

@@ -76,7 +76,7 @@ class Deliveries(OpenCalls):
             self._outside.call_soon(self._turn)
 
     def end_attempt(self) -> None:
-        """Let the function notice that its attempt has a verdict."""
+        """Mark the attempt as over, and run the function once more. It sees in `Waiting.verdict` how the attempt ends."""
         if not self.attempt_over.done():
             self.attempt_over.set_result(None)
         self.wake()

@@ -1,7 +1,8 @@
 """The statuses and the legal moves between them, declared only here, in a module for each subject.
 
 The database holds the same table (`legal_move`) and refuses anything else; `docs/lifecycle.md` is drawn from it; a
-test compares the three. The names of this package are those of executions.
+test compares the three. The package itself has the
+names for executions. The other subjects are in their modules.
 """
 
 from __future__ import annotations

@@ -121,7 +121,8 @@ async def put_by_hand(tx: Transaction, ref: str, digest: str, body: dict[str, An
 
 
 async def store(tx: Transaction, ref: str, definition: int, body: dict[str, Any]) -> Stored:
-    """Put a version of a limit in force. If it is grouped by other parameters than before, it becomes another limit."""
+    """Put a version of a limit in force. If it is grouped by other parameters than before, it is a new
+    limit with a row of its own."""
     rate = body.get("rate") or {}
     by, fair = list(body.get("by") or ()), list(body.get("fair") or ())
     cost = _stored_cost(body.get("cost"))

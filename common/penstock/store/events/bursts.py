@@ -305,9 +305,10 @@ async def members(tx: Transaction, places: Sequence[tuple[UUID, str]]) -> dict[t
 
 @dataclass(frozen=True, slots=True)
 class BurstOfEvent:
-    """The burst of an event and a rule. A burst with an `event_id` is closed, and has the parameters of that event.
-    `execution_id` is its execution, if the parameters of the rule could be rendered. `fits` is None for a burst, and
-    has the parts of a window that the event fits. `dropped` is the reason why it left its window without a match."""
+    """The burst or the window of a rule that an event belongs to. `fits` is None in a burst; in a window it lists the parts
+    of the rule that the event fits. `event_id` is None while the burst is open; then it is the event that gives the
+    parameters. `execution_id` is the execution that the burst started; None if the rule's parameters could not be
+    rendered. `dropped` is the reason why the event left its window without a match."""
 
     rule: str
     tenant: str

@@ -101,7 +101,7 @@ def _span(
         return step.at, max(step.at, end)
     is_over = step.status in (COMPLETED, TIMEOUT) and step.error is None
     if step.kind == SLEEP and is_over and (until := _until(step)) is not None:
-        return step.at, max(step.at, min(until, end))  # its end is not recorded
+        return step.at, max(step.at, min(until, end))  # the end of a sleep is not recorded
     if step.execution is not None:
         return step.at, max(step.at, next_begins)
     return min(previous_end, step.at), step.at

@@ -142,7 +142,7 @@ def _items(
 
 def _find(job: frames.Job) -> Callable[..., Any]:
     if job.main is not None:
-        multiprocessing.spawn.prepare(dict(job.main))  # works only once in a process
+        multiprocessing.spawn.prepare(dict(job.main))  # loads the main module once; later jobs have the same
     target: Any = importlib.import_module(job.module)
     for part in job.qualname.split("."):
         target = getattr(target, part)

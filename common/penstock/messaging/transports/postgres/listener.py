@@ -19,7 +19,9 @@ class Listener:
         self._bodies: asyncio.Queue[bytes] = asyncio.Queue(1000)
 
     def push(self, body: bytes) -> None:
-        with contextlib.suppress(asyncio.QueueFull):  # best effort
+        with contextlib.suppress(
+            asyncio.QueueFull
+        ):  # dropped: the process finds the change in the database some seconds later
             self._bodies.put_nowait(body)
 
     async def receive(self, limit: int) -> list[Delivery]:

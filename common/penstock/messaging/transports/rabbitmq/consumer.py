@@ -53,7 +53,9 @@ class Consumer:
         self._channel: Channel | None = None
         self._arrived: deque[Delivery] = deque()
         self._wake = asyncio.Event()
-        self._open_tags: dict[int, int] = {}  # delivered and not settled, oldest first -> bytes
+        self._open_tags: dict[
+            int, int
+        ] = {}  # delivered and not settled, oldest first: tag -> bytes of the message
         self._last_tag = 0
         self._grants: dict[str, int] = {}  # consumer tag -> its prefetch
         self._granted_from = 1  # deliveries with a lower tag are of consumers that were cancelled since
