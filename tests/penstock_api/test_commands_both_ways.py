@@ -104,7 +104,9 @@ async def records(api: Api) -> Records:
     )
     await client.breakers.open("twice.call", {"host": f"h{chance.randrange(9)}"}, by="ada", reason="it moves")
     await client.holds.hold("tenant", f"t{chance.randrange(9)}", by="ada", reason="it moves", force=True)
-    await client.views.create("Ended", {"status": ["completed"], "since": "1h"}, by="ada", shared=True, replace=True)
+    await client.views.create(
+        "Ended", {"status": ["completed"], "since": "1h"}, by="ada", shared=True, replace=True
+    )
     [worker] = await api.house.rows("select name from process where kind = 'worker'")
     return Records((*ended, *delayed), workflow, event, (delayed[0], delayed[1]), worker["name"])
 

@@ -24,5 +24,5 @@ begin
             or exists (select from execution c where c.id = any (s.children) and c.finished_at is not null)
             or exists (select from jsonb_array_elements(s.signals) g join step t on t.execution_id = s.execution_id
                 and t.name = g ->> 0 and t.ordinal = (g ->> 1)::integer))
-        order by 1), 'what the execution waited for is already there');
+        order by 1), 'what the execution waits for had arrived before');
 end $$;

@@ -4,5 +4,5 @@ create or replace function mend_suspended(p_ids uuid[]) returns message[]
 language plpgsql
 as $$
 begin
-    return wake_functions(p_ids, 'what the execution waited for is already there (penstock repair)');
+    return wake_functions(p_ids, 'what the execution waits for had arrived before (penstock repair)');
 end $$;

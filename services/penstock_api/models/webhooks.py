@@ -29,8 +29,8 @@ class PutWebhook(Given):
     key_header: str | None = Field(
         default=None,
         description="The name of the header that carries the id of a call. A second call with the same id is ignored. "
-        "null: `github`, `stripe` and `standard` still recognize repeated calls; with the scheme `secret`, each call "
-        "counts as new.",
+        "null: the signature schemes `github`, `stripe` and `standard` use the ids of their own. With the scheme "
+        "`secret`, each call counts as new.",
     )
     payload: Any = Field(
         default=None,
@@ -39,8 +39,8 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="A template for a callback id, for example {{ body.id }}. Executions that wait for this callback "
-        "continue. null: a call only creates an event.",
+        description="A template for the id of a callback, for example {{ body.id }}. A call also completes the executions "
+        "that wait for the callback with this id. null: a call only creates an event.",
     )
     fails: str | None = Field(
         default=None,

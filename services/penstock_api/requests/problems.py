@@ -9,10 +9,11 @@ from uuid import uuid4
 
 import asyncpg
 import structlog
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from penstock import errors
 from penstock.language.terms.options import dotted
@@ -42,6 +43,7 @@ def handle_errors(app: FastAPI) -> None:
     """Answer every error of this application with a problem document."""
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(ClientDisconnect, _disconnected)
     for kind in (errors.PenstockError, *OUTAGES, Exception):
         app.add_exception_handler(kind, _explained)
 
@@ -53,6 +55,12 @@ def answer(problem: Problem, headers: dict[str, str] | None = None) -> JSONRespo
 
 
 _UNREADABLE = "the body cannot be read as JSON"
+
+
+async def _disconnected(_: Request, __: Exception) -> Response:
+    """Return an answer that nobody reads: the caller hung up before it had sent its whole body. It is no fault of the API, so
+    nothing is logged."""
+    return Response(status_code=400)
 
 
 async def _explained(_: Request, error: Exception) -> JSONResponse:

@@ -189,7 +189,7 @@ def comparisons(body: Body) -> Iterator[Mutant]:
         if word.text in SHIFTED:
             place = body.short(max(n - 4, 0), min(n + 4, len(body.words)))
             near = {other.text for other in body.words[max(n - 3, 0) : n + 2]}
-            if body.words[n + 2].text == ".":
+            if n + 2 < len(body.words) and body.words[n + 2].text == ".":
                 near.add(body.words[n + 3].text)
             new = (SHIFTED if INSTANTS.isdisjoint(near) else REVERSED)[word.text]
             yield body.replaced("compare", f"`{new}` in `{place}`", n, n + 1, new)

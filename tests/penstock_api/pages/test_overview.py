@@ -95,8 +95,14 @@ async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
 async def test_overview_says_that_durations_include_waits(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
-    assert "p50 duration, waits included. Latest 15 s in which a top-level execution ended." in text
-    assert "p95 duration, waits included. Latest 15 s in which a top-level execution ended." in text
+    assert (
+        "p50 duration (waits included) of the top-level executions in the latest 15 s in which any ended."
+        in text
+    )
+    assert (
+        "p95 duration (waits included) of the top-level executions in the latest 15 s in which any ended."
+        in text
+    )
 
 
 async def test_overview_counts_an_execution_that_waits_once(api: Api) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 import httpx
 import pytest
+import structlog
 
 from penstock.language.definitions.trigger import Trigger
 from tests.penstock_api.conftest import Api
@@ -217,6 +218,42 @@ async def test_a_payload_names_only_fields_of_a_closed_schema(api: Api, call: ht
     assert answer.status_code == 422
     assert answer.json()["detail"] == "payload: `shop.closed` has no field `customr`"
     assert answer.json()["hint"] == "Did you mean 'customer'?"
+
+
+async def test_caller_that_hangs_up_in_its_body_logs_nothing(api: Api, call: httpx.AsyncClient) -> None:
+    made = await call.put(
+        f"{V1}/webhooks/cut", json={"trigger": "shop.order_placed", "signature": "secret", "secret": SECRET}
+    )
+    assert made.status_code == 200
+    messages = iter(
+        [{"type": "http.request", "body": b'{"n"', "more_body": True}, {"type": "http.disconnect"}]
+    )
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(messages)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/hooks/cut",
+        "raw_path": b"/hooks/cut",
+        "query_string": b"",
+    }
+    scope |= {
+        "headers": [],
+        "http_version": "1.1",
+        "scheme": "http",
+        "server": ("penstock", 80),
+        "client": ("::1", 1),
+    }
+    with structlog.testing.capture_logs() as lines:
+        await api.app(scope, receive, send)
+    assert lines == []
+    assert sent[0]["status"] == 400
 
 
 async def test_if_none_match_only_creates(call: httpx.AsyncClient) -> None:
