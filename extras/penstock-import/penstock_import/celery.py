@@ -599,7 +599,7 @@ class CeleryProject:
                 if today(name) == "worker_pool":
                     pool = self._literal_or_none(value)
                     self._pools.append((place, pool if isinstance(pool, str) else None))
-                elif today(name) in ("task_soft_time_limit", "task_time_limit"):
+                elif today(name) in ("task_soft_time_limit", "task_time_limit") and name not in self._unread:
                     self._limits.append((file, value, today(name), None))
         for place, pool in self._pools:
             by_hand = limits_in(pool)
