@@ -47,6 +47,7 @@ from penstock_import.celery_commands import (
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
+from penstock_import.celery_left_out import drop_replaced_sources, drop_unread_settings
 from penstock_import.celery_makers import Applications, last_name, maker_of, task_makers
 from penstock_import.celery_members import assigned_members, constants_of, read_members, read_own_constants
 from penstock_import.celery_names import ModuleNames
@@ -231,8 +232,12 @@ class CeleryProject:
         self._constants = _shared_constants(trees, self._package)
         for name, tree in trees.items():
             read_own_constants(name, tree, own_modules, changed | self._constants.keys())
+        left_out = drop_replaced_sources(trees)
         sources = sources_of(trees)
         self._config = _config_files(trees, sources.files)
+        left_out += drop_unread_settings(trees, sources, self._config)
+        for part in left_out:
+            self._gap(part.file, part.node, part.subject, part.by_hand)
         read_configuration(trees, sources)
         self._relevant |= {name: trees[name] for name in self._config}
         for name, statement in _foreign_settings(trees, self._config, self._package):
