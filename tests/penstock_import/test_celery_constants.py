@@ -125,3 +125,41 @@ def test_task_of_schedule_may_be_one_with_a_computed_name(tmp_path: Path) -> Non
     source.mapped()
     (hint,) = [gap.by_hand for gap in source.report.gaps if "in no file that was read" in gap.what]
     assert hint.endswith("It may be a task whose name is computed.")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("from shop.loc import A as LIMIT\n", 9),
+        ("from .loc import A as LIMIT\n", 9),
+        ("LIMIT = 5\nfrom shop.loc import *\n", None),
+        ("LIMIT = 5\nfrom vendor.loc import *\n", None),
+        ("from shop.loc import *\nLIMIT = 5\n", 5),
+        ("LIMIT = 5\nfrom shop.others import *\n", 5),
+    ],
+)
+def test_constant_is_that_of_the_import(tmp_path: Path, text: str, limit: int | None) -> None:
+    tasks = f"{text}{APP}@app.task(time_limit=LIMIT)\ndef pack(item): ...\n"
+    loc, apart = "A = 9\nLIMIT = 9\n", "LIMIT = 3\n"
+    project, gaps = imported(
+        tmp_path,
+        __init__="",
+        tasks=tasks,
+        loc=loc if "*" in text else "A = 9\n",
+        others="B = 1\n",
+        apart=apart,
+    )
+    assert project.actions["pack"]["timeout"] == limit
+    assert any("time_limit of pack is computed: LIMIT" in gap for gap in gaps) is (limit is None), gaps
+
+
+def test_queue_and_time_of_a_renamed_import_are_those_of_its_module(tmp_path: Path) -> None:
+    tasks = (
+        f"from shop.loc import A as Q, B as OFTEN\n{APP}@app.task(queue=Q)\ndef pack(item): ...\n"
+        "app.conf.beat_schedule = {'often': {'task': 'shop.tasks.pack', 'schedule': OFTEN}}\n"
+    )
+    project, _ = imported(
+        tmp_path, __init__="", tasks=tasks, loc="A = 'slow'\nB = 60.0\n", apart="Q = 'fast'\nOFTEN = 9.0\n"
+    )
+    assert project.actions["pack"]["route"] == "slow"
+    assert project.schedules["often"]["every"] == 60.0

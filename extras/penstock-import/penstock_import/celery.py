@@ -49,7 +49,13 @@ from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
 from penstock_import.celery_left_out import drop_replaced_sources, drop_unread_settings
 from penstock_import.celery_makers import Applications, last_name, maker_of, task_makers
-from penstock_import.celery_members import assigned_members, constants_of, read_members, read_own_constants
+from penstock_import.celery_members import (
+    assigned_members,
+    constants_of,
+    note_overwritten,
+    read_members,
+    read_own_constants,
+)
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
@@ -227,6 +233,8 @@ class CeleryProject:
         for name, tree in trees.items():
             own_modules["." + name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")] = tree
         changed = assigned_members(trees.values())
+        for name, tree in trees.items():
+            note_overwritten(name, tree, own_modules)
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
         self._constants = _shared_constants(trees, self._package)
@@ -1298,13 +1306,20 @@ def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Cal
 
 
 def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str, ast.expr]:
-    """Return the constants of all files. A name is left out if two files give it different values, or if a file imports
-    it from another package."""
+    """Return the constants of all files. A name is left out if two files give it different values, if a file imports it
+    from another package, or if a file imports anything by that name."""
     shared: dict[str, ast.expr] = {}
     ambiguous = set(_names_of_other_packages(trees, package))
     for tree in trees.values():
         own = constants_of(tree) | _class_constants(tree)
         ambiguous |= _assigned_names(tree) - own.keys()
+        ambiguous |= {
+            alias.asname
+            for node in walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+            if alias.asname and alias.asname != alias.name
+        }
         ambiguous |= {
             ast.unparse(node)
             for node in walk(tree)
