@@ -163,3 +163,33 @@ def test_queue_and_time_of_a_renamed_import_are_those_of_its_module(tmp_path: Pa
     )
     assert project.actions["pack"]["route"] == "slow"
     assert project.schedules["often"]["every"] == 60.0
+
+
+@pytest.mark.parametrize(
+    ("statement", "time", "is_mapped"),
+    [
+        ("from shop.loc import Times", "Times.crontab(minute=5)", False),
+        ("from shop import loc", "loc.timedelta(minutes=5)", False),
+        ("class Times:\n    crontab = timedelta = lambda **words: 9", "Times.timedelta(minutes=5)", False),
+        ("import crontab as tabs", "tabs.crontab(minute=5)", False),
+        ("from shop import loc", "loc.crontab.from_string('5 * * * *')", False),
+        ("from shop.loc import OFTEN", "OFTEN", False),
+        ("from shop.loc import *", "times().timedelta(minutes=5)", False),
+        ("import celery.schedules", "celery.schedules.crontab(minute=5)", True),
+        ("from celery import schedules as when", "when.crontab(minute=5)", True),
+        ("import datetime as dt", "dt.timedelta(minutes=5)", True),
+        ("from django.utils import timezone", "timezone.timedelta(minutes=5)", True),
+        ("from celery.schedules import crontab as tab", "tab.from_string('5 * * * *')", True),
+    ],
+)
+def test_time_of_another_module_is_not_that_of_celery(
+    tmp_path: Path, statement: str, time: str, is_mapped: bool
+) -> None:
+    tasks = (
+        f"{statement}\n{APP}@app.task\ndef pack(item): ...\n"
+        f"app.conf.beat_schedule = {{'often': {{'task': 'shop.tasks.pack', 'schedule': {time}}}}}\n"
+    )
+    loc = "from vendor import clock\nOFTEN = clock.crontab(minute=5)\n"
+    project, gaps = imported(tmp_path, __init__="", tasks=tasks, loc=loc)
+    assert ("often" in project.schedules) is is_mapped, gaps
+    assert any("the schedule often: " in gap for gap in gaps) is not is_mapped

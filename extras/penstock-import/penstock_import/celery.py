@@ -81,6 +81,7 @@ from penstock_import.celery_scopes import (
     change_of,
     condition_of,
     local_statements,
+    mark_other_times,
     other_time,
     parents_of,
 )
@@ -215,6 +216,7 @@ class CeleryProject:
                 with tokenize.open(file) as opened:  # the file may name its encoding
                     text = opened.read()
                 trees[name] = with_plain_configuration(with_plain_names(with_literal_dicts(ast.parse(text))))
+                mark_other_times(trees[name])
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
@@ -244,8 +246,8 @@ class CeleryProject:
         sources = sources_of(trees)
         self._config = _config_files(trees, sources.files)
         left_out += drop_unread_settings(trees, sources, self._config)
-        for part in left_out:
-            self._gap(part.file, part.node, part.subject, part.by_hand)
+        for unread in left_out:
+            self._gap(unread.file, unread.node, unread.subject, unread.by_hand)
         read_configuration(trees, sources)
         self._relevant |= {name: trees[name] for name in self._config}
         for name, statement in _foreign_settings(trees, self._config, self._package):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from penstock_import.celery_calls import absolute_path, called, forget, namespace_node, root_name, walk
 from penstock_import.celery_setting_names import MAPPED, ZONE_OF_DJANGO, is_setting, today
@@ -165,9 +166,13 @@ def _of_modules(
             for node in walk(tree)
         )
         read = {text for other in trees for text in _read_words(trees[other])} if is_read else set()
-        for name, statement in _take_out(tree.body, file in config, lambda name, read=read: name not in read):
+        for name, statement in _take_out(tree.body, file in config, partial(_is_not_in, read)):
             text = f"the setting {name}, in a module that the settings of no application import"
             yield LeftOut(file, statement, text, _LOOK)
+
+
+def _is_not_in(read: Collection[str], name: str) -> bool:
+    return name not in read
 
 
 def _read_words(tree: ast.Module) -> Iterator[str]:
