@@ -74,6 +74,7 @@ from penstock_import.celery_options import (
     says_nothing,
     start_options,
 )
+from penstock_import.celery_other_ways import uses_in_other_ways
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, queue_names
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import (
@@ -362,6 +363,17 @@ class CeleryProject:
             self._by_other_names.setdefault(file, []).extend(
                 use for use in uses_by_name(tree) if id(use.node) not in named
             )
+            is_config = file in self._config
+            self._by_other_names[file] += uses_in_other_ways(tree, is_config, self._imports_of_settings(file))
+
+    def _imports_of_settings(self, file: str) -> set[int]:
+        """Return the imports of a module from modules whose settings are read by themselves."""
+        return {
+            id(node)
+            for node in walk(self._trees[file])
+            if isinstance(node, ast.ImportFrom)
+            and any(_is_module(source, absolute_path(file, node)) for source in self._config)
+        }
 
     def _foreign_names(self, file: str) -> frozenset[str]:
         """Return the names that a module imports from outside of the sources."""
