@@ -73,11 +73,11 @@ CLASS = "from depot.cfg import Settings\napp.config_from_object(Settings)\n"
 def test_setting_that_no_assignment_gives_has_a_line(
     tmp_path: Path, code: str, settings: str, line: str
 ) -> None:
-    others = "ROUTES = {'depot.tasks.weigh': {'queue': 'slow'}}\ntask_acks_late = True\n"
+    imported = "ROUTES = {'depot.tasks.weigh': {'queue': 'slow'}}\ntask_acks_late = True\n"
     files = {
         "__init__.py": "",
         "tasks.py": TASKS,
-        "others.py": others,
+        "others.py": imported,
         "cfg.py": settings,
         "celery.py": APP + code,
     }

@@ -367,7 +367,7 @@ class CeleryProject:
             self._by_other_names[file] += uses_in_other_ways(tree, is_config, self._imports_of_settings(file))
 
     def _imports_of_settings(self, file: str) -> set[int]:
-        """Return the imports of a module from modules whose settings are read by themselves."""
+        """Return the imports of a module from modules of settings that are read."""
         return {
             id(node)
             for node in walk(self._trees[file])
@@ -1320,8 +1320,8 @@ def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Cal
 
 
 def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str, ast.expr]:
-    """Return the constants of all files. A name is left out if two files give it different values, if a file imports it
-    from another package, or if a file imports anything by that name."""
+    """Return the constants of all files. A name is left out if two files give it different values. So is one that a file
+    imports from another package, or gives to an import as another name."""
     shared: dict[str, ast.expr] = {}
     ambiguous = set(_names_of_other_packages(trees, package))
     for tree in trees.values():

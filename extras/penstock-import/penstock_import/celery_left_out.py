@@ -150,15 +150,15 @@ def _of_modules(
     reached = _imported_from(trees, roots)
     if reached is None:
         return
-    others = [file for file in trees if file not in reached]
+    unreached = [file for file in trees if file not in reached]
     imported = {
         other
         for file in trees
         for path in _imported_paths(file, trees[file])
-        for other in others
+        for other in unreached
         if other != file and is_whole(other, path)
     }
-    for file in others:
+    for file in unreached:
         tree = trees[file]
         is_read = file in imported or any(
             (isinstance(node, ast.Attribute) and node.attr == "conf")
@@ -234,7 +234,7 @@ def _take_out(
 
 
 def _setting_given(statement: ast.stmt) -> str:
-    """Return the name that a statement assigns, or whose entries it changes; otherwise an empty text."""
+    """Return the name that a statement assigns, or the dict in which it changes an entry; otherwise an empty text."""
     target: ast.AST | None = None
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]

@@ -48,14 +48,14 @@ def note_overwritten(file: str, tree: ast.Module, modules: Mapping[str, ast.Modu
         if not isinstance(node, ast.ImportFrom) or not any(alias.name == "*" for alias in node.names):
             continue
         source = modules.get(("." if node.level else "") + absolute_path(file, node))
-        given = None if source is None else bound_names(source)
+        source_names = None if source is None else bound_names(source)
         names |= {
             part.id
             for part in walk(tree)
             if isinstance(part, ast.Name)
             and not isinstance(part.ctx, ast.Load)
             and part.lineno <= node.lineno
-            if given is None or part.id in given or "*" in given
+            if source_names is None or part.id in source_names or "*" in source_names
         }
     if names:
         tree.__dict__["overwritten"] = frozenset(names)

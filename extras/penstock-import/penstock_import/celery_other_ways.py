@@ -21,7 +21,7 @@ _NOT_SETTINGS = frozenset({"include"})
 def uses_in_other_ways(tree: ast.Module, is_config: bool, mapped_imports: Collection[int]) -> Iterator[Use]:
     """Yield each place that gives a setting by an import, a property, a loop, several targets or `del`, and each that may
     give any setting. With `is_config`, plain names in the module are settings. `mapped_imports` are the imports from
-    modules whose settings are read themselves."""
+    modules of settings that are read."""
     parents = parents_of(tree)
     for node in walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):

@@ -281,8 +281,8 @@ class CelerySettings:
                     self._tell(file, node.test, text, "All of it is imported: take out what is not meant.")
 
     def _name_other_uses(self, file: str, tree: ast.Module, names: Collection[str]) -> None:
-        """Record a gap for each place that reads such a dict in another way than to merge it or to change an entry by its
-        key. The place may change entries by another name."""
+        """Record a gap for each place that reads such a dict, unless it merges the dict or changes an entry by its key.
+        The place may change entries by another name."""
         parents = parents_of(tree)
         known = {id(part) for name, value, _ in _given(tree) if name in names for part in walk(value)}
         for node in walk(tree):
