@@ -131,11 +131,11 @@ def _with_bases(trees: Mapping[str, ast.Module], classes: Collection[tuple[str, 
 
 
 def _of_classes(
-    trees: Mapping[str, ast.Module], config: Collection[str], wanted: Collection[int]
+    trees: Mapping[str, ast.Module], config: Collection[str], configured: Collection[int]
 ) -> Iterator[LeftOut]:
     for file, tree in trees.items():
         for class_ in [
-            node for node in walk(tree) if isinstance(node, ast.ClassDef) and id(node) not in wanted
+            node for node in walk(tree) if isinstance(node, ast.ClassDef) and id(node) not in configured
         ]:
             for name, statement in _take_out(class_.body, file in config, lambda _: True):
                 text = (

@@ -284,11 +284,11 @@ class CelerySettings:
         """Record a gap for each place that reads such a dict, unless it merges the dict or changes an entry by its key.
         The place may change entries by another name."""
         parents = parents_of(tree)
-        known = {id(part) for name, value, _ in _given(tree) if name in names for part in walk(value)}
+        merged_parts = {id(part) for name, value, _ in _given(tree) if name in names for part in walk(value)}
         for node in walk(tree):
             if not isinstance(node, ast.Name) or node.id not in names or not isinstance(node.ctx, ast.Load):
                 continue
-            if id(node) in known or not self._is_of_setting(tree, node):
+            if id(node) in merged_parts or not self._is_of_setting(tree, node):
                 continue
             around = parents.get(id(node))
             if isinstance(around, ast.Attribute) and around.attr in CHANGING and _is_called(around, parents):
