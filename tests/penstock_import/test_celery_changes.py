@@ -12,6 +12,7 @@ from penstock_import.attune import AttunePack
 from penstock_import.celery import CeleryProject
 from penstock_import.project import Project
 from penstock_import.stackstorm import StackStormPack
+from tests.penstock_import.test_reviewed_changes import of_application, texts
 
 TASK = "from celery import Celery\napp = Celery('depot')\n@app.task(time_limit=10)\ndef weigh(crate): ...\n"
 READ = "app.config_from_object('django.conf:settings', namespace='CELERY')\n"
@@ -257,3 +258,44 @@ def test_disabled_sensor_does_not_poll(tmp_path: Path) -> None:
         assert ("poll" in project.triggers["came"]) == (enabled == "true")
         named = any("the sensor Looks is disabled" in gap.what for gap in source.report.gaps)
         assert named == (enabled == "false")
+
+
+ENTRY = "S = {'often': {'task': 'depot.tasks.weigh', 'schedule': 60.0}}\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "is_named"),
+    [
+        ("for e in S.values(): e['schedule'] = 9\n", True),
+        ("T = S\nT['often']['schedule'] = 9\n", True),
+        ("e = S['often']\ne['schedule'] = 9\n", True),
+        ("change(S)\n", True),
+        ("S['often'].update(schedule=9)\n", True),
+        ("S['often']['schedule'] = 9\n", True),
+        ("S |= {}\n", False),
+        ("def weight(S): return len(S)\n", False),
+        ("", False),
+    ],
+)
+def test_schedule_that_is_changed_by_another_name_has_a_line(
+    tmp_path: Path, change: str, is_named: bool
+) -> None:
+    code = f"from celery import Celery\napp = Celery('depot')\n{ENTRY}{change}app.conf.beat_schedule = S\n"
+    tasks = "from celery import shared_task\n@shared_task\ndef weigh(): ...\n"
+    project, report = of_application(tmp_path, {"__init__.py": "", "tasks.py": tasks, "celery.py": code})
+    assert project.schedules["often"]["every"] == 60
+    lines = [
+        line for line in texts(report) if line.startswith(("celery.py:4 ", "celery.py:5 ")) and "S" in line
+    ]
+    assert bool(lines) is is_named, lines
+
+
+def test_imported_schedule_that_is_changed_by_another_name_has_a_line(tmp_path: Path) -> None:
+    code = (
+        "from celery import Celery\nfrom depot.when import S\napp = Celery('depot')\n"
+        "for e in S.values(): e['schedule'] = 9\napp.conf.beat_schedule = S\n"
+    )
+    _, report = of_application(tmp_path, {"__init__.py": "", "when.py": ENTRY, "celery.py": code})
+    assert any(line.startswith("celery.py:4 S, which is read in another way") for line in texts(report)), (
+        texts(report)
+    )

@@ -125,3 +125,71 @@ def test_task_of_schedule_may_be_one_with_a_computed_name(tmp_path: Path) -> Non
     source.mapped()
     (hint,) = [gap.by_hand for gap in source.report.gaps if "in no file that was read" in gap.what]
     assert hint.endswith("It may be a task whose name is computed.")
+
+
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("from shop.loc import A as LIMIT\n", 9),
+        ("from .loc import A as LIMIT\n", 9),
+        ("LIMIT = 5\nfrom shop.loc import *\n", None),
+        ("LIMIT = 5\nfrom vendor.loc import *\n", None),
+        ("from shop.loc import *\nLIMIT = 5\n", 5),
+        ("LIMIT = 5\nfrom shop.others import *\n", 5),
+    ],
+)
+def test_constant_is_that_of_the_import(tmp_path: Path, text: str, limit: int | None) -> None:
+    tasks = f"{text}{APP}@app.task(time_limit=LIMIT)\ndef pack(item): ...\n"
+    loc, apart = "A = 9\nLIMIT = 9\n", "LIMIT = 3\n"
+    project, gaps = imported(
+        tmp_path,
+        __init__="",
+        tasks=tasks,
+        loc=loc if "*" in text else "A = 9\n",
+        others="B = 1\n",
+        apart=apart,
+    )
+    assert project.actions["pack"]["timeout"] == limit
+    assert any("time_limit of pack is computed: LIMIT" in gap for gap in gaps) is (limit is None), gaps
+
+
+def test_queue_and_time_of_a_renamed_import_are_those_of_its_module(tmp_path: Path) -> None:
+    tasks = (
+        f"from shop.loc import A as Q, B as OFTEN\n{APP}@app.task(queue=Q)\ndef pack(item): ...\n"
+        "app.conf.beat_schedule = {'often': {'task': 'shop.tasks.pack', 'schedule': OFTEN}}\n"
+    )
+    project, _ = imported(
+        tmp_path, __init__="", tasks=tasks, loc="A = 'slow'\nB = 60.0\n", apart="Q = 'fast'\nOFTEN = 9.0\n"
+    )
+    assert project.actions["pack"]["route"] == "slow"
+    assert project.schedules["often"]["every"] == 60.0
+
+
+@pytest.mark.parametrize(
+    ("statement", "time", "is_mapped"),
+    [
+        ("from shop.loc import Times", "Times.crontab(minute=5)", False),
+        ("from shop import loc", "loc.timedelta(minutes=5)", False),
+        ("class Times:\n    crontab = timedelta = lambda **words: 9", "Times.timedelta(minutes=5)", False),
+        ("import crontab as tabs", "tabs.crontab(minute=5)", False),
+        ("from shop import loc", "loc.crontab.from_string('5 * * * *')", False),
+        ("from shop.loc import OFTEN", "OFTEN", False),
+        ("from shop.loc import *", "times().timedelta(minutes=5)", False),
+        ("import celery.schedules", "celery.schedules.crontab(minute=5)", True),
+        ("from celery import schedules as when", "when.crontab(minute=5)", True),
+        ("import datetime as dt", "dt.timedelta(minutes=5)", True),
+        ("from django.utils import timezone", "timezone.timedelta(minutes=5)", True),
+        ("from celery.schedules import crontab as tab", "tab.from_string('5 * * * *')", True),
+    ],
+)
+def test_time_of_another_module_is_not_that_of_celery(
+    tmp_path: Path, statement: str, time: str, is_mapped: bool
+) -> None:
+    tasks = (
+        f"{statement}\n{APP}@app.task\ndef pack(item): ...\n"
+        f"app.conf.beat_schedule = {{'often': {{'task': 'shop.tasks.pack', 'schedule': {time}}}}}\n"
+    )
+    loc = "from vendor import clock\nOFTEN = clock.crontab(minute=5)\n"
+    project, gaps = imported(tmp_path, __init__="", tasks=tasks, loc=loc)
+    assert ("often" in project.schedules) is is_mapped, gaps
+    assert any("the schedule often: " in gap for gap in gaps) is not is_mapped

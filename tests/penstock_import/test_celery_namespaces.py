@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import random
 import types
 from pathlib import Path
@@ -9,9 +10,12 @@ from typing import Any
 
 import pytest
 from celery import Celery
+from celery.app.defaults import SETTING_KEYS
 from celery.exceptions import ImproperlyConfigured
 
 from penstock_import.celery import CeleryProject
+from penstock_import.celery_setting_names import MAPPED, today
+from penstock_import.celery_settings import unread_names
 
 HEAD = """\
 from celery import Celery
@@ -162,3 +166,68 @@ def test_setting_of_a_computed_name_may_be_the_zone(tmp_path: Path, text: str) -
     _, enabled, gaps = imported(tmp_path, "", text)
     assert gaps
     assert not enabled
+
+
+PREFIXES = (
+    "CELERY_",
+    "CELERYD_",
+    "CELERYBEAT_",
+    "CELERY_TASK_",
+    "CELERYD_TASK_",
+    "CELERY_WORKER_",
+    "CELERY_RESULT_",
+    "",
+)
+
+
+def spellings(setting: str) -> set[str]:
+    """Return the names in capitals that a reader may take for a setting."""
+    parts = setting.split("_", 1)
+    return {f"{prefix}{part.upper()}" for prefix in PREFIXES for part in {setting, parts[-1]}}
+
+
+def is_read_by_celery(setting: str, name: str, namespace: str | None) -> bool:
+    app = Celery("depot", set_as_current=False)
+    value = object()
+    app.config_from_object(types.SimpleNamespace(**{name: value}), namespace=namespace)
+    return app.conf.get(setting) is value
+
+
+@pytest.mark.parametrize("letter", sorted({setting[0] for setting in SETTING_KEYS}))
+def test_each_spelling_of_each_setting_is_read_as_in_celery(letter: str) -> None:
+    unread = {
+        namespace: unread_names(
+            {"a.py": ast.parse(f"app.config_from_object('settings', namespace={namespace!r})")}, True
+        )
+        for namespace in (None, "CELERY")
+    }
+    for setting in sorted(key for key in SETTING_KEYS if key[0] == letter):
+        for name in sorted(spellings(setting)):
+            theirs = {
+                namespace for namespace in (None, "CELERY") if is_read_by_celery(setting, name, namespace)
+            }
+            if name.startswith("CELERY"):
+                assert (today(name) == setting) == bool(theirs), (name, setting, today(name))
+            if today(name) == setting and name.startswith("CELERY") and setting in MAPPED:
+                ours = {namespace for namespace in (None, "CELERY") if name not in unread[namespace]}
+                assert ours == theirs, name
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("CELERY_TIME_LIMIT", READS[0]),
+        ("CELERY_TIME_LIMIT", READS[1]),
+        ("CELERY_SOFT_TIME_LIMIT", READS[1]),
+        ("CELERYD_TASK_TIME_LIMIT", READS[1]),
+        ("CELERY_REJECT_ON_WORKER_LOST", READS[1]),
+        ("CELERY_TASK_REJECT_ON_WORKER_LOST", READS[0]),
+    ],
+)
+def test_name_that_celery_does_not_read_changes_no_task(tmp_path: Path, name: str, read: str) -> None:
+    (tmp_path / "tasks.py").write_text(HEAD.replace("@app.task", "@app.task(acks_late=True)") + read + "\n")
+    (tmp_path / "settings.py").write_text(f"{name} = 7\n")
+    source = CeleryProject(tmp_path)
+    action = source.mapped().actions["weigh"]
+    assert (action["timeout"], action["executor"]) == (None, "process")
+    assert any(gap.file == "settings.py" and name in gap.what for gap in source.report.gaps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from penstock.testing import Simulation
@@ -54,6 +55,24 @@ def test_script_is_run_by_its_first_line(tmp_path: Path) -> None:
     run = simulation.run("depot.act")
     assert run.status == "failed"
     assert "exit code 1" in str(run.error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "printed"),
+    [("integer", 0, ""), ("integer", 5, "5"), ("string", "0", "0"), ("boolean", False, "0")],
+)
+def test_positional_argument_is_written_as_in_stackstorm(
+    tmp_path: Path, kind: str, value: Any, printed: str
+) -> None:
+    action = {
+        "name": "act",
+        "runner_type": "local-shell-script",
+        "entry_point": "act.sh",
+        "parameters": {"n": {"type": kind, "position": 0}},
+    }
+    files = {"actions/act.yaml": action, "actions/act.sh": '#!/bin/sh\necho "$# <$1>"\n'}
+    simulation, _ = imported(tmp_path, files)
+    assert simulation.run("depot.act", {"n": value}).result["stdout"] == f"1 <{printed}>"
 
 
 def test_script_of_another_language_runs(tmp_path: Path) -> None:

@@ -384,3 +384,29 @@ def test_text_of_a_parameter_has_its_type(text: str, kind: Any, value: Any) -> N
     else:
         ours = parameters(text, kind)
         assert (type(ours), ours) == (type(value), value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "a {{ trigger.x }} {# note #} b",
+        "a {# note #} b",
+        {"a": ["b {# note #}"]},
+        {"a": {"b {# note #}": 1}},
+        "a {{- trigger.x }} b",
+        "a {{ trigger.x -}} b",
+    ],
+)
+def test_text_that_jinja_shortens_is_not_mapped(value: Any) -> None:
+    """StackStorm drops comments, and the spaces beside `{{-`."""
+    with pytest.raises(NotMapped, match=r"StackStorm drops|takes the spaces"):
+        parameters(value, "object" if isinstance(value, dict) else "string")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("{{- trigger.x }}", 5), ("{{+ trigger.x }}", 5), ("{{ trigger.x -}}", 5), ("{{ -trigger.x }}", -5)],
+)
+def test_mark_of_spaces_is_no_sign(text: str, value: int) -> None:
+    assert Environment().from_string(text).render(trigger={"x": 5}) == str(value)
+    assert compile_template(parameters(text, "integer"))({"payload": {"x": 5}}) == value

@@ -47,8 +47,15 @@ from penstock_import.celery_commands import (
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
 from penstock_import.celery_flow import Flow
+from penstock_import.celery_left_out import drop_replaced_sources, drop_unread_settings
 from penstock_import.celery_makers import Applications, last_name, maker_of, task_makers
-from penstock_import.celery_members import assigned_members, constants_of, read_members, read_own_constants
+from penstock_import.celery_members import (
+    assigned_members,
+    constants_of,
+    note_overwritten,
+    read_members,
+    read_own_constants,
+)
 from penstock_import.celery_names import ModuleNames
 from penstock_import.celery_options import (
     BEAT_BY_HAND,
@@ -67,6 +74,7 @@ from penstock_import.celery_options import (
     says_nothing,
     start_options,
 )
+from penstock_import.celery_other_ways import uses_in_other_ways
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, queue_names
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import (
@@ -74,6 +82,7 @@ from penstock_import.celery_scopes import (
     change_of,
     condition_of,
     local_statements,
+    mark_other_times,
     other_time,
     parents_of,
 )
@@ -208,6 +217,7 @@ class CeleryProject:
                 with tokenize.open(file) as opened:  # the file may name its encoding
                     text = opened.read()
                 trees[name] = with_plain_configuration(with_plain_names(with_literal_dicts(ast.parse(text))))
+                mark_other_times(trees[name])
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
             except (SyntaxError, ValueError, RecursionError) as error:
@@ -227,12 +237,18 @@ class CeleryProject:
             own_modules["." + name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")] = tree
         changed = assigned_members(trees.values())
         for name, tree in trees.items():
+            note_overwritten(name, tree, own_modules)
+        for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
         self._constants = _shared_constants(trees, self._package)
         for name, tree in trees.items():
             read_own_constants(name, tree, own_modules, changed | self._constants.keys())
+        left_out = drop_replaced_sources(trees)
         sources = sources_of(trees)
         self._config = _config_files(trees, sources.files)
+        left_out += drop_unread_settings(trees, sources, self._config)
+        for unread in left_out:
+            self._gap(unread.file, unread.node, unread.subject, unread.by_hand)
         read_configuration(trees, sources)
         self._relevant |= {name: trees[name] for name in self._config}
         for name, statement in _foreign_settings(trees, self._config, self._package):
@@ -347,6 +363,17 @@ class CeleryProject:
             self._by_other_names.setdefault(file, []).extend(
                 use for use in uses_by_name(tree) if id(use.node) not in named
             )
+            is_config = file in self._config
+            self._by_other_names[file] += uses_in_other_ways(tree, is_config, self._imports_of_settings(file))
+
+    def _imports_of_settings(self, file: str) -> set[int]:
+        """Return the imports of a module from modules of settings that are read."""
+        return {
+            id(node)
+            for node in walk(self._trees[file])
+            if isinstance(node, ast.ImportFrom)
+            and any(_is_module(source, absolute_path(file, node)) for source in self._config)
+        }
 
     def _foreign_names(self, file: str) -> frozenset[str]:
         """Return the names that a module imports from outside of the sources."""
@@ -599,7 +626,7 @@ class CeleryProject:
                 if today(name) == "worker_pool":
                     pool = self._literal_or_none(value)
                     self._pools.append((place, pool if isinstance(pool, str) else None))
-                elif today(name) in ("task_soft_time_limit", "task_time_limit"):
+                elif today(name) in ("task_soft_time_limit", "task_time_limit") and name not in self._unread:
                     self._limits.append((file, value, today(name), None))
         for place, pool in self._pools:
             by_hand = limits_in(pool)
@@ -1293,13 +1320,20 @@ def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Cal
 
 
 def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str, ast.expr]:
-    """Return the constants of all files. A name is left out if two files give it different values, or if a file imports
-    it from another package."""
+    """Return the constants of all files. A name is left out if two files give it different values. So is one that a file
+    imports from another package, or gives to an import as another name."""
     shared: dict[str, ast.expr] = {}
     ambiguous = set(_names_of_other_packages(trees, package))
     for tree in trees.values():
         own = constants_of(tree) | _class_constants(tree)
         ambiguous |= _assigned_names(tree) - own.keys()
+        ambiguous |= {
+            alias.asname
+            for node in walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+            if alias.asname and alias.asname != alias.name
+        }
         ambiguous |= {
             ast.unparse(node)
             for node in walk(tree)

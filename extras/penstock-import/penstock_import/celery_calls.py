@@ -195,6 +195,8 @@ _POSITIONS = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hou
 def seconds(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> float:
     """Return the seconds of a number or of a timedelta. Raises NotLiteral for a value that is only known when the
     module runs."""
+    if node.__dict__.get("is_other_time"):
+        raise NotLiteral(ast.unparse(node))
     if isinstance(node, ast.Call) and called(node) == "timedelta":
         parts = [
             *zip(_POSITIONS, node.args, strict=False),

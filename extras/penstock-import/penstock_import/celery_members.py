@@ -29,14 +29,37 @@ def constants_of(tree: ast.AST) -> dict[str, ast.expr]:
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
     }
     bindings = bound_names(tree)
+    overwritten: frozenset[str] = tree.__dict__.get("overwritten", frozenset())
     return {
         name: supplied[0]
         for name, supplied in values.items()
         if name in top
+        and name not in overwritten
         and bindings[name] == 1
         and len(supplied) == 1
         and isinstance(supplied[0], ast.Constant | ast.Call | ast.BinOp)
     }
+
+
+def note_overwritten(file: str, tree: ast.Module, modules: Mapping[str, ast.Module]) -> None:
+    """Note the names of a module that a later `import *` may give another value. They are no constants."""
+    names: set[str] = set()
+    for node in walk(tree):
+        if not isinstance(node, ast.ImportFrom) or not any(alias.name == "*" for alias in node.names):
+            continue
+        source = modules.get(("." if node.level else "") + absolute_path(file, node))
+        source_names = None if source is None else bound_names(source)
+        names |= {
+            part.id
+            for part in walk(tree)
+            if isinstance(part, ast.Name)
+            and not isinstance(part.ctx, ast.Load)
+            and part.lineno <= node.lineno
+            if source_names is None or part.id in source_names or "*" in source_names
+        }
+    if names:
+        tree.__dict__["overwritten"] = frozenset(names)
+        forget(tree)
 
 
 class _Members(ast.NodeTransformer):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from penstock_import.celery_calls import once, walk
+from penstock_import.celery_calls import imported_names, once, root_name, walk
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _TIMES = frozenset({"crontab", "maybe_schedule", "schedule", "timedelta"})
+_OF_TIMES = frozenset({"celery", "datetime", "django_celery_beat"})
+"""The packages with crontabs and intervals that are read."""
 _STARTS = frozenset({"delay", "apply_async", "apply"})
 
 
@@ -90,15 +92,44 @@ def condition_of(tree: ast.Module, function: Function) -> str | None:
     return None
 
 
+def mark_other_times(tree: ast.Module) -> None:
+    """Mark each call of a member with the name of a time, such as `x.crontab()`, unless `x` is a module of Celery, or of
+    `datetime`."""
+    for node in walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr in _TIMES or ast.unparse(node.func).endswith(".crontab.from_string"):
+            root = root_name(node.func)
+            bindings = bindings_at(tree, node, root)
+            paths = [path for part in bindings if isinstance(part, ast.Import | ast.ImportFrom)
+                     for name, path in imported_names(part)
+                     if name == root and not getattr(part, "level", 0)]  # fmt: skip
+            is_own = bool(paths) and len(paths) == len(bindings) and all(map(_has_times, paths))
+            if not is_own or not isinstance(_without_members(node.func), ast.Name):
+                node.__dict__["is_other_time"] = True
+
+
+def _without_members(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node
+
+
+def _has_times(path: str) -> bool:
+    return path.partition(".")[0] in _OF_TIMES or path == "django.utils.timezone"
+
+
 def other_time(tree: ast.Module, node: ast.expr) -> str | None:
     """Return the name of Celery or of `datetime` that an expression calls, if its module gives that name another
     meaning."""
     for part in ast.walk(node):
+        if isinstance(part, ast.Call) and part.__dict__.get("is_other_time"):
+            return ast.unparse(part.func)
         name = part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else ""
         for binding in bindings_at(tree, tree, name) if name in _TIMES else ():
             package = (getattr(binding, "module", None) or "").partition(".")[0]
             is_relative = bool(getattr(binding, "level", 0))
-            if is_relative or package not in ("celery", "datetime", "django_celery_beat"):
+            if is_relative or package not in _OF_TIMES:
                 return name
     return None
 

@@ -99,16 +99,29 @@ _OLD_NAMES = {
     "CELERY_TASK_SOFT_TIME_LIMIT": "task_soft_time_limit",
 }
 """The old names that do not follow from the present ones."""
+_NO_NAMES = frozenset(
+    {"CELERYD_DIRECT", "CELERYD_DISABLE_RATE_LIMITS", "CELERYD_ENABLE_REMOTE_CONTROL", "CELERYD_LOST_WAIT"}
+    | {
+        "CELERYD_REDIRECT_STDOUTS",
+        "CELERYD_REDIRECT_STDOUTS_LEVEL",
+        "CELERYD_SEND_TASK_EVENTS",
+        "CELERY_COMPRESSION",
+    }
+    | {"CELERY_EAGER_PROPAGATES", "CELERY_PROTOCOL", "CELERY_PUBLISH_RETRY", "CELERY_PUBLISH_RETRY_POLICY"}
+    | {"CELERY_SEND_SENT_EVENT", "CELERY_SERIALIZER", "CELERY_SOFT_TIME_LIMIT", "CELERY_TIME_LIMIT"}
+)
+"""The names that look like old names of present settings, and that no version of Celery reads."""
 _OLD_PREFIXES = (("CELERYD_", "worker_"), ("CELERYBEAT_", "beat_"), ("CELERY_", "task_"))
 MAPPED = frozenset(
     {"beat_schedule", "task_acks_late", "task_annotations", "task_default_queue", "task_default_rate_limit"}
-    | {"task_routes", "task_time_limit", "timezone", "worker_disable_rate_limits"}
+    | {"task_reject_on_worker_lost", "task_routes", "task_soft_time_limit", "task_time_limit", "timezone"}
+    | {"worker_disable_rate_limits"}
 )
-"""The settings that are mapped, by their present names."""
+"""The settings that are mapped or compared with what is mapped, by their present names."""
 _OLD_OF_MAPPED = frozenset(
     {"CELERYBEAT_SCHEDULE", "CELERYD_TASK_TIME_LIMIT", "CELERY_ACKS_LATE", "CELERY_ANNOTATIONS"}
     | {"CELERY_DEFAULT_QUEUE", "CELERY_DEFAULT_RATE_LIMIT", "CELERY_ROUTES", "CELERY_TIMEZONE"}
-    | {"CELERY_DISABLE_RATE_LIMITS"}
+    | {"CELERYD_TASK_SOFT_TIME_LIMIT", "CELERY_DISABLE_RATE_LIMITS", "CELERY_REJECT_ON_WORKER_LOST"}
 )
 NAMES_OF_MAPPED = _OLD_OF_MAPPED | {f"CELERY_{name.upper()}" for name in MAPPED}
 """The mapped settings by their capital names in a module of settings. An application reads only some of them."""
@@ -206,7 +219,7 @@ def today(name: str) -> str:
         return name.removeprefix("CELERY_").lower()
     for old, prefix in _OLD_PREFIXES:
         present = prefix + name.removeprefix(old).lower()
-        if name.startswith(old) and present in _SETTINGS:
+        if name.startswith(old) and present in _SETTINGS and name not in _NO_NAMES:
             return present
     if name.startswith("CELERY_"):
         return name.removeprefix("CELERY_").lower()

@@ -14,6 +14,7 @@ from penstock_import.celery_routes import (
     route_key,
     route_maps,
 )
+from penstock_import.celery_scopes import bindings_at, parents_of
 from penstock_import.celery_setting_names import NAMES_OF_MAPPED, is_read, today
 from penstock_import.celery_winners import lost_places
 
@@ -270,6 +271,7 @@ class CelerySettings:
                 if first.setdefault(setting, place) != place:
                     self._tell(file, value, f"{name}, which is given at {first[setting]} too",
                                "Celery takes one of them, and all are imported: take out what is not meant.")  # fmt: skip
+            self._name_other_uses(file, tree, names)
             has_whole = any(whole and name in names for name, _, whole in _given(tree))
             for node in walk(tree) if has_whole else ():
                 if isinstance(node, ast.If) and (
@@ -277,6 +279,40 @@ class CelerySettings:
                 ):
                     text = f"{', '.join(named)} where {ast.unparse(node.test)}"
                     self._tell(file, node.test, text, "All of it is imported: take out what is not meant.")
+
+    def _name_other_uses(self, file: str, tree: ast.Module, names: Collection[str]) -> None:
+        """Record a gap for each place that reads such a dict, unless it merges the dict or changes an entry by its key.
+        The place may change entries by another name."""
+        parents = parents_of(tree)
+        merged_parts = {id(part) for name, value, _ in _given(tree) if name in names for part in walk(value)}
+        for node in walk(tree):
+            if not isinstance(node, ast.Name) or node.id not in names or not isinstance(node.ctx, ast.Load):
+                continue
+            if id(node) in merged_parts or not self._is_of_setting(tree, node):
+                continue
+            around = parents.get(id(node))
+            if isinstance(around, ast.Attribute) and around.attr in CHANGING and _is_called(around, parents):
+                continue
+            while isinstance(around, ast.Subscript) and isinstance(around.ctx, ast.Load):
+                around = parents.get(id(around))
+            if isinstance(around, ast.Subscript):
+                continue  # the entry is set or removed, which is mapped or named
+            text = ast.unparse(around).partition("\n")[0] if around is not None else node.id
+            self._tell(file, node, f"{node.id}, which is read in another way: {text}",
+                       "It may change entries, which are imported as they are written: see what it does.")  # fmt: skip
+
+    def _is_of_setting(self, tree: ast.Module, node: ast.Name) -> bool:
+        """Return whether a name means a dict of these settings where it stands."""
+        parents = parents_of(tree)
+        statements = [
+            part if isinstance(part, ast.ImportFrom) else parents.get(id(part))
+            for part in bindings_at(tree, node, node.id)
+        ]
+        return any(
+            isinstance(part, ast.ImportFrom)
+            or (isinstance(part, ast.Assign | ast.AnnAssign) and id(part.value) in self.taken)
+            for part in statements
+        )
 
     def _name_late(self, tree: ast.Module, file: str, name: str, value: ast.expr) -> None:
         self._tell(file, value, f"{ast.unparse(value)}, which changes {name} after line {_merges(tree)[name]} copied it",
@@ -334,6 +370,11 @@ class CelerySettings:
                 if name in settings and id(value) not in self._lost:
                     names |= _parts(value) or set()
         return names & self._dicts
+
+
+def _is_called(node: ast.AST, parents: Mapping[int, ast.AST]) -> bool:
+    around = parents.get(id(node))
+    return isinstance(around, ast.Call) and around.func is node
 
 
 @dataclass(frozen=True, slots=True)

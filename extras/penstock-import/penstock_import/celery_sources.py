@@ -34,6 +34,8 @@ class Sources:
     """The sources that may not be a module or a class of the read files: file, place and text of each."""
     variables: list[tuple[str, ast.expr]] = field(default_factory=list)
     """The sources that an environment variable names, with a default."""
+    paths: set[str] = field(default_factory=set)
+    """The paths of the modules and classes that are settings, without those of Django."""
     is_django: bool = False
     """True if an application reads the settings of a Django project."""
 
@@ -50,8 +52,9 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
                 sources.is_django = True
                 continue
             files = {name for path in paths or () for name in trees if _is_module(name, path)}
+            sources.paths |= {path for path in paths or () if any(_is_module(name, path) for name in trees)}
             sources.files |= files  # even with a prefix, Celery also reads the names without it
-            if not files:
+            if not files or not all(_is_settled(path, trees) for path in paths or ()):
                 sources.unknown.append((file, place, ast.unparse(value) if value is not None else ""))
     if sources.unknown:
         sources.files |= {file for file, tree in trees.items() if _has_plain_settings(tree)}
@@ -201,7 +204,7 @@ def _paths_of_name(
     paths = [f"{path}.{below}" if below else path for path in paths]
     if any(path in _OF_DJANGO for path in paths):
         return paths
-    is_module = all(any(_is_whole(name, path) for name in trees) for path in paths)
+    is_module = all(any(is_whole(name, path) for name in trees) for path in paths)
     return paths if paths and (is_module or _is_class(node, trees, paths)) else None
 
 
@@ -217,7 +220,20 @@ def _is_class(node: ast.expr, trees: Mapping[str, ast.Module], paths: list[str] 
     return bool(kinds) and all(kinds)
 
 
-def _is_whole(file: str, path: str) -> bool:
+def _is_settled(path: str, trees: Mapping[str, ast.Module]) -> bool:
+    """Return whether a path is that of a module of the sources, or ends in the name of a class of the sources. The path of
+    a module that no read file has is settled, too."""
+    module, _, name = path.rpartition(".")
+    if any(is_whole(file, path) for file in trees) or not any(
+        is_whole(file, module) for file in trees if module
+    ):
+        return True
+    return any(
+        isinstance(node, ast.ClassDef) and node.name == name for tree in trees.values() for node in walk(tree)
+    )
+
+
+def is_whole(file: str, path: str) -> bool:
     """Return whether a file is the module with this path."""
     stem = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     return stem == path or stem.endswith(f".{path}") or path.endswith(f".{stem}")
@@ -225,7 +241,7 @@ def _is_whole(file: str, path: str) -> bool:
 
 def _is_module(file: str, path: str) -> bool:
     """Return whether a file is the module of a path, or that of a class at its end."""
-    return any(_is_whole(file, name) for name in (path, path.rpartition(".")[0]) if name)
+    return any(is_whole(file, name) for name in (path, path.rpartition(".")[0]) if name)
 
 
 def _has_plain_settings(tree: ast.Module) -> bool:

@@ -42,6 +42,8 @@ def template(value: Any, names: Names) -> Any:
     if isinstance(value, dict):
         if any(isinstance(name, str) and (_blocks(name) or "{%" in name) for name in value):
             raise NotMapped("a key that is computed")
+        for name in value:
+            _refuse_comment(name, names)
         return {_plain(str(name)): template(item, names) for name, item in value.items()}
     if isinstance(value, list):
         return [template(item, names) for item in value]
@@ -49,6 +51,7 @@ def template(value: Any, names: Names) -> Any:
         return value
     if "{%" in value:
         return jinja_text(value, names)
+    _refuse_comment(value, names)
     blocks = _blocks(value)
     if not blocks:
         return _plain(value)
@@ -106,6 +109,12 @@ def as_expression(value: Any, names: Names) -> Ours:
     return Ours(f"({' ~ '.join([*parts, literal(value[at:]).text])})", "str")
 
 
+def _refuse_comment(text: Any, names: Names) -> None:
+    """Raise NotMapped for a comment of Jinja in a text that StackStorm renders in one piece, and so drops from it."""
+    if isinstance(text, str) and "{#" in text and getattr(names, "takes_several_lines", False):
+        raise NotMapped("a comment of Jinja, which StackStorm drops: take it out")
+
+
 def is_whole(value: Any) -> bool:
     """Return whether a value is a single expression, so that its result keeps its type."""
     blocks = _blocks(value) if isinstance(value, str) else []
@@ -124,10 +133,14 @@ def _blocks(text: str) -> list[re.Match[str]]:
 def _translated(block: re.Match[str], names: Names) -> Ours:
     if "\n" in block[0] and not getattr(names, "takes_several_lines", False):
         raise NotMapped("an expression over several lines, which StackStorm leaves as text")
+    jinja = block[2]
+    if jinja is not None and getattr(names, "takes_several_lines", False):
+        bare = re.sub(r"^[-+]|-$", "", jinja)
+        if bare != jinja and block.span() != (0, len(block.string)):
+            raise NotMapped("an expression that takes the spaces around it away, as in `{{-`")
+        jinja = bare
     translate, text = (
-        (jinja_expressions.translate, block[2])
-        if block[1] is None
-        else (yaql_expressions.translate, block[1])
+        (jinja_expressions.translate, jinja) if block[1] is None else (yaql_expressions.translate, block[1])
     )
     ours = translate(text, names)
     if ours.kind != "secret" and _KEY_OF_STORE.search(ours.text):

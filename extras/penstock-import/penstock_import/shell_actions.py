@@ -145,6 +145,8 @@ def script_arguments(parameters, positional, operator="--"):
         value = parameters.get(name)
         if kind == "boolean":
             words.append("" if value is None else str(int(bool(value))))
+        elif kind == "integer":
+            words.append(str(int(value)) if value else "")  # StackStorm writes 0 as an empty argument, too
         elif kind == "array":
             words.append(",".join(map(str, value or [])))
         elif kind == "object":
