@@ -254,6 +254,7 @@ async def test_caller_that_hangs_up_in_its_body_logs_nothing(api: Api, call: htt
         await api.app(scope, receive, send)
     assert lines == []
     assert sent[0]["status"] == 400
+    assert (await call.delete(f"{V1}/webhooks/cut")).is_success
 
 
 async def test_if_none_match_only_creates(call: httpx.AsyncClient) -> None:
