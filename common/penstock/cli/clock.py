@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 UNNOTICED = timedelta(seconds=2)
 """The difference of two clocks that the answer of a server does not show, since it has whole seconds."""
 _ahead: list[timedelta] = []
-"""How far the clock of the installation is ahead of this machine's. Empty before the command has looked at it."""
+"""The time by which the clock of the installation is ahead of this machine's. Empty before the command has looked at it."""
 
 
 def is_noted() -> bool:
