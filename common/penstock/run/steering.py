@@ -183,12 +183,11 @@ async def defer_until(
 ) -> None:
     """Continue once `condition()` is true, and until then defer the action for `every` at a time.
 
-    If `condition` is an instant (an aware datetime), continue once it has passed. Raises Defer until then.
+    If `condition` is an instant (an aware datetime), continue once it has passed on the database's clock: the action is
+    deferred once, and at once runs again for an instant that has passed already. Raises Defer until then.
     """
     if isinstance(condition, datetime):
-        # The database's clock decides when the action runs again. The wait is remembered, so that a worker with a slow
-        # clock does not defer for the same instant again and again.
-        if condition > datetime.now(condition.tzinfo) and _carried().get("until") != condition.isoformat():
+        if not _has_passed(condition):
             defer = Defer(until=condition, state=_carried().get("state"))
             defer.carry["until"] = condition.isoformat()
             raise defer
@@ -198,6 +197,15 @@ async def defer_until(
         met = await met
     if not met:
         raise Defer(delay=every, state=_carried().get("state"))
+
+
+def _has_passed(instant: datetime) -> bool:
+    """Return whether an earlier run of the action was deferred to this instant or a later one. The worker's own clock, which
+    may be wrong, decides only outside a run."""
+    if CURRENT.get() is None:
+        return instant <= datetime.now(instant.tzinfo)
+    reached = _carried().get("until")
+    return reached is not None and instant <= datetime.fromisoformat(reached)
 
 
 def _carried() -> dict[str, Any]:

@@ -145,6 +145,7 @@ class DurableRun:
             warm=0.0,
             grace=10.0,
             retried=lambda outcome: self._is_retried(action, outcome),
+            clock=lambda: self._memory.now,
         )
         run = self._run(action, parameters)
         run.durable = attempt.run

@@ -109,6 +109,7 @@ class DurableExecution(ActionExecution):
             warm=0.0,
             grace=10.0,
             retried=lambda outcome: self._is_retried(outcome),
+            clock=lambda: self.memory.now,
         )
         run = self._run(None, step)
         run.durable = attempt.run

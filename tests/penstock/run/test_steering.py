@@ -109,12 +109,36 @@ async def test_an_instant_is_waited_for_once_whatever_this_machine_s_clock_says(
     assert second.result == "ready"
 
 
-async def test_an_instant_in_the_past_does_not_defer() -> None:
+async def test_database_decides_that_an_instant_has_passed() -> None:
+    past, earlier = datetime(2000, 1, 2, tzinfo=UTC), datetime(2000, 1, 1, tzinfo=UTC)
+
     async def action() -> str:
-        await defer_until(datetime(2000, 1, 1, tzinfo=UTC))
+        await defer_until(past)  # this machine's clock may be ahead
+        await defer_until(earlier)
         return "ready"
 
-    assert [outcome.kind for outcome in await _runs(action)] == ["completed"]
+    outcomes = await _runs(action)
+    assert [(outcome.kind, outcome.until) for outcome in outcomes] == [
+        ("deferred", past),
+        ("completed", None),
+    ]
+
+
+async def test_several_instants_are_each_waited_for_once() -> None:
+    first, second = (datetime.now(UTC) + timedelta(days=days) for days in (1, 2))
+
+    async def action() -> str:
+        await defer_until(first)
+        await defer_until(second)
+        return "ready"
+
+    assert [outcome.until for outcome in await _runs(action)] == [first, second, None]
+
+
+async def test_defer_until_outside_a_run_takes_the_local_clock() -> None:
+    await defer_until(datetime(2000, 1, 1, tzinfo=UTC))
+    with pytest.raises(Defer):
+        await defer_until(datetime.now(UTC) + timedelta(days=1))
 
 
 @pytest.mark.parametrize(

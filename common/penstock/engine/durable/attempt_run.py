@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -38,7 +39,9 @@ Function = Callable[..., Coroutine[Any, Any, Any]]
 
 class Attempt:
     """One attempt of a durable function. `retried` returns whether another attempt would follow this outcome: then
-    nothing is undone yet. `grace`: the seconds that the function and its undo functions have after a request to end."""
+    nothing is undone yet. `grace`: the seconds that the function and its undo functions have after a request to end.
+    `clock`: the clock of a test, which does not pass by itself. An attempt that only cleans up does not use it, since it
+    stays while it waits."""
 
     def __init__(
         self,
@@ -49,6 +52,7 @@ class Attempt:
         warm: float,
         grace: float,
         retried: Callable[[Outcome], bool],
+        clock: Callable[[], datetime] | None = None,
     ) -> None:
         self._backend = backend
         self._function = function
@@ -56,6 +60,7 @@ class Attempt:
         self._warm = warm
         self._grace = grace
         self._retried = retried
+        self._clock = clock
         self._core: Core | None = None
         self._ends_as: str | None = None
         self._is_not_undone = False
@@ -141,7 +146,8 @@ class Attempt:
 
     async def _inside(self, arguments: Mapping[str, Any]) -> Outcome:
         history = await self._backend.load()
-        core = self._core = Core(self._backend, history, limit=self._limit, warm=self._warm)
+        clock = self._clock if history.ends_as is None else None
+        core = self._core = Core(self._backend, history, limit=self._limit, warm=self._warm, clock=clock)
         deliveries = core.deliveries
         deliveries.ends_as = deliveries.ends_as or self._ends_as
         core.waiting.staying = deliveries.ends_as is not None

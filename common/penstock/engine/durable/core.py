@@ -51,7 +51,15 @@ REFUSALS: tuple[type[PenstockError], ...] = (NotFound, InvalidInput, DefinitionE
 class Core:
     """One attempt: its records (`journal`, `children`), its waits, and the records that are still to be written."""
 
-    def __init__(self, backend: Backend, history: History, *, limit: int, warm: float) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        history: History,
+        *,
+        limit: int,
+        warm: float,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
         self.backend = backend
         self.journal = Journal(history)
         self.children = history.children
@@ -60,7 +68,7 @@ class Core:
         self._writing: set[asyncio.Task[Mapping[Key, Record]]] = set()
         """The writes under way that carry values of the function."""
         self.open_children: set[UUID] = set()
-        self.clock = _clock(history.now)
+        self.clock = clock or _clock(history.now)
         self.loop = RunLoop()  # type: ignore[abstract]  # the rest is set by name
         self.waiting = Waiting(self, warm)
         self.deliveries = Deliveries(self, history)
