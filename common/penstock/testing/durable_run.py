@@ -146,6 +146,7 @@ class DurableRun:
             grace=10.0,
             retried=lambda outcome: self._is_retried(action, outcome),
             clock=lambda: self._memory.now,
+            jitter=lambda: 0.0,
         )
         run = self._run(action, parameters)
         run.durable = attempt.run

@@ -110,6 +110,7 @@ class DurableExecution(ActionExecution):
             grace=10.0,
             retried=lambda outcome: self._is_retried(outcome),
             clock=lambda: self.memory.now,
+            jitter=lambda: 0.0,
         )
         run = self._run(None, step)
         run.durable = attempt.run

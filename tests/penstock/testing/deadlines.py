@@ -110,6 +110,11 @@ async def retries_step(ctx: DurableContext) -> Any:
     return await ctx.step("try", fails_once, retry=ONCE_MORE)
 
 
+@action(pack="deadlines")
+async def retries_step_with_jitter(ctx: DurableContext) -> Any:
+    return await ctx.step("try", fails_once, retry={**ONCE_MORE, "jitter": 0.5})
+
+
 @action(pack="deadlines", retry=ONCE_MORE)
 async def retries_function(ctx: DurableContext) -> str:
     return fails_once()
@@ -130,7 +135,7 @@ async def cleans_up(ctx: DurableContext) -> Any:
         return (ctx.now() - START).total_seconds()
 
 
-@action(pack="deadlines", retry=ONCE_MORE)
+@action(pack="deadlines", retry={**ONCE_MORE, "jitter": 0.5})
 async def retries() -> str:
     return fails_once()
 

@@ -64,6 +64,7 @@ KINDS = {
     "durable wait for an event": Kind(deadlines.awaits_event, "failed"),
     "sleep in ctx.first": Kind(deadlines.takes_first),
     "retry of a step": Kind(deadlines.retries_step),
+    "retry of a step with jitter": Kind(deadlines.retries_step_with_jitter),
     "retry of a durable function": Kind(deadlines.retries_function),
     "retry of a durable child": Kind(deadlines.runs_child),
     "retry": Kind(deadlines.retries),

@@ -4,6 +4,7 @@ then continues."""
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -41,7 +42,7 @@ class Attempt:
     """One attempt of a durable function. `retried` returns whether another attempt would follow this outcome: then
     nothing is undone yet. `grace`: the seconds that the function and its undo functions have after a request to end.
     `clock`: the clock of a test, which does not pass by itself. An attempt that only cleans up does not use it, since it
-    stays while it waits."""
+    stays while it waits. `jitter` draws the random part of the delay before a try of a step, from 0 to 1."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Attempt:
         grace: float,
         retried: Callable[[Outcome], bool],
         clock: Callable[[], datetime] | None = None,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._backend = backend
         self._function = function
@@ -61,6 +63,7 @@ class Attempt:
         self._grace = grace
         self._retried = retried
         self._clock = clock
+        self._jitter = jitter
         self._core: Core | None = None
         self._ends_as: str | None = None
         self._is_not_undone = False
@@ -147,7 +150,9 @@ class Attempt:
     async def _inside(self, arguments: Mapping[str, Any]) -> Outcome:
         history = await self._backend.load()
         clock = self._clock if history.ends_as is None else None
-        core = self._core = Core(self._backend, history, limit=self._limit, warm=self._warm, clock=clock)
+        core = self._core = Core(
+            self._backend, history, limit=self._limit, warm=self._warm, clock=clock, jitter=self._jitter
+        )
         deliveries = core.deliveries
         deliveries.ends_as = deliveries.ends_as or self._ends_as
         core.waiting.staying = deliveries.ends_as is not None

@@ -4,6 +4,7 @@ delivered in the order of the run."""
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -59,6 +60,7 @@ class Core:
         limit: int,
         warm: float,
         clock: Callable[[], datetime] | None = None,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self.backend = backend
         self.journal = Journal(history)
@@ -69,6 +71,7 @@ class Core:
         """The writes under way that carry values of the function."""
         self.open_children: set[UUID] = set()
         self.clock = clock or _clock(history.now)
+        self.jitter = jitter
         self.loop = RunLoop()  # type: ignore[abstract]  # the rest is set by name
         self.waiting = Waiting(self, warm)
         self.deliveries = Deliveries(self, history)

@@ -44,7 +44,7 @@ async def _try(
     await core.ours(core.backend.begin(record))
     error = await try_once(record, function, core.limit)
     record.tries += 1  # counted after the call, since a cancelled try does not count
-    if error is not None and (delay := delay_of(policy, error, record.tries)) is not None:
+    if error is not None and (delay := delay_of(policy, error, record.tries, core.jitter())) is not None:
         record.status, record.result = STARTED, until_json(core.clock() + timedelta(seconds=delay))
     elif not core.deliveries.closing:  # the number of the result is recorded together with the result
         record.told = core.deliveries.reserve(call)

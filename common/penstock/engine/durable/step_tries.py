@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import random
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
@@ -83,13 +82,13 @@ def error_json(error: TaskError) -> str:
     return orjson.dumps(fields).decode()
 
 
-def delay_of(policy: RetryPolicy, error: TaskError, tries: int) -> float | None:
-    """Return the seconds until the next try; None if there is none."""
+def delay_of(policy: RetryPolicy, error: TaskError, tries: int, jitter: float) -> float | None:
+    """Return the seconds until the next try; None if there is none. `jitter` is the random part of the delay, from 0 to 1."""
     retried = error.is_retried(policy.allows)
     if not retried or tries >= policy.max_attempts:
         return None
     return (
         error.retry_after
         if error.retry_after is not None
-        else policy.delay_before(tries + 1, random.random())
+        else policy.delay_before(tries + 1, jitter)
     )

@@ -208,4 +208,4 @@ DELAYS: dict[str, tuple[RetryPolicy, BaseException, int, float | None]] = {
 @pytest.mark.parametrize("name", DELAYS)
 def test_delay_to_next_try(name: str) -> None:
     policy, error, tries, delay = DELAYS[name]
-    assert delay_of(policy, TaskError.of(error), tries) == delay
+    assert delay_of(policy, TaskError.of(error), tries, 0.0) == delay
