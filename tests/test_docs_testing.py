@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -35,3 +37,29 @@ def test_the_tests_of_the_page_pass(project: Path) -> None:
         for test in project.glob("test_*.py")
     )
     assert f"{written} passed" in ran.stdout, ran.stdout + ran.stderr
+
+
+def _commands() -> list[list[str]]:
+    """Return the commands of the page, as they are typed in the folder of its project."""
+    typed = re.findall(r"^    penstock (.*)$", PAGE, re.M) + re.findall(
+        r"^`penstock (lint [^`]*)`", PAGE, re.M
+    )
+    return [shlex.split(line, comments=True) for line in typed]
+
+
+def test_the_commands_of_the_page_need_no_server(project: Path) -> None:
+    assert [words[0] for words in _commands()] == ["test", "test", "lint"]
+    lines = []
+    for words in _commands():
+        ran = subprocess.run(
+            [sys.executable, "-m", "penstock", *words],
+            capture_output=True,
+            text=True,
+            cwd=project,
+            env={**os.environ, "PENSTOCK_DATABASE_URL": "postgresql://127.0.0.1:1/none"},
+            timeout=120,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        lines.append(ran.stdout)
+    assert "order" in lines[0]
+    assert lines[1].strip() == "500"

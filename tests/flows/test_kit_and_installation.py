@@ -15,6 +15,7 @@ import orjson
 import pytest
 
 from penstock.errors import ExecutionFailed, PenstockError
+from penstock.language.definitions.action import Action
 from penstock.operate import outside, webhooks
 from penstock.operate.outside import Report
 from penstock.store.session.committed_once import committed_once
@@ -29,6 +30,12 @@ from tests.penstock.operate.keys import KEY
 from tests.penstock_api.webhooks.test_webhook_calls import KINDS
 
 pytestmark = pytest.mark.either_transport
+
+DURABLE = frozenset(
+    definition.ref
+    for definition in vars(kit_programs).values()
+    if isinstance(definition, Action) and definition.durable
+)
 
 ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 WAITING = "select id from execution where (id = $1 or parent = $1) and status = 'waiting'"
@@ -79,7 +86,17 @@ def _simulated(program: Program) -> Any:
         if kind == "named error":
             simulation.advance(0.1)  # for the retry
     run.finish()
-    return _plain([run.status, run.result if run.status == "completed" else None, run.error, refusals])
+    end = [run.status, run.result if run.status == "completed" else None, run.error, refusals]
+    return _plain([*end, run.tasks, _simulated_attempts(run)])
+
+
+def _simulated_attempts(run: SimulatedRun) -> list[Any]:
+    """Return the number, the end and the error of each attempt of an action. Those of a durable function are more in an
+    installation, which counts an attempt after each wait, and a workflow has none."""
+    if run.tasks or run.ref in DURABLE:
+        return []
+    own = [step for step in run.steps if step.action == run.ref]
+    return [[step.attempt, step.status, (step.error or {}).get("type")] for step in own]
 
 
 @contextmanager
@@ -123,7 +140,14 @@ async def _installed(house: Installation, program: Program) -> Any:
         await house.client.result(id, timeout=20)
     row = await house.client.get(id)
     result = orjson.loads(row.result or "null") if row.status == "completed" else None
-    return _plain([row.status, result, orjson.loads(row.error or "null"), refusals])
+    document = await house.client.described(id)
+    tasks = {task.name: task.status for task in document["tasks"]}
+    attempts = [
+        [attempt["attempt"], attempt["outcome"], (attempt["error"] or {}).get("type")]
+        for attempt in document["attempts"]
+        if not tasks and not document["durable"]
+    ]
+    return _plain([row.status, result, orjson.loads(row.error or "null"), refusals, tasks, attempts])
 
 
 async def _play(house: Installation, id: UUID, kind: str, *arguments: Any) -> None:

@@ -128,9 +128,10 @@ class Execution(ABC):
         self.cancel(reason)
 
     def stop(self, status: str, reason: str) -> None:
-        """End the execution from outside, as cancelled or timeout."""
-        self._end_step(status, None, {"type": status, "message": reason})
-        self.end(status, None, {"type": status, "message": reason})
+        """End the execution from outside, as cancelled or timeout. A cancelled attempt has no error of its own."""
+        error = {"type": status, "message": reason}
+        self._end_step(status, None, None if status == CANCELLED else error)
+        self.end(status, None, error)
 
     def check_signal(self) -> None:
         """Raise Conflict unless this execution takes signals: only durable functions that have not ended do."""

@@ -135,6 +135,22 @@ async def cleans_up(ctx: DurableContext) -> Any:
         return (ctx.now() - START).total_seconds()
 
 
+@action(pack="deadlines")
+async def works_in_block(ctx: DurableContext) -> str:
+    async with ctx.timeout("1ms"):
+        await ctx.step("work", work)
+    return "there"
+
+
+@action(pack="deadlines")
+async def sleeps_in_clean_up(ctx: DurableContext) -> None:
+    try:
+        await ctx.sleep(SPAN)
+    finally:
+        await ctx.sleep("10ms")
+        CALLED.append("cleaned up")
+
+
 @action(pack="deadlines", retry={**ONCE_MORE, "jitter": 0.5})
 async def retries() -> str:
     return fails_once()
@@ -247,27 +263,27 @@ async def starts_burst() -> None:
 
 
 @workflow(pack="deadlines")
-def with_inquiry():
+def with_inquiry() -> None:
     inquiry("Go?", timeout=WAIT).set(name="approve")
 
 
 @workflow(pack="deadlines")
-def with_event():
+def with_event() -> None:
     wait_for_event(came, timeout=WAIT).set(name="event")
 
 
 @workflow(pack="deadlines")
-def with_delay():
+def with_delay() -> None:
     plain().set(delay=SECONDS)
 
 
 @workflow(pack="deadlines", timeout=WAIT)
-def with_limit():
+def with_limit() -> None:
     inquiry("Go?").set(name="approve")
 
 
 @workflow(pack="deadlines")
-def with_task_limit():
+def with_task_limit() -> None:
     poses_inquiry().set(timeouts={"waiting": 2 * SECONDS, "total": SECONDS})
 
 

@@ -160,6 +160,18 @@ def test_clock_of_durable_function_is_that_of_the_simulation(simulation: Simulat
     assert simulation.run(deadlines.cleans_up).result == SECONDS
 
 
+def test_step_takes_no_time_on_the_clock(simulation: Simulation) -> None:
+    assert simulation.run(deadlines.works_in_block).result == "there"
+    assert simulation.now == START
+
+
+def test_clean_up_of_cancelled_function_may_sleep(simulation: Simulation) -> None:
+    run = simulation.start(deadlines.sleeps_in_clean_up)
+    run.cancel()
+    assert (run.status, CALLED) == ("cancelled", ["cleaned up"])
+    assert simulation.now == START
+
+
 def test_kept_outcome_is_dropped_at_its_instant(simulation: Simulation) -> None:
     for short, status in ((MICROSECOND, "completed"), (timedelta(0), "waiting")):
         simulation.complete("outside", result=1)

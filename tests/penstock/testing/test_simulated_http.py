@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import hmac
+import socket
 from datetime import timedelta
 from typing import Any
 
@@ -224,6 +225,19 @@ def test_lost_worker_has_sent_its_request(simulation: Simulation) -> None:
 async def test_request_is_made_from_a_coroutine(simulation: Simulation) -> None:
     simulation.respond(f"{SHOP}/orders/7", json=1)
     assert simulation.run(lookups.show_order, id=7).result == 1
+
+
+def test_no_socket_is_opened_and_no_name_is_resolved(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a simulation has no network")
+
+    for name in ("getaddrinfo", "create_connection"):
+        monkeypatch.setattr(socket, name, refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    simulation.respond(f"{SHOP}/orders/7", json={"total": 12})
+    assert simulation.run(lookups.total, id=7).status == "completed"
 
 
 def test_wrong_responses_are_refused(simulation: Simulation) -> None:

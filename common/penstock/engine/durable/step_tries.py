@@ -87,8 +87,4 @@ def delay_of(policy: RetryPolicy, error: TaskError, tries: int, jitter: float) -
     retried = error.is_retried(policy.allows)
     if not retried or tries >= policy.max_attempts:
         return None
-    return (
-        error.retry_after
-        if error.retry_after is not None
-        else policy.delay_before(tries + 1, jitter)
-    )
+    return error.retry_after if error.retry_after is not None else policy.delay_before(tries + 1, jitter)
