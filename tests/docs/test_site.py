@@ -32,6 +32,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_index_links_each_how_to_once() -> None:
+    index = (ROOT / "docs/index.md").read_text()
+    links = re.findall(r"\]\((how-to/[\w-]+\.md)\)", index)
+    assert sorted(links) == sorted(f"how-to/{path.name}" for path in (ROOT / "docs/how-to").glob("*.md"))
+
+
+def test_readme_leads_to_the_list_of_how_tos() -> None:
+    assert "\n## I want to\n" in (ROOT / "docs/index.md").read_text()
+    assert "(docs/index.md#i-want-to)" in (ROOT / "README.md").read_text()
+
+
 def test_every_page_is_there_and_loads_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     sources = list((ROOT / "docs").rglob("*.md"))
