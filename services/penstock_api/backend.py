@@ -21,6 +21,7 @@ from penstock.operate.sign_in_queue import LogInLine
 from penstock.service.assembly import cancel
 from penstock.settings import Settings
 from penstock.store.executions.result_watch import ResultWatch
+from penstock.store.session import noted_clock
 from penstock.store.session.database import Session
 from penstock.store.session.standby import Standby, StandbySession
 from penstock_api.live.changes import Changes
@@ -35,6 +36,8 @@ KNOWN_FOR = 5.0
 """The seconds for which a token or session is cached. After that time a revoked one is refused."""
 BEHIND = "Penstock-Behind"
 """The header of a list that was read from a standby: the seconds by which it may be out of date."""
+CLOCK_NOTED_FOR_S = 10.0
+"""The seconds between two looks at the database's clock."""
 MOST_KNOWN = 10_000
 """The maximum number of cached secrets. Only valid ones are cached."""
 
@@ -61,6 +64,7 @@ class Backend:
     """False for a gateway alone, whose role may not write the audit. Such a gateway logs refused calls instead."""
     _activity: ActivityWatch = field(default_factory=ActivityWatch)
     _callers: dict[str, tuple[Caller, float]] = field(default_factory=dict)
+    _looked_at_clock: float | None = None
 
     @classmethod
     def of(cls, client: Client) -> Backend:
@@ -98,6 +102,16 @@ class Backend:
     def behind(self) -> float | None:
         """Return the seconds by which lists may be out of date, or None if they come from the primary."""
         return self.standby.behind if self.standby is not None else None
+
+    async def look_at_clock(self) -> None:
+        """Note the difference between the database's clock and that of this machine, if the last look was a while ago. So
+        `noted_clock.noted()` is right for filters, ages and signatures, whatever the machine's clock shows."""
+        now = asyncio.get_running_loop().time()
+        if self._looked_at_clock is not None and now - self._looked_at_clock < CLOCK_NOTED_FOR_S:
+            return
+        self._looked_at_clock = now
+        async with self.pool.session() as session:
+            await noted_clock.note(session)
 
     async def caller(self, secret: str) -> Caller | None:
         """Return the caller with this secret of a token or a session, or None if it is unknown."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 from penstock.errors import InvalidInput
+from penstock.store.session import clock
+from penstock.store.session.database import Session
 
 LONGEST_PAGE = 1000
 """The maximum number of rows that one call of a client returns."""
@@ -33,13 +35,13 @@ def check_period(seconds: float) -> None:
         )
 
 
-def check_end(until: datetime | None) -> None:
-    """Raise InvalidInput for an end that is not an instant, or is past."""
+async def check_end(session: Session, until: datetime | None) -> None:
+    """Raise InvalidInput for an end that is not an instant, or is past on the database's clock."""
     if until is None:
         return
     if until.tzinfo is None:
         raise InvalidInput(
             "until is not an instant with an offset", hint="Give datetime(2030, 1, 31, 9, tzinfo=UTC)."
         )
-    if until <= datetime.now(UTC):
+    if until <= await clock.now(session):
         raise InvalidInput(f"until is past: {until.isoformat()}", hint="Give an instant that is to come.")

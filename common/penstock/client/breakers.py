@@ -51,7 +51,7 @@ class Breakers:
         """Open the breaker of an action by hand, for these values of its `by`. The breaker probes at `until`, or stays
         open until it is closed. Raises NotFound if the action has no breaker. Raises InvalidInput if `parameters` are
         not exactly those that its `by` names, or if `until` is no instant to come."""
-        check_end(until)
+        await check_end(self._session, until)
 
         async def open_(tx: Transaction) -> None:
             key = await _locked(tx, ref, parameters or {})

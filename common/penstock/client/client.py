@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -614,8 +614,7 @@ class Client(StartAndWatch):
         check_limit(limit)
         if kind not in (None, "attempt", "fire"):
             raise InvalidInput(f"{cut_end(kind, 60)!r} is no kind of loss", hint="Give attempt or fire.")
-        begin = since or datetime.now(UTC) - timedelta(days=1)
-        return await recoveries.newest(self.session, begin, kind=kind, worker=worker, limit=limit)
+        return await recoveries.newest(self.session, since, kind=kind, worker=worker, limit=limit)
 
     async def definitions(self, kinds: Sequence[str], ref: str | None = None) -> list[dict[str, Any]]:
         """Return the current definitions of these kinds, such as `action` and `workflow`, by kind and ref; or only those

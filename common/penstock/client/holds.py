@@ -54,7 +54,7 @@ class Holds:
         replaced. With `force` the name may be unknown so far. Raises InvalidInput if `kind`, `name` or `until` is not
         valid, and NotFound for an unknown name."""
         _check(kind, name)
-        check_end(until)
+        await check_end(self._session, until)
         if not force:
             await self._check_known(kind, name)
 

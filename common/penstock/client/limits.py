@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -16,6 +15,7 @@ from penstock.language.terms.options import nearest, problems
 from penstock.messaging.outbox import Publisher
 from penstock.store.admission import limits, namespaces
 from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce, LimitTotals
+from penstock.store.session import clock
 from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction, retried
 
@@ -52,7 +52,7 @@ class Limits:
         24."""
         if not 0 < hours <= TOTALS_HOURS:
             raise InvalidInput("the hours are out of range", hint=f"Give more than 0, up to {TOTALS_HOURS}.")
-        rows = await limits.totals(self._session, datetime.now(UTC) - timedelta(hours=hours), ref)
+        rows = await limits.totals(self._session, await clock.in_seconds(self._session, -hours * 3600), ref)
         if ref is not None and not rows:
             raise await _missing(self._session, ref)
         return rows

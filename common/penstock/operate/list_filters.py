@@ -15,6 +15,7 @@ from penstock.language.terms.options import Wrong, did_you_mean
 from penstock.language.terms.run_labels import parse_label_words
 from penstock.run.cut_texts import cut_end
 from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.session.noted_clock import noted
 
 NAMES = (
     *("status", "action", "tenant", "since", "until", "event", "parent", "children", "label", "key"),
@@ -32,11 +33,6 @@ Clock = Callable[[], datetime]
 INSTANT_HINT = "An hour ago is 1h. An instant is 2030-01-31T09:00, in UTC if it has no offset."
 SEPARATOR = re.compile(r",|\s+(?=[^\s,=]+=)")
 """A comma, or the space before the next `key=`. The value of a label may have spaces."""
-
-
-def local_clock() -> datetime:
-    """Return the present instant by the clock of this machine."""
-    return datetime.now(UTC)
 
 
 def checked(filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,7 +86,7 @@ def _wrong_type(name: str, value: Any, expected: str) -> InvalidInput:
     )
 
 
-def execution_filter(filters: Mapping[str, Any], now: Clock = local_clock) -> ExecutionFilter:
+def execution_filter(filters: Mapping[str, Any], now: Clock = noted) -> ExecutionFilter:
     """Return the filter that these filters describe at this moment: an age counts back from `now()`. Raises
     InvalidInput."""
     values = checked(filters)
@@ -100,7 +96,7 @@ def execution_filter(filters: Mapping[str, Any], now: Clock = local_clock) -> Ex
     return ExecutionFilter(**{**values, **ages, **ids}, labels=labels)
 
 
-def instant(name: str, text: str, now: Clock = local_clock) -> datetime:
+def instant(name: str, text: str, now: Clock = noted) -> datetime:
     """Return an age (`1h`) or an instant in ISO 8601 as an instant. Without an offset it is in UTC. `name` is the name of the
     filter. An age counts back from `now()`. Raises InvalidInput for any other text."""
     try:

@@ -20,6 +20,7 @@ from penstock.store.access.saved_views import SavedView
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction, retried
+from penstock.store.session.noted_clock import noted
 
 MAX_NAME = 100
 """The maximum length of the name of a view, in characters."""
@@ -73,7 +74,7 @@ async def named(session: Session, caller: Caller, name: str) -> SavedView:
     return same[0]
 
 
-def filter_of(view: SavedView, now: list_filters.Clock = list_filters.local_clock) -> ExecutionFilter:
+def filter_of(view: SavedView, now: list_filters.Clock = noted) -> ExecutionFilter:
     """Return the filter of a view at this moment: an age counts back from `now()`. Raises InvalidInput if the filter is no
     longer valid."""
     try:

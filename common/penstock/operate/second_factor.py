@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import time
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -28,6 +27,7 @@ from penstock.store.access import second_factors as store
 from penstock.store.access import secrets as secrets_store
 from penstock.store.access.second_factors import SecondFactor
 from penstock.store.access.secrets import Sealed
+from penstock.store.session import clock
 from penstock.store.session.database import Session, Transaction
 
 STEP = 30
@@ -93,7 +93,9 @@ async def confirm(session: Session, name: str, code: str, *, caller: LogInCaller
     sealed = await _sealed(session, name)
     if sealed is None:
         raise _nothing_pending()
-    step = step_of(await secrets.opened(session.settings, sealed), _plain(code), time.time())
+    step = step_of(
+        await secrets.opened(session.settings, sealed), _plain(code), (await clock.now(session)).timestamp()
+    )
     if step is None:
         raise NotAllowed(
             "this code is wrong, or has expired",
@@ -147,7 +149,9 @@ async def _step_of_code(session: Session, name: str, code: str) -> int | None:
     sealed = await _sealed(session, name) if _plain(code).isdecimal() else None
     if sealed is None:
         return None
-    return step_of(await secrets.opened(session.settings, sealed), _plain(code), time.time())
+    return step_of(
+        await secrets.opened(session.settings, sealed), _plain(code), (await clock.now(session)).timestamp()
+    )
 
 
 async def _use_code(tx: Transaction, name: str, code: str, step: int | None) -> bool:

@@ -61,6 +61,7 @@ class Guard(HTTPBearer):
         token or session. Raises NotAllowed if the caller lacks the scope, or is limited to some tenants and the route
         needs all."""
         [scope] = scopes.scopes
+        await backend_of(request).look_at_clock()
         caller = await self.find_caller(request)
         request.state.known = caller.name
         request.state.authenticated = caller

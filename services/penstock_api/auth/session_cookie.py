@@ -3,7 +3,7 @@ do not send them with changes from other sites, and send them over TLS only, exc
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Literal
 
 from fastapi import Request, Response
@@ -11,6 +11,7 @@ from fastapi import Request, Response
 from penstock.errors import NotAllowed
 from penstock.language.terms.setting_values import LOOPBACK
 from penstock.settings import Settings
+from penstock.store.session.noted_clock import noted
 from penstock_api.auth.same_origin import SAFE, public_netloc, says_same_origin
 from penstock_api.backend import backend_of
 from penstock_api.requests.public_path import base
@@ -36,7 +37,7 @@ def secret_of(request: Request, name: str = SESSION) -> str | None:
 
 def put(request: Request, response: Response, secret: str, until: datetime, name: str = SESSION) -> None:
     settings = backend_of(request).settings
-    seconds = int((until - datetime.now(UTC)).total_seconds())
+    seconds = int((until - noted()).total_seconds())
     response.set_cookie(
         _name(name, settings), secret, max_age=max(1, seconds), path=f"{base()}/", secure=_secure(settings), httponly=True,
         samesite=_samesite(name),

@@ -9,7 +9,7 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 
 import structlog
@@ -18,6 +18,7 @@ from starlette.responses import HTMLResponse, Response
 from penstock.errors import NotAllowed, NotAuthenticated
 from penstock.service.assembly import cancel
 from penstock.store.session.database import is_transient
+from penstock.store.session.noted_clock import noted
 from penstock_api.live.changes import Changes, Watched
 from penstock_api.live.shared_renderings import SharedLooks
 
@@ -89,7 +90,7 @@ class OpenPages:
 
         Return an ordinary answer instead for a page that does not change, or that cannot be shown.
         """
-        since = datetime.now(UTC)
+        since = noted()
         open_page = self._open.get(at)
         moved = open_page.moved if open_page is not None else None
         rendered = await self._looks.look(at, render)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
@@ -38,6 +38,7 @@ from penstock.store.executions.executions import Execution, Move
 from penstock.store.executions.inquiries import Inquiry
 from penstock.store.executions.timelines import TaskStay
 from penstock.store.session.database import Session
+from penstock.store.session.noted_clock import noted
 from penstock.store.workflows import workflow_runs
 from penstock_api.auth.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
@@ -221,7 +222,7 @@ async def _timeline(session: Session, row: Execution, tasks: list[TaskProgress])
             stays[run.id] = await timelines.of_tasks(session, run, sorted(FINAL))
         inside += [deeper for deeper in task.inside if deeper.inside and deeper.execution is not None]
     start = min([row.created_at, *(task.begun for task in tasks if task.begun is not None)])
-    return timeline(tasks, stays, row.id, start, row.finished_at or datetime.now(UTC))
+    return timeline(tasks, stays, row.id, start, row.finished_at or noted())
 
 
 async def _open_inquiry(session: Session, answer: Why | None) -> Inquiry | None:

@@ -10,7 +10,7 @@ import base64
 import secrets
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import orjson
@@ -24,6 +24,7 @@ from penstock.operate import people, single_sign_on
 from penstock.service.problems import http_status
 from penstock.store.access.people import forget_failure
 from penstock.store.session import audited_change
+from penstock.store.session.noted_clock import noted
 from penstock_api.auth import session_cookie
 from penstock_api.backend import Backend, Here
 from penstock_api.pages.page import page
@@ -54,7 +55,7 @@ async def leave(request: Request, then: str = "/") -> Response:
     except PenstockError as error:
         return _said(request, error, inside(then))
     cookie = base64.urlsafe_b64encode(orjson.dumps({**asdict(auth_request), "then": inside(then)})).decode()
-    session_cookie.put(request, answer, cookie, datetime.now(UTC) + AWAY, session_cookie.ASKED)
+    session_cookie.put(request, answer, cookie, noted() + AWAY, session_cookie.ASKED)
     return answer
 
 

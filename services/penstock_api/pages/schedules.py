@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Annotated, Any, get_args
 
 import orjson
@@ -19,6 +19,7 @@ from penstock.language.terms.durations import as_text
 from penstock.operate import definitions
 from penstock.store.schedules.reading import ScheduleState
 from penstock.store.session.database import Session
+from penstock.store.session.noted_clock import noted
 from penstock_api.auth.access import DEFINE_ALL, READ_ALL
 from penstock_api.backend import Db, OnSchedules
 from penstock_api.pages.drafts import draft, form_of_options, options_of, stored_options
@@ -50,9 +51,7 @@ async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> 
     states = {row.summary.ref: row for row in await schedules.all()}
     entries = [row.summary for row in states.values()]
     rows = [schedule for schedule in entries if find.lower() in schedule.ref.lower()]
-    rows.sort(
-        key=lambda schedule: (schedule.next_due is None, schedule.next_due or datetime.now(UTC), schedule.ref)
-    )
+    rows.sort(key=lambda schedule: (schedule.next_due is None, schedule.next_due or noted(), schedule.ref))
     fires = {
         schedule.ref: _fires(states[schedule.ref])
         for schedule in rows[:DRAWN]
@@ -72,7 +71,7 @@ async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> 
 
 def _fires(state: ScheduleState) -> list[float]:
     """Return the positions of the next fires on an axis of 24 hours, at most one for each quarter of an hour."""
-    now, schedule = datetime.now(UTC), state.summary
+    now, schedule = noted(), state.summary
     if schedule.state != "active" or schedule.next_due is None or schedule.next_due > now + DAY:
         return []
     fires = spread(compile_schedule(orjson.loads(state.body)), max(state.since, now), now + DAY, QUARTER)
@@ -100,7 +99,7 @@ async def write(
         if form.get("kind") in WHEN:
             options[form["kind"]] = form.get("expression", "")
         schedule = definitions.schedule_of(form.get("ref", ""), options)
-        now = datetime.now(UTC)
+        now = noted()
         preview = upcoming(compile_schedule(schedule.body()), now, PREVIEWED)
         written = draft(schedule)
     except (InvalidInput, DefinitionError) as error:

@@ -3,7 +3,7 @@ session or the token where no script can read it."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -18,6 +18,7 @@ from penstock.operate.people import digest_of
 from penstock.service.problems import http_status
 from penstock.store.access.people import id_token_of
 from penstock.store.session import audited_change
+from penstock.store.session.noted_clock import noted
 from penstock_api.auth import session_cookie
 from penstock_api.backend import Backend, Here
 from penstock_api.models.users import Code, LogIn
@@ -97,7 +98,7 @@ async def _keep(request: Request, backend: Here, answer: Response, token: str) -
     change = audited_change.Change(caller.name, TOKEN_SIGN_IN, request.url.path, details={"address": address})
     async with backend.pool.session() as session:
         await audited_change.note(session, change, audited_change.DONE)
-    session_cookie.put(request, answer, token, datetime.now(UTC) + KEPT_FOR, session_cookie.TOKEN)
+    session_cookie.put(request, answer, token, noted() + KEPT_FOR, session_cookie.TOKEN)
 
 
 @router.post("/sign-out")

@@ -18,6 +18,7 @@ from penstock.language.terms.waits import WAIT_CAUSES
 from penstock.operate.why.answer import count, ordinal, span
 from penstock.operate.why.queued import group_text
 from penstock.run.root_cause import headline
+from penstock.store.session.noted_clock import noted
 from penstock_api.pages import schema_form, static_files
 from penstock_api.requests.code_elements import with_code, with_links
 from penstock_api.requests.public_path import base
@@ -62,7 +63,7 @@ def took(value: float | timedelta | None) -> str:
 
 def ago(value: datetime) -> str:
     """Return how long ago an instant is, or how far in the future."""
-    seconds = (datetime.now(UTC) - value).total_seconds()
+    seconds = (noted() - value).total_seconds()
     if -1 < seconds < 1:
         return "now"
     return f"{span(seconds)} ago" if seconds > 0 else f"in {span(-seconds)}"
@@ -70,7 +71,7 @@ def ago(value: datetime) -> str:
 
 def lasting(value: datetime) -> str:
     """Return the time since an instant: 12 ms, 5 min."""
-    return took(datetime.now(UTC) - value)
+    return took(noted() - value)
 
 
 def clock(value: datetime) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from fastapi import APIRouter, Request, Response
 
 from penstock.operate.access import ROLES
 from penstock.store.access import tokens
+from penstock.store.session.noted_clock import noted
 from penstock_api.auth.access import ADMIN_ALL
 from penstock_api.backend import Db
 from penstock_api.models import operations as models
@@ -47,7 +47,7 @@ async def show(request: Request, session: Db) -> Response:
         "tokens.html",
         rows=await tokens.listed(session),
         create=_fields(),
-        now=datetime.now(UTC),
+        now=noted(),
         every=5,
     )
 

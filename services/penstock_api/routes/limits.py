@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import Query
@@ -10,6 +9,7 @@ from fastapi import Query
 from penstock.store.admission import limit_holders, waiting_work
 from penstock.store.admission.limits import TOTALS_HOURS, LimitInForce, LimitTotals
 from penstock.store.admission.limits import totals as limit_totals
+from penstock.store.session import clock
 from penstock_api.auth.access import DEFINE_ALL, READ_ALL
 from penstock_api.backend import Db, Here, Lists, OnLimits
 from penstock_api.models import limits as models
@@ -43,7 +43,7 @@ async def totals(
 ) -> LimitTotals:
     """Count the attempts that asked for a slot of a limit, got it, and gave it back."""
     await limits.get(ref)
-    since = datetime.now(UTC) - timedelta(hours=hours)
+    since = await clock.in_seconds(session, -hours * 3600)
     return (await limit_totals(session, since, ref))[0]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal
 
 from fastapi import Query
@@ -81,5 +80,4 @@ async def recoveries(
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> list[losses.Recovery]:
     """List the attempts and fires that were recovered after a worker or a message was lost, the newest first."""
-    begin = since or datetime.now(UTC) - timedelta(days=1)
-    return await losses.newest(session, begin, kind=kind, worker=worker, tenants=tenants, limit=limit)
+    return await losses.newest(session, since, kind=kind, worker=worker, tenants=tenants, limit=limit)

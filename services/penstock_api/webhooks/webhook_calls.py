@@ -3,7 +3,6 @@ durably stored."""
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 from uuid import UUID
 
@@ -13,6 +12,7 @@ from penstock.language.terms.event_sources import of_webhook
 from penstock.operate import outside, signing_secrets, webhook_calls, webhooks
 from penstock.operate.webhook_calls import Call
 from penstock.store.session.database import Transaction
+from penstock.store.session.noted_clock import noted
 from penstock_api.backend import Here
 from penstock_api.models.events import Published
 from penstock_api.requests.problems import ANSWERS
@@ -28,13 +28,14 @@ async def call(
 ) -> Published:
     """Publish the call's body as an event of the webhook's trigger. The signature identifies the caller. The same call
     again returns the same event."""
+    await backend.look_at_clock()
     async with backend.pool.session() as session:
         webhook = await webhooks.find(session, name)
         with concealed_from_caller():
             secret = await signing_secrets.of_webhook(session, name)
     headers = {key.lower(): value for key, value in request.headers.items()}
     received = Call(await request.body(), headers, request.query_params.multi_items())
-    meaning = webhook_calls.read(webhook, secret, received, time.time())
+    meaning = webhook_calls.read(webhook, secret, received, noted().timestamp())
     publishing, tenant, source = backend.client.publishing, webhook.tenant, of_webhook(name)
     payload, key, awaited = meaning.payload, meaning.key, meaning.awaited
     if awaited is None or key is None:

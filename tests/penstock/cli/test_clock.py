@@ -12,10 +12,10 @@ from threading import Thread
 
 import pytest
 
-from penstock.cli import clock
 from penstock.cli import server as server_of_command
 from penstock.cli.command_runner import SERVER
 from penstock.store.session import clock as database_clock
+from penstock.store.session import noted_clock
 from penstock.store.session.database import Session
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -27,9 +27,9 @@ AHEAD = timedelta(days=31)
 @pytest.fixture(autouse=True)
 def _no_look() -> Iterator[None]:
     """Begin as a command does, which has not looked at the clock."""
-    clock._ahead.clear()
+    noted_clock.forget()
     yield
-    clock._ahead.clear()
+    noted_clock.forget()
 
 
 @pytest.fixture

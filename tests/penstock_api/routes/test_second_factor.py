@@ -7,6 +7,8 @@ import base64
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
@@ -16,6 +18,7 @@ from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 
 from penstock.operate import passwords, people, second_factor
+from penstock.store.session.database import Session
 from tests.penstock_api.conftest import Api
 from tests.penstock_api.pages.test_sign_in import HTML, visitor
 from tests.penstock_api.routes.test_users import PAGE, PASSWORD, V1, log_in
@@ -30,14 +33,14 @@ class Clock:
 
     now: float = 1_800_000_000.0
 
-    def time(self) -> float:
-        return self.now
+    async def of_database(self, session: Session) -> datetime:
+        return datetime.fromtimestamp(self.now, UTC)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     stopped = Clock()
-    monkeypatch.setattr(second_factor, "time", stopped)
+    monkeypatch.setattr(second_factor, "clock", SimpleNamespace(now=stopped.of_database))
     return stopped
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from penstock.errors import PenstockError
@@ -13,6 +13,7 @@ from penstock.settings import Settings
 from penstock.store.access import secrets, tokens
 from penstock.store.access.tokens import Token
 from penstock.store.schema import server_state
+from penstock.store.session import clock
 from penstock.store.session.database import Session
 
 UNUSED_FOR = timedelta(days=90)
@@ -38,7 +39,7 @@ async def examine(settings: Settings) -> list[Finding]:
         findings.insert(0, await database_connection(session))
         if await installation.is_migrated(session):
             findings += await roles.findings(session)
-            findings += token_findings(await tokens.listed(session), datetime.now(UTC))
+            findings += token_findings(await tokens.listed(session), await clock.now(session))
             findings.append(await sealed_secrets(session))
     except PenstockError as error:
         fix = error.hint or "Run this command with the address of the schema's owner."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any, Protocol
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from pydantic import Field
 
 from penstock.errors import NotFound
 from penstock.language.moves import CANCELING, RUNNING
+from penstock.store.session import clock
 from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.session.rows import rows_as
 from penstock.tracing import Trace, trace_of
@@ -346,7 +347,7 @@ async def waited_and_ran(session: Session, execution: Execution) -> tuple[float 
     moves = await history(session, execution)
     if not moves:
         return None, None
-    ends = [*(move.at for move in moves[1:]), execution.finished_at or datetime.now(UTC)]
+    ends = [*(move.at for move in moves[1:]), execution.finished_at or await clock.now(session)]
     ran = sum(
         (end - move.at).total_seconds()
         for move, end in zip(moves, ends, strict=True)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from penstock.store.session import clock
 from penstock.store.session.database import Session
 from penstock.store.session.rows import rows_as
 
@@ -48,6 +49,7 @@ class Recovery:
 
 
 # This reads little: few attempts are lost, and each table is read back to `$1` only.
+DEFAULT_PERIOD_S = 86_400
 PAGE = """
 select * from (
     select 'attempt' as kind, a.at, a.execution_id as execution, n.action as subject, split_part(n.name, '::', 1) as tenant,
@@ -79,13 +81,14 @@ order by r.at desc, r.execution desc limit $5
 
 async def newest(
     session: Session,
-    since: datetime,
+    since: datetime | None = None,
     *,
     kind: str | None = None,
     worker: str | None = None,
     tenants: Collection[str] | None = None,
     limit: int = 50,
 ) -> list[Recovery]:
-    """Return the recoveries since an instant (aware), the newest first."""
-    rows = await session.fetch(PAGE, since, kind, worker, None if tenants is None else list(tenants), limit)
+    """Return the recoveries since an instant (aware), by default those of a day, the newest first."""
+    begin = since or await clock.in_seconds(session, -DEFAULT_PERIOD_S)
+    rows = await session.fetch(PAGE, begin, kind, worker, None if tenants is None else list(tenants), limit)
     return rows_as(Recovery, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import groupby, pairwise
 
 from penstock.engine.durable.records import (
@@ -21,6 +21,7 @@ from penstock.engine.durable.records import (
 )
 from penstock.language.moves import COMPLETED, FINAL, RUNNING, TIMEOUT, WAITING
 from penstock.operate.durable_steps import Step, status_for_people
+from penstock.store.session.noted_clock import noted
 from penstock_api.pages.drawings.timeline import HELD, RAN, Row, Scale, Segment, Timeline, drawn
 
 PARKED = (SLEEP, SIGNAL, ASK, WAIT_FOR)
@@ -38,7 +39,7 @@ def step_timeline(steps: Sequence[Step], start: datetime, end: datetime | None) 
     timed_steps = [step for step in steps if step.kind not in INSTANTS]
     if not timed_steps:
         return None
-    scale = Scale.of(start, end or datetime.now(UTC))
+    scale = Scale.of(start, end or noted())
     by_branch = sorted(timed_steps, key=lambda step: (step.branch, step.at))
     rows = [
         row

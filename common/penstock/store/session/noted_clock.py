@@ -1,0 +1,46 @@
+"""The database's clock between two looks at it. A process notes how far it is ahead of the machine's own clock, which may be
+wrong, so that filters, ages and durations need no look of their own."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, datetime, timedelta
+
+from penstock.errors import PenstockError
+from penstock.store.session import clock
+from penstock.store.session.database import Session
+
+_ahead: list[timedelta] = []
+"""The time by which the clock of the installation is ahead of this machine's. Empty before this process has looked at it."""
+
+
+def is_noted() -> bool:
+    """Return whether this process has looked at the clock of the installation."""
+    return bool(_ahead)
+
+
+def noted() -> datetime:
+    """Return the present instant. Before the first look it is that of this machine."""
+    return datetime.now(UTC) + (_ahead[0] if _ahead else timedelta(0))
+
+
+async def note(session: Session) -> None:
+    """Look at the database's clock, and note how far it is ahead. If the database does not answer, the last look counts."""
+    with contextlib.suppress(PenstockError):
+        sent_at = datetime.now(UTC)
+        at = await clock.now(session)
+        note_difference(at - _middle(sent_at))
+
+
+def note_difference(ahead: timedelta) -> None:
+    """Note how far the clock of the installation is ahead."""
+    _ahead[:] = [ahead]
+
+
+def forget() -> None:
+    """Forget all looks, as a process that has just started."""
+    _ahead.clear()
+
+
+def _middle(sent_at: datetime) -> datetime:
+    return sent_at + (datetime.now(UTC) - sent_at) / 2
