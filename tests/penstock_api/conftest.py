@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from penstock.client.client import Client
 from penstock.language.workflows import from_yaml
 from penstock.operate.access import create_token
 from penstock.service.assembly import assembled
+from penstock_api import session_pool
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows import shop
@@ -61,6 +62,16 @@ class Api:
         _, self.secrets[name] = await create_token(
             self.house.session, name, scopes, tenants=tenants, by="test", **more
         )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_session() -> Iterator[None]:
+    """Give each API one session for its requests, so that one which borrows a second session, while it keeps the first,
+    fails in any test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session_pool, "SESSIONS", 1)
+        patch.setattr(session_pool, "PATIENCE", 10.0)
+        yield
 
 
 @asynccontextmanager
