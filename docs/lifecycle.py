@@ -95,6 +95,12 @@ def diagram(first: list[str], arrows: list[tuple[str, str]], last: list[str]) ->
 
 def table(subject: str, module: ModuleType) -> Iterator[str]:
     meaning = documented(module)
+    if subject == "execution":
+        shared = moves.MEANINGS
+        meaning = {
+            status: f"{shared[status][:1].upper()}{shared[status][1:]}. {detail}"
+            for status, detail in meaning.items()
+        }
     yield from ("| status | means | may become |", "|---|---|---|")
     for status in moves.statuses(subject):
         becomes = ", ".join(f"`{new}`" for old, new in arrows_of(subject) if old == status)

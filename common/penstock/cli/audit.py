@@ -205,7 +205,8 @@ def _line(row: AuditedChange) -> Line:
 
 @audit.command()
 def head(json: Json = False) -> None:
-    """Print the end of the hash chain. Kept elsewhere, it proves later that no earlier row was edited."""
+    """Print the end of the hash chain. Store this value elsewhere: with it you can prove
+    later that no earlier row was edited."""
     chain = with_session(store.chain)
     if chain is None:
         raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")

@@ -90,7 +90,7 @@ def events(
             "--payload", "-p", help="Only events with this value in the payload: name=value. May be repeated."
         ),
     ] = None,
-    key: Annotated[str | None, typer.Option(help="Only events with this key.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only events published with this idempotency key.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
     before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
     json: Json = False,

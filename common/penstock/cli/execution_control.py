@@ -147,7 +147,8 @@ def raise_budget(
     amount: Annotated[float, typer.Argument(help="The new amount, higher than before.")],
     json: Json = False,
 ) -> None:
-    """Raise a budget of an execution's tree. Executions that wait for the budget start as far as it has room for them."""
+    """Raise a budget of a tree: of an execution and all that it starts. Waiting executions start until the raised budget
+    is used up."""
     by_either(lambda client: client.raise_budget(id, unit, amount))
     if json:
         json_line({"id": id, "unit": unit, "amount": amount})
@@ -165,7 +166,7 @@ def rerun(
             autocompletion=name_completion.executions,
         ),
     ] = None,
-    by: Annotated[str, typer.Option(help="The author, stored with the run.")] = ME,
+    by: Annotated[str, typer.Option(help="The author, stored with the execution.")] = ME,
     from_failed: Annotated[
         bool, typer.Option("--from-failed", help="For a workflow: keep the tasks that succeeded.")
     ] = False,
@@ -204,7 +205,9 @@ def rerun(
     chosen: ExecutionFilter,
     every: All = False,
     dry_run: DryRun = False,
-    reason: Annotated[str | None, typer.Option("--reason", help="The reason, stored with the run.")] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="The reason, stored with the execution.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run ended executions again: a new execution of the same version, with the same parameters, or with other ones

@@ -129,8 +129,8 @@ def set_(
 
 @commands.command("rm")
 def rm(ref: Ref, json: Json = False) -> None:
-    """Undo the manual change of a limit, so that the declared one is in force again. A limit without a manual change is
-    removed until it is applied again."""
+    """Undo the manual change of a limit, so that the declared one is in force again. If there is
+    no manual change, this removes the declared limit until a definition of it is applied again."""
     row = by_either(lambda client: client.limits.remove(ref))
     if json:
         json_line({"ref": ref, "in_force": None if row is None else _plain(row)})

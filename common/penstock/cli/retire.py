@@ -23,7 +23,8 @@ def retire(
     undo: Annotated[bool, typer.Option("--undo", help="Bring it back into use.")] = False,
     json: Json = False,
 ) -> None:
-    """Start nothing new of an action or a workflow, or accept no more events of a trigger. Running work goes on."""
+    """Retire a definition: nothing new of an action or a workflow starts, and no events of a trigger are accepted. Running
+    work goes on."""
     kinds = with_session(lambda session: retiring.retire(session, ref, undo=undo))
     now = "in use again" if undo else "retired"
     if json:

@@ -112,7 +112,7 @@ def remove(
     ],
     json: Json = False,
 ) -> None:
-    """Remove a routing rule. The remaining rules route the work that it routed."""
+    """Remove a routing rule. Its work then follows the next rule that matches."""
     with_session(lambda session: routes.remove(session, pattern))
     if json:
         json_line({"pattern": pattern, "is": "removed"})

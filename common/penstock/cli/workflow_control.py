@@ -28,12 +28,13 @@ Ahead = Annotated[
         help="Also a step that the durable function has not asked for yet. Without it such a step is refused.",
     ),
 ]
-By = Annotated[str, typer.Option(help="The author, stored with the run.")]
-Why = Annotated[str | None, typer.Option("--reason", help="The reason, stored with the run.")]
+By = Annotated[str, typer.Option(help="The author, stored with the execution.")]
+Why = Annotated[str | None, typer.Option("--reason", help="The reason, stored with the execution.")]
 
 
 def pause(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> None:
-    """Pause a run: nothing more starts in it or in workflows inside it. Attempts that workers have begun go on."""
+    """Pause the execution of a workflow: nothing more starts in it or in workflows inside it. Attempts that workers have
+    begun go on."""
     _command(id, "pause", by, reason, json)
 
 

@@ -362,8 +362,8 @@ class Client(StartAndWatch):
         return instant
 
     async def raise_budget(self, id: UUID, unit: str, amount: Amount) -> None:
-        """Raise a budget of an execution's tree to `amount`. Executions that wait for the budget start as far as it has
-        room for them. Raises NotFound if the tree has no budget of the unit, and Conflict for an amount below the
+        """Raise a budget of a tree (an execution and all that it starts) to `amount`. Waiting executions start until the
+        raised budget is used up. Raises NotFound if the tree has no budget of the unit, and Conflict for an amount below the
         present one. Raises InvalidInput for one that is not above 0 and at most 10^15."""
         from penstock.client.budgets import raise_budget
         from penstock.store.session.database import retried

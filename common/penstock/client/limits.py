@@ -80,8 +80,8 @@ class Limits:
     async def remove(self, ref: str) -> LimitInForce | None:
         """Undo the manual change of a limit, so that the declared limit is in force again. Return that limit, or None.
 
-        A limit without a manual change is removed until definitions that declare it are applied again. Executions that
-        hold its slots go on, and those that wait only for it start. Raises NotFound if the limit does not exist.
+        If there is no manual change, this removes the declared limit until a definition of it is applied again. Executions
+        that hold its slots go on, and those that wait only for it start. Raises NotFound if the limit does not exist.
         """
 
         async def change(tx: Transaction) -> list[limits.Stored]:

@@ -19,8 +19,8 @@ from penstock.store.definitions import catalog
 from penstock.store.session.database import Session
 
 READ, OPERATE, DEFINE, ADMIN = SCOPES = ("read", "operate", "define", "admin")
-"""The broad scopes. read: look at anything. operate: publish, start, and command running executions. define: change
-definitions, limits, schedules, webhooks. admin: give access to others."""
+"""The broad scopes. read: look at everything but users, tokens and the audit log. operate: publish, start, and command
+running executions. define: change definitions, limits, schedules, webhooks. admin: give access to others."""
 START, PUBLISH, ANSWER = NARROW = ("start", "publish", "answer")
 """Parts of `operate` that a token can have alone. `start:REF` allows to start only actions that match the pattern:
 `shop.charge`, `shop.*`."""

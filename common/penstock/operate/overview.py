@@ -20,7 +20,7 @@ from penstock.store.upkeep.overview import OpenExecutions
 NEWEST = 12
 """The number of failures that are listed."""
 CAUSES = {
-    "running": ("Running", "on workers"),
+    "running": ("On workers", "a worker runs them"),
     "worker": ("Ready", "waiting for a worker of their route"),
     "limit": ("Limit", "waiting for a slot of a limit"),
     "route": ("No worker", "no online worker can run them"),
@@ -33,7 +33,8 @@ CAUSES = {
     "stopping": ("Stopping", "being stopped"),
     "workflow": (
         "In progress",
-        "workflows with open tasks, and durable functions (actions that record each step) with open child executions",
+        "workflows with open tasks, and durable functions (actions that record each step) that wait with open child "
+        "executions",
     ),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""

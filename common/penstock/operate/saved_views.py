@@ -100,7 +100,7 @@ async def create(
     the caller's view of that name, if there is one. Raises InvalidInput, NotAllowed, and Conflict for a name that the caller
     has used."""
     name, note, checked = _name(name), _description(description), _filters(filters, caller)
-    tenants = _audience(checked, caller)
+    tenants = audience(checked, caller)
     if shared:
         _check_may_share(caller, tenants)
     id = new_id()
@@ -167,7 +167,7 @@ async def update(
         is_shared = view.shared if shared is None else shared
         tenants = view.tenants
         if view.owner == caller.name or (new_filters is not None and "tenant" in new_filters):
-            tenants = _audience(view.filters if new_filters is None else new_filters, caller)
+            tenants = audience(view.filters if new_filters is None else new_filters, caller)
         if is_shared:
             _check_may_share(caller, tenants)
         elif view.owner is None:
@@ -222,7 +222,7 @@ def may_change(view: SavedView, caller: Caller) -> bool:
 
 def may_share(caller: Caller, filters: Mapping[str, Any]) -> bool:
     """Return True if the caller may share a view with these filters."""
-    return _may_share_in(caller, _audience(filters, caller))
+    return _may_share_in(caller, audience(filters, caller))
 
 
 def _may_share_in(caller: Caller, tenants: list[str] | None) -> bool:
@@ -248,7 +248,7 @@ def _check_may_share(caller: Caller, tenants: list[str] | None) -> None:
         )
 
 
-def _audience(filters: Mapping[str, Any], caller: Caller) -> list[str] | None:
+def audience(filters: Mapping[str, Any], caller: Caller) -> list[str] | None:
     """Return the tenants that a reader of a shared view must have: that of its filter, or else those of its author. So labels and
     keys in a filter are shown to no other tenant."""
     return [filters["tenant"]] if "tenant" in filters else _tenants(caller)

@@ -37,7 +37,7 @@ class ChosenExecutions(Given):
         default=None, description="Only executions that this event started. null: no restriction."
     )
     parent: Id | None = Field(
-        default=None, description="Only tasks of this workflow's run. null: no restriction."
+        default=None, description="Only tasks of this execution of a workflow. null: no restriction."
     )
     children: bool = Field(default=False, description="True: include the tasks of workflows.")
     label: list[Text] | None = Field(
@@ -59,7 +59,7 @@ class Bulk(Given):
 
     chosen: ChosenExecutions = Field(
         default_factory=ChosenExecutions,
-        description="The filter. If it is omitted or empty, `all` must be true, and all executions are selected.",
+        description="The filter. If it is omitted or empty, then the field `all` must be true, and all executions are selected.",
     )
     all: bool = Field(default=False, description="True to select all, if no other field selects.")
     dry_run: bool = Field(default=False, description="True: only count, and change nothing.")

@@ -53,7 +53,8 @@ class PutRule(Given):
         description="A condition over `event` and `payload`: payload.amount > 100. null: each event.",
     )
     params: dict[str, Any] = Field(
-        default_factory=dict, description="The parameters for the action, with templates over the same names."
+        default_factory=dict,
+        description="The parameters for the action, with templates over `event` and `payload`.",
     )
     labels: dict[str, Any] = Field(default_factory=dict, description="The labels of its executions.")
     enabled: bool = Field(default=True, description="The initial state of a new rule.")
@@ -171,7 +172,7 @@ class ReplayRule(Given):
     )
     dry_run: bool = Field(default=False, description="Start nothing, and return the parameters.")
     cursor: Id | None = Field(
-        default=None, description="The `next` of the previous page. null: from the first event."
+        default=None, description="The value of `next` of the previous answer. null: from the first event."
     )
     limit: int = Field(default=200, ge=1, le=500, description="The maximum number of events to replay.")
 

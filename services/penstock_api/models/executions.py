@@ -117,7 +117,7 @@ class Progress(Answer):
 
 
 class Task(Answer):
-    """A task of a workflow's run, with the tasks of the workflow that it runs, if it runs one."""
+    """A task of an execution of a workflow, with the tasks of the workflow that it runs, if it runs one."""
 
     name: str = Field(description="The name of the task.")
     does: str = Field(description="The action or workflow that it runs, or the kind of its wait.")
@@ -340,7 +340,7 @@ class Reschedule(Given):
     )
     delay: Duration | None = Field(
         default=None,
-        description='The time until it starts: seconds, or a text such as "5m". null: at `at`, or at once.',
+        description='The time until it starts: seconds, or a text such as "5m". null: at the instant in `at`, or at once.',
     )
     reason: Reason = None
 

@@ -18,7 +18,7 @@ class SetLimit(Given):
         ge=1,
         le=2_000_000_000,
         description="The number of executions that may run at once, or, with `cost`, the maximum of their "
-        "costs together. null: only the rate limits.",
+        "costs together. null: there is only the rate.",
     )
     scope: str | None = Field(
         default=None,
@@ -54,8 +54,8 @@ class SetLimit(Given):
     )
     fair: list[str] | None = Field(
         default=None,
-        description="The paths of parameters of which the values take turns: the waiting executions of one "
-        "value do not stay behind all of another. null: first come, first served.",
+        description="Parameter paths whose values take turns: the long line of one customer does not hold up another "
+        "customer. null: first come, first served.",
     )
     while_waiting: Literal["release", "keep"] | None = Field(
         default=None,

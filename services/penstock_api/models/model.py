@@ -58,8 +58,8 @@ MaxDepth = Annotated[
     Field(
         ge=1,
         le=INTEGER,
-        description="The maximum number of rules in a chain that follows. Each rule in it matches an event that the "
-        "execution of the rule before published. null: no bound.",
+        description="The maximum number of rules that may trigger each other in a chain: rule, execution, event, next rule. "
+        "null: no bound.",
     ),
 ]
 MaxDescendants = Annotated[

@@ -39,7 +39,8 @@ class ViewFilters(Given):
         default=None, description="Only executions that this event started, by its id. null: no restriction."
     )
     parent: Text | None = Field(
-        default=None, description="Only tasks of this workflow's run, by its id. null: no restriction."
+        default=None,
+        description="Only tasks of the execution of a workflow with this id. null: no restriction.",
     )
     children: bool = Field(default=False, description="True: include the tasks of workflows.")
     label: list[Text] | None = Field(

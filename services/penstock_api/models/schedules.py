@@ -85,8 +85,8 @@ class ChangeSchedule(Given):
     )
     context: dict[str, Any] | None = Field(
         default=None,
-        description="Further values that templates and its executions can read, beside those of the fire such as "
-        "`scheduled_time`. null: as if omitted.",
+        description="More values for templates and executions, in addition to `scheduled_time` and the other values of a "
+        "start. null: as if omitted.",
     )
     overlap: Literal["allow", "skip", "queue", "replace"] | None = Field(
         default=None,

@@ -29,7 +29,7 @@ class PutWebhook(Given):
     key_header: str | None = Field(
         default=None,
         description="The name of the header that carries the id of a call. A second call with the same id is ignored. "
-        "null: the signature schemes `github`, `stripe` and `standard` use the ids of their own. With the scheme "
+        "null: the signature schemes `github`, `stripe` and `standard` use their own ids. With the scheme called "
         "`secret`, each call counts as new.",
     )
     payload: Any = Field(

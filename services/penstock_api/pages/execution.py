@@ -44,7 +44,13 @@ from penstock_api.auth.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
 from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings.layout import layout
-from penstock_api.pages.drawings.step_timeline import ENDED, step_due, step_status, step_timeline
+from penstock_api.pages.drawings.step_timeline import (
+    ENDED,
+    child_durations,
+    step_due,
+    step_status,
+    step_timeline,
+)
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import Field, fields
@@ -90,6 +96,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
     steps: list[Step] = document["steps"]
     open_ = document["status"] not in FINAL
     body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
+    steps_timeline = step_timeline(steps, row.created_at, row.finished_at)
     return page(
         request,
         "execution.html",
@@ -108,7 +115,8 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         timed_out=TIMED_OUT,
         step_due=step_due,
         earlier_steps=max(0, len(steps) - STEPS),
-        steps_timeline=step_timeline(steps, row.created_at, row.finished_at),
+        steps_timeline=steps_timeline,
+        child_durations=child_durations(steps, steps_timeline),
         steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
         continuations=_continuations(document) if document["durable"] else 0,
         max_effects=effects.MAX_EFFECTS,
@@ -165,6 +173,8 @@ def shown_moves(history: Sequence[Move], line: str, *, is_workflow: bool) -> lis
         if reason == CHILD_ENDED and "child" not in (history[number - 1].reason or ""):
             reason = LATE_CHILD
         actor = (move.actor or "").replace(":", " ", 1)
+        if actor.startswith("client "):
+            actor = f"the program {actor.removeprefix('client ')}"
         again = any(earlier.status == move.new for earlier in moves)
         moves.append(ShownMove(move.new, move.at, again, actor, reason))
     return moves
@@ -174,7 +184,11 @@ def _workflow_reason(move: Move, first: Move) -> str | None:
     """Return the reason why a workflow got a status. No worker runs it, so readers would miss one."""
     if move.new == RUNNING and move.old == REQUESTED:
         is_at_once = move.actor == first.actor and move.at - first.at < AT_ONCE
-        return "a workflow itself needs no worker" if is_at_once else "the tasks of the workflow can start"
+        return (
+            "started at once: a workflow needs no worker"
+            if is_at_once
+            else "the tasks of the workflow can start"
+        )
     return "the last task of the workflow has ended" if move.new == COMPLETED else None
 
 

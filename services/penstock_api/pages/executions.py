@@ -32,8 +32,8 @@ OPEN = ",".join(status for status in STATUSES if status not in FINAL)
 VIEWS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("All", {}),
     ("Open", {"status": OPEN}),
-    ("Waiting", {"status": "waiting"}),
-    ("Waits for an answer", {"waits_for_answer": "true"}),
+    ("Status waiting", {"status": "waiting"}),
+    ("Has an open question", {"waits_for_answer": "true"}),
     ("Failed", {"status": "failed,timeout,abandoned"}),
     ("All, with tasks", {"children": "true"}),
 )
@@ -114,6 +114,7 @@ async def show(
         ages=_ages(filters),
         document=None if problem or titled else list_filters.from_texts(filters),
         may_share=not problem and saved_views.may_share(caller, filters),
+        audience=saved_views.audience(filters, caller),
         before=before,
         after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
         statuses=STATUSES,

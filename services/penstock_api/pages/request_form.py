@@ -14,8 +14,8 @@ from penstock_api.requests.code_elements import with_code
 MASKED = ("password", "secret")
 """The fields that a browser shows as dots."""
 LABELS = {
-    "completes": "Completes callback",
-    "fails": "Fails if",
+    "completes": "Id of the callback that a call completes",
+    "fails": "The callback fails if",
     "header": "Header of the secret",
     "key_header": "Header of the call id",
     "signature": "Signature scheme",

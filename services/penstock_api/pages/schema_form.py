@@ -39,6 +39,8 @@ class Field:
     """Texts that the browser offers. Other texts are permitted."""
     label: str = ""
     """The label for people, if it is not the name."""
+    has_default: bool = False
+    """The schema has a default, which is among the choices: a choice cannot be left empty."""
 
 
 def fields(schema: Any, *place: str, value: Any = None) -> list[Field]:
@@ -87,6 +89,7 @@ def _field(name: str, schema: Any, place: Sequence[str], required: bool, value: 
         minimum=_limit(plain, "minimum"),
         maximum=_limit(plain, "maximum"),
         types=_types(plain) if kind == "mixed" else (),
+        has_default=plain.get("default") is not None,
     )
 
 

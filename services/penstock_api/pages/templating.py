@@ -13,7 +13,7 @@ import jinja2
 import orjson
 from markupsafe import Markup, escape
 
-from penstock.language.moves import FINAL
+from penstock.language.moves import FINAL, MEANINGS
 from penstock.language.terms.waits import WAIT_CAUSES
 from penstock.operate.why.answer import count, ordinal, span
 from penstock.operate.why.queued import group_text
@@ -232,6 +232,12 @@ TEMPLATES.filters.update(
 )
 TEMPLATES.tests.update(approval=schema_form.is_approval)
 TEMPLATES.globals.update(
-    base=base, address=address, static=static_files.address, FINAL=FINAL, count=count, wait_causes=WAIT_CAUSES
+    base=base,
+    address=address,
+    static=static_files.address,
+    FINAL=FINAL,
+    count=count,
+    meanings=MEANINGS,
+    wait_causes=WAIT_CAUSES,
 )
 TEMPLATES.globals.update(drawings=TEMPLATES.get_template("drawings.html").module)

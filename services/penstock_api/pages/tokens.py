@@ -62,6 +62,7 @@ def _fields() -> list[Field]:
         kind="choice",
         choices=LIFETIMES,
         value=LIFETIMES[0][0],
+        has_default=True,
         says="",
     )
     # Neither is required by itself: a token needs a role or another scope.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.language.moves import MEANINGS
+
 DESCRIPTIONS: Mapping[str, str] = {
     "action": "The action or workflow, such as `shop.charge`.",
     "after": "The names of the tasks that come directly before it.",
@@ -30,7 +32,7 @@ DESCRIPTIONS: Mapping[str, str] = {
         "The parameter values of its key, as text. Empty: the limit is not grouped by parameters."
     ),
     "held": "The number of slots that are taken.",
-    "max": "The number of slots, or the maximum of the costs together; null: only the rate limits.",
+    "max": "The number of slots, or the maximum of the costs together; null: there is only the rate.",
     "namespace": "The namespace: `tenant::pack::action`, or `tenant::pack::workflow::task`.",
     "parent": "The id of the workflow or durable function that started it; null: none did.",
     "payload": "The content of the event; secrets are `***`.",
@@ -55,14 +57,7 @@ DESCRIPTIONS: Mapping[str, str] = {
         "The source: `api`, `action`, `poll`, `webhook:NAME`, `amqp:NAME`, `penstock` (Penstock itself), "
         "or the name that a program gave; null: none."
     ),
-    "status": (
-        "The status. `requested`: it is to be admitted, or waits for an instant. `queued`: it waits for a "
-        "slot of a limit that is full, or for a worker that can run it. `scheduled`: it is in a work queue, until a "
-        "free worker takes it. `running`: a worker runs it; or, for a workflow, it has open tasks. `waiting`: it "
-        "waits, without a worker, for an answer, an event, a timer, a signal, a child or a callback. `canceling`: it "
-        "is about to end, and a worker still has it. Final ones: `completed`, `failed`, `timeout`, `cancelled`, "
-        "`abandoned` (lost with its worker too often) and `skipped` (a task or step that was not to run)."
-    ),
+    "status": ("The status. " + " ".join(f"`{status}`: {meaning}." for status, meaning in MEANINGS.items())),
     "task": (
         "The name of its task in the workflow, or of its step in the durable function; null: it is neither."
     ),

@@ -42,7 +42,7 @@ async def list_changes(
     since: Since = None,
     until: Until = None,
     before: Annotated[
-        int | None, Query(ge=0, le=2**62, description="The `next` of the previous page.")
+        int | None, Query(ge=0, le=2**62, description="The value of `next` of the previous page.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> Page[audit.AuditedChange]:
@@ -55,7 +55,8 @@ async def list_changes(
 
 @router.get("/audit/head", dependencies=[ADMIN_ALL])
 async def head(session: Db) -> models.AuditHead:
-    """Return the end of the audit's hash chain. Kept elsewhere, it proves later that no earlier row was edited."""
+    """Return the end of the audit's hash chain. Store this value elsewhere: with it you can prove
+    later that no earlier row was edited."""
     chain = await audit.chain(session)
     if chain is None:
         raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")

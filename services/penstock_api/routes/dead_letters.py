@@ -23,7 +23,7 @@ async def list_dead_letters(
     session: Lists,
     queue: Annotated[str | None, Query(description="Only letters of this queue.")] = None,
     reason: Annotated[str | None, Query(description="Only letters with this text in their reason.")] = None,
-    before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
+    before: Annotated[UUID | None, Query(description="The value of `next` of the previous page.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> Page[DeadLetterSummary]:
     """List dead letters with their reasons, newest first. One that was dead-lettered again counts as new."""

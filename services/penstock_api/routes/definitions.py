@@ -35,7 +35,8 @@ async def action(ref: str, session: Db) -> models.Definition:
 
 @router.post("/definitions/{ref}/retire", dependencies=[DEFINE_ALL])
 async def retire(ref: str, session: Db) -> models.RetiredDefinition:
-    """Start nothing new of an action or a workflow, or accept no more events of a trigger. Running work goes on."""
+    """Retire a definition: nothing new of an action or a workflow starts, and no events of a trigger are accepted. Running
+    work goes on."""
     return models.RetiredDefinition(ref=ref, kinds=await retiring.retire(session, ref), retired=True)
 
 

@@ -58,8 +58,8 @@ async def list_events(
         Instant | None, Query(description="Only events stored at this instant or later.")
     ] = None,
     until: Annotated[Instant | None, Query(description="Only events stored before this instant.")] = None,
-    key: Annotated[str | None, Query(description="Only events with this key.")] = None,
-    before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
+    key: Annotated[str | None, Query(description="Only events published with this idempotency key.")] = None,
+    before: Annotated[UUID | None, Query(description="The value of `next` of the previous page.")] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> Page[ListedEvent]:
     """List the newest events, each with the number of rules that matched; secrets are `***`."""
@@ -90,7 +90,7 @@ async def list_enforcements(
         str | None, Query(description="Only with this status: `created`, `executed` or `failed`.")
     ] = None,
     cursor: Annotated[
-        str | None, Query(alias="before", description="The `next` of the previous page.")
+        str | None, Query(alias="before", description="The value of `next` of the previous page.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> Page[ListedEnforcement]:

@@ -95,10 +95,16 @@ async def list_executions(
         Query(description="Only executions created before this instant, or longer ago than this: `1h`."),
     ] = None,
     event: Annotated[UUID | None, Query(description="Only executions that this event started.")] = None,
-    parent: Annotated[UUID | None, Query(description="Only the tasks of this workflow's run.")] = None,
+    parent: Annotated[
+        UUID | None, Query(description="Only the tasks of this execution of a workflow.")
+    ] = None,
     children: Annotated[bool, Query(description="Include the tasks of workflows.")] = False,
     label: Annotated[
-        list[str] | None, Query(description="Only executions with this label: `key=value`. The rarest first.")
+        list[str] | None,
+        Query(
+            description="Only executions with this label: `key=value`. With several labels, give the rarest first: "
+            "that is faster."
+        ),
     ] = None,
     key: Annotated[
         str | None, Query(description="Only the execution with this idempotency key in `tenant` (or public).")
@@ -106,10 +112,11 @@ async def list_executions(
     waits_for_answer: Annotated[
         bool, Query(description="Only executions in which a question to a human is open.")
     ] = False,
-    before: Annotated[UUID | None, Query(description="The `next` of the previous page.")] = None,
+    before: Annotated[UUID | None, Query(description="The value of `next` of the previous page.")] = None,
     limit: Limit = 50,
 ) -> Page[ListedExecution]:
-    """List the newest executions, unfinished and ended, including archived ones."""
+    """List the newest executions, open and ended ones. Ended executions are moved to an archive, which is
+    listed too. They are deleted when their retention is over."""
     filters = {
         "status": status,
         "action": action,
@@ -265,14 +272,15 @@ async def reschedule(
 
 @router.post("/executions/{id}/budget", status_code=204, dependencies=[OPERATE])
 async def raise_budget(id: ExecutionId, backend: Here, body: models.RaiseBudget) -> None:
-    """Raise a budget of an execution's tree. Executions that wait for the budget start as far as it has room for them."""
+    """Raise a budget of a tree: of an execution and all that it starts. Waiting executions start until the raised budget
+    is used up."""
     await backend.client.raise_budget(id, body.unit, body.amount)
 
 
 @router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])
 async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Rerun = WHOLE) -> models.Started:
-    """Run an ended execution again, with the same version, and the same parameters unless some are changed. If results
-    of tasks are reused, it is a conflict to change a parameter that one of these tasks has read. A change of parameters
+    """Run an ended execution again, with the same version, and the same parameters unless some are changed. Changing a
+    parameter that a reused task has read is refused (409). A change of parameters
     that refer to stored secrets needs the scope `define`."""
     if body.parameters or body.unset:
         row = await executions.get(backend.client.session, id)

@@ -20,7 +20,7 @@ async def list_holds(session: Db) -> list[Hold]:
 
 @router.post("/holds", status_code=204, dependencies=[OPERATE_ALL])
 async def hold(body: models.NewHold, session: Db, caller: Asked) -> None:
-    """Hold an action or workflow, a pack, a route or a tenant: what it covers is stored and takes no worker."""
+    """Hold an action or workflow, a pack, a route or a tenant: its new executions are stored, but do not start."""
     await Holds(session).hold(
         body.kind, body.name, by=caller.name, reason=body.reason, until=body.until, force=body.force
     )

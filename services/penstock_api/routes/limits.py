@@ -69,16 +69,16 @@ async def change(ref: str, body: models.SetLimit, limits: OnLimits) -> LimitInFo
 
 @router.delete("/limits/{ref}", dependencies=[DEFINE_ALL])
 async def remove(ref: str, limits: OnLimits) -> models.RemovedLimit:
-    """Undo the manual change of a limit, so that the declared one is in force again. A limit without a manual change is
-    removed until it is applied again."""
+    """Undo the manual change of a limit, so that the declared one is in force again. If there is
+    no manual change, this removes the declared limit until a definition of it is applied again."""
     row = await limits.remove(ref)
     return models.RemovedLimit(ref=ref, in_force=row)
 
 
 @router.get("/lines", dependencies=[READ_ALL])
 async def lines(session: Db, limit: Most = 20) -> list[waiting_work.WaitingLine]:
-    """List the lines of executions that wait for a limit or a worker, the longest first. A limit has a line for each
-    combination of the values of `by`."""
+    """List the lines of executions that wait for a limit or a worker, the longest first. A limit with a
+    key (`by`) has a line for each key, that is, for each combination of parameter values (`group_value`)."""
     return await waiting_work.lines(session, limit)
 
 

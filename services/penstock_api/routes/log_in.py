@@ -45,7 +45,7 @@ def log_in_caller(request: Request) -> people.LogInCaller:
 @router.post("/session")
 async def log_in(body: models.LogIn, request: Request, response: Response, backend: Here) -> models.LoggedIn:
     """Sign in. The answer sets the cookie of a new session; a session that the request already has ends. For a user with a
-    second factor the new session `needs_code`."""
+    second factor the answer has `needs_code: true`."""
     caller = log_in_caller(request)
     # This is not a session of the pool: sign-ins hash passwords, and would occupy all sessions of the pool meanwhile.
     log_in = people.log_in(

@@ -38,7 +38,8 @@ async def list_views(session: Db, caller: Asked) -> list[SavedView]:
 async def named(
     session: Db, caller: Asked, name: Annotated[str, Query(description="The name or the id of the view.")]
 ) -> SavedView:
-    """Show the view of a name or an id: one of the caller, or else a shared one. Several shared ones are a conflict."""
+    """Find a view by name or id: first among those of the caller, then among shared ones. It is a conflict (409) if several
+    shared views have the name."""
     return await saved_views.named(session, caller, name)
 
 
@@ -66,7 +67,8 @@ async def create(body: models.NewView, session: Db, caller: Asked, response: Res
 
 @router.patch("/views/{id}", dependencies=[READ_OWN])
 async def update(id: SeenView, body: models.ChangedView, session: Db, caller: Asked) -> SavedView:
-    """Change a view of the caller that still has this version. An administrator may change shared ones."""
+    """Change a view of the caller, or as an administrator a shared one. A change is refused (409) if the view was changed
+    since this `version` was read."""
     return await saved_views.update(
         session,
         caller,

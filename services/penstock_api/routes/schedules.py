@@ -108,7 +108,7 @@ async def stats(
     schedules: OnSchedules,
     seconds: Annotated[float, Query(gt=0, le=3e8, description="The seconds to look back.")] = 86_400,
 ) -> FireStats:
-    """Return counts and times of the fires that were due in the last `seconds`."""
+    """Return counts and times of the fires that were due in the last `seconds` seconds."""
     return await schedules.stats(ref, seconds)
 
 

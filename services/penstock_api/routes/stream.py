@@ -32,7 +32,10 @@ async def stream(
     execution: Annotated[UUID | None, Query(description="Only this execution and its tasks.")] = None,
     action: Annotated[str | None, Query(description="Only executions of this action.")] = None,
     turns: Annotated[
-        bool, Query(description="Send one event `turn` for all simultaneous moves, without their contents.")
+        bool,
+        Query(
+            description="Send one server-sent event named `turn` for all simultaneous status changes, without their contents."
+        ),
     ] = False,
     seconds: Annotated[
         float, Query(gt=0, le=LONGEST, description="Seconds after which the stream ends.")
@@ -41,9 +44,9 @@ async def stream(
         str | None, Header(pattern=r"^\d{1,10}(\.\d{1,6})?$", description="Continue after this event.")
     ] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Stream the changes of executions as events `changed`, in batches, at most a few times a second. After too many changes
-    there is one event `reset`, and the client should read its list again. After a lost connection the same change may
-    come twice. The stream ends within seconds once the token or the session does."""
+    """Stream the status changes of executions as server-sent events named `changed`, in batches, at most a few times a
+    second. After too many changes there is one named `reset`, and the client should read its list again. After a lost
+    connection the same change may come twice. The stream ends within seconds once the token or the session does."""
 
     watched = Watched(tenants, execution, action)
     since = None if last_event_id is None else datetime.fromtimestamp(float(last_event_id), UTC)

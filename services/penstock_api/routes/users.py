@@ -35,7 +35,8 @@ async def create(body: models.NewUser, session: Db, caller: Asked) -> store.Pers
 
 @router.put("/users/{name}/roles", dependencies=[ADMIN_ALL])
 async def set_roles(name: str, body: models.UserRoles, session: Db, backend: Here) -> store.Person:
-    """Set the roles of a user for these tenants, or for all tenants. They replace the user's earlier roles there."""
+    """Replace the roles that a user has for these tenants. Without a tenant: replace the roles that are for all tenants.
+    Other roles stay."""
     user, _ = await people.set_roles(session, name, body.roles, body.tenants)
     backend.forget_callers()
     return user

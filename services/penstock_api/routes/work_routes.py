@@ -29,7 +29,7 @@ async def rules(session: Db) -> list[models.RouteRule]:
 
 @router.delete("/route-rules/{pattern}", status_code=204, dependencies=[DEFINE_ALL])
 async def remove(pattern: str, session: Db) -> None:
-    """Remove a routing rule. The remaining rules route the work that it routed."""
+    """Remove a routing rule. Its work then follows the next rule that matches."""
     await routes.remove(session, pattern)
 
 

@@ -23,7 +23,8 @@ Kind = Literal["pause", "resume", "skip", "set_result"]
 async def pause(
     id: ExecutionId, backend: Here, caller: Asked, body: models.CommandReason = NO_REASON
 ) -> models.Accepted:
-    """Pause a run: nothing more starts in it or in workflows inside it. Attempts that workers have begun go on."""
+    """Pause the execution of a workflow: nothing more starts in it or in workflows inside it. Attempts that workers have
+    begun go on."""
     return await _tell(backend, id, "pause", caller.name, body.reason)
 
 
@@ -52,8 +53,8 @@ async def set_result(
 
 @router.post("/executions/{id}/complete", status_code=204, dependencies=[OPERATE])
 async def complete(id: ExecutionId, backend: Here, caller: Asked, body: models.Complete) -> None:
-    """Finish by hand what an execution waits for from an outside system: give a result, or an error with which its attempt
-    fails. It is refused for an execution that waits for something else."""
+    """End a wait for an outside system by hand, with a result or with an error of the attempt. It is refused for an
+    execution that waits for something else."""
     if not body.model_fields_set:
         raise InvalidInput(
             "an outcome is a result or an error", hint='Send {"result": ...} or {"error": "..."}.'

@@ -117,7 +117,7 @@ async def test_rule_is_tried_on_stored_events_and_starts_after_it_is_saved(
     await go(page, "Events")
     await page.get_by_text("Publish an event …").click()
     await page.locator("#pick").select_option("depot.placed")
-    await page.get_by_role("button", name="Show its fields").click()
+    await page.get_by_role("button", name="Show the fields of this trigger").click()
     await page.get_by_label("order").fill("101")
     await page.get_by_role("button", name="Publish depot.placed").click()
     verdict = page.locator("#verdicts li", has_text="depot.by_day")

@@ -11,6 +11,7 @@ import httpx
 import orjson
 import pytest
 
+from penstock.language.moves import MEANINGS, STATUSES
 from penstock.language.terms.ids import new_id
 from penstock.language.terms.waits import SLEEP_CAUSES, WAIT_CAUSES
 from penstock.operate.activity import ActivityWatch
@@ -18,6 +19,7 @@ from penstock.operate.why.answer import count
 from penstock.store.executions.executions import Move
 from penstock_api.pages.execution import CHILD_ENDED, shown_moves
 from penstock_api.pages.page import MENU
+from penstock_api.pages.schema_form import fields
 from penstock_api.pages.templating import LIST_COMMANDS, TEMPLATES, with_pages
 from penstock_api.requests.code_elements import with_code
 from tests.penstock.cli.test_hostile_arguments import commands
@@ -279,19 +281,23 @@ async def test_history_tells_why_and_repeats_no_reason(site: Site) -> None:
         function, workflow = [
             moves_of((await browser.get(f"/executions/{of}")).text) for of in (id, site.ids["good"])
         ]
-    assert re.fullmatch(r"requested \(set by client test-\d+\): created", function[0])
-    assert re.fullmatch(r"scheduled \(set by \w+ test-\d+ ?\): ready for a worker", function[1])
+    assert re.fullmatch(r"requested \(by the program test-\d+\): created", function[0])
+    assert re.fullmatch(
+        r"scheduled \(by (the program|executor) test-\d+ ?\): ready for a worker", function[1]
+    )
     assert any(
-        re.fullmatch(r"waiting \(set by \w+ test-\d+ ?\): waits, without a worker, for a signal", line)
+        re.fullmatch(r"waiting \(by \w+ test-\d+ ?\): waits, without a worker, for a signal", line)
         for line in function
     )
     assert any(
-        re.fullmatch(r"requested again \(set by \w+ test-\d+ ?\): a signal .+ has come", line)
+        re.fullmatch(r"requested again \(by (the program|executor) test-\d+ ?\): a signal .+ has come", line)
         for line in function
     )
     assert sum("a signal that the execution waited for" in line for line in function) == 1
-    assert re.fullmatch(r"running \(set by client test-\d+\): a workflow itself needs no worker", workflow[1])
-    assert workflow[-1].startswith("completed (set by ")
+    assert re.fullmatch(
+        r"running \(by the program test-\d+\): started at once: a workflow needs no worker", workflow[1]
+    )
+    assert workflow[-1].startswith("completed (by ")
     assert workflow[-1].endswith(": the last task of the workflow has ended")
 
 
@@ -383,7 +389,7 @@ async def test_slots_in_use_are_the_running_executions(site: Site) -> None:
         await site.house.rows("delete from process where name = 'late'")
         site.backend._activity = ActivityWatch()
     running, in_use = (
-        re.search(r"open executions?[^<]*; (\d+) (?:is|are) on a worker", text),
+        re.search(r"open top-level executions?[^<]*; (\d+) (?:is|are) on a worker", text),
         re.search(r"slots, (\d+) in use", text),
     )
     assert running is not None
@@ -395,7 +401,7 @@ async def test_history_names_the_limit_that_an_execution_waits_for(site: Site) -
     async with visitor(site) as browser:
         history = moves_of((await browser.get(f"/executions/{site.ids['queued']}")).text)
     assert re.fullmatch(
-        r"queued \(set by \w+ test-\d+ ?\): waits for the limit depot\.load\.all", history[-1]
+        r"queued \(by (the program|executor) test-\d+ ?\): waits for the limit depot\.load\.all", history[-1]
     )
 
 
@@ -423,9 +429,36 @@ async def test_pages_list_the_causes_of_waits_alike(site: Site) -> None:
         overview, execution = [
             (await browser.get(path)).text for path in ("/", f"/executions/{site.ids['good']}")
         ]
-    assert SLEEP_CAUSES in WAIT_CAUSES.replace("an answer, event, timer", "a timer")
+    for cause in ("timer", "signal", "callback"):
+        assert cause in SLEEP_CAUSES
+        assert cause in WAIT_CAUSES
     assert f"waiting, without a worker, for {SLEEP_CAUSES}" in overview
     assert f"Waiting (for {WAIT_CAUSES})" in execution
+
+
+async def test_choices_explain_their_empty_option(site: Site) -> None:
+    async with visitor(site) as browser:
+        subscriptions, tokens, execution = [
+            (await browser.get(path)).text
+            for path in ("/subscriptions", "/tokens", f"/executions/{site.ids['broke']}")
+        ]
+    for text in (subscriptions, tokens, execution):
+        assert '<option value="">–' not in text
+    assert '<option value="">' not in subscriptions.partition(">Include tasks<")[2].partition("</select>")[0]
+    assert '<option value="">' not in tokens.partition(">Expires after<")[2].partition("</select>")[0]
+    [optional] = fields({"properties": {"fast": {"type": "boolean"}}})
+    shown = str(TEMPLATES.get_template("parts.html").module.field(optional, "fast"))  # type: ignore[attr-defined]
+    assert '<option value="">not set</option>' in shown
+
+
+async def test_pages_explain_each_status_of_an_execution(site: Site) -> None:
+    assert set(MEANINGS) == set(STATUSES)
+    async with visitor(site) as browser:
+        text = unescape((await browser.get("/executions")).text)
+    missing = [
+        status for status, meaning in MEANINGS.items() if f"<dt>{status}<dd>{meaning}</div>" not in text
+    ]
+    assert missing == []
 
 
 async def test_refusal_links_the_list_instead_of_its_command(site: Site) -> None:
@@ -452,36 +485,39 @@ SENTENCES = {
     "/": (
         "Time from creation to end of top-level executions. It includes the time that they waited for",
         "Time from creation to end (waits included), last 15 min (axis from 0 to ",
-        "Open executions tasks and child executions counted",
+        "Open executions with tasks and child executions",
         "waiting for a slot of a limit",
         "durable functions (actions that record each step)",
-        "A dash means: not started by a worker yet, a workflow, which needs no worker, or a durable function that has waited",
+        "A dash: no worker has started it yet; or it is a workflow, which needs none; or it is a durable function that has",
     ),
     "/executions": (
         "All, with tasks",
-        "waits for a slot of a limit that is full, or for a worker that can run it",
-        "a worker runs it; or, for a workflow, it has open tasks",
+        "7 more saved views …",
+        "Has an open question",
+        "not yet in a work queue: a limit or a breaker holds it back, or no live worker can run it",
+        "a worker runs it; or it is a workflow with open tasks",
     ),
     "/executions/{good}": (
         "Start pending (waits for a slot, a worker or a start time)",
-        "If a label takes its value from a parameter, it gets the new value of that parameter.",
+        "Labels that come from a parameter follow a changed parameter by themselves.",
         "time not running",
     ),
     "/executions/{broke}": ("State of the function", "Result of pack", "This action is a durable function: "),
     "/executions/{queued}": ("Set the priority", "Cancel the execution", "has held its slot the longest: "),
     "/actions/depot.check": (
-        "A further start with the same debounce key during this time replaces the parameters",
+        "A further request to start it with the same debounce key during this time replaces the parameters",
     ),
     "/events/{event}": ("the condition `payload.order == 13` is false.",),
     "/limits": (
         "If a limit has a key, each value of the key has its own slots and its own queue.",
-        "the average since executions began to wait in that queue. A dash: none is waiting.",
+        "the average since executions began to wait in that queue. A dash under Longest wait or Started per minute: "
+        "no execution waits there. A dash under Key: the limit has no key.",
     ),
     "/limits/depot.gate": ("Set the slots",),
     "/workers": (
-        "in a work queue, until a free worker takes it.",
+        "in a work queue, until a suitable worker with a free slot takes it.",
         "If an action names no route, the first routing rule that matches the action decides",
-        "Executors and API servers",
+        "API servers send no heartbeat, so they are not listed.",
         "Commands",
     ),
     "/schedules": ("One bar can stand for several starts within 15 minutes.",),
@@ -499,16 +535,16 @@ SENTENCES = {
     "/users": ("A unique name.",),
     "/secrets": ("Only executions of this tenant can use the secret.",),
     "/webhooks?change=parcels": (
-        "Webhook parcels",
+        "Change webhook parcels",
         "Only for the signature scheme secret: the name of the header",
-        "the signature schemes github, stripe and standard use the ids of their own.",
+        "the signature schemes github, stripe and standard use their own ids. With the scheme called secret,",
         "the executions that wait for the callback fail, instead of continuing.",
-        "Completes callback",
-        "Fails if",
+        "Id of the callback that a call completes",
+        "The callback fails if",
         "Header of the call id",
         "Header of the secret",
     ),
-    "/subscriptions?change=shop": ("Subscription shop",),
+    "/subscriptions?change=shop": ("Change subscription shop",),
 }
 """Sentences of pages that readers did not understand in an earlier form."""
 

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from penstock.language.terms.waits import WAIT_CAUSES
+
 REQUESTED = "requested"
-"""The execution is to run. With `not_before` in the future it waits for that instant (a retry, a delay)."""
+"""The start time, if the execution has one, is in `not_before`."""
 QUEUED = "queued"
-"""The execution waits for a slot of a limit, or for a worker that can run it, in the `waiter` table, off the scheduling path."""
+"""It stands in the table `waiter`, off the scheduling path."""
 SCHEDULED = "scheduled"
-"""The execution is admitted, and its envelope is on a route."""
+"""It is admitted, and its envelope is on a route."""
 RUNNING = "running"
-"""A worker has claimed an attempt of the execution. A workflow is running while its tasks are under way."""
+"""The worker of an action has claimed an attempt of it."""
 WAITING = "waiting"
-"""The execution waits for an answer, event, timer, signal, child or callback. No worker has claimed it."""
+"""It gives its slots back meanwhile, unless a limit has `while_waiting: keep`."""
 CANCELING = "canceling"
-"""The execution is to end (it was cancelled or timed out) while a worker runs it. It still holds its slot."""
+"""It still holds its slot."""
 COMPLETED = "completed"
-"""The execution has succeeded, and its result is stored."""
+"""No other final status has a result."""
 FAILED = "failed"
-"""The last attempt raised an error, or the execution could not be started."""
+"""Its error is stored."""
 TIMEOUT = "timeout"
-"""An attempt, or the whole execution, exceeded its timeout, or it did not start in time."""
+"""A timeout is that of an attempt or of the whole execution."""
 CANCELLED = "cancelled"
-"""The execution was cancelled on request, or refused by a limit."""
+"""The reason is in its history."""
 ABANDONED = "abandoned"
-"""The execution lost its worker more often than `max_recoveries` allows."""
+"""`max_recoveries` bounds the losses."""
 SKIPPED = "skipped"
-"""The task of a workflow did not run because of its trigger rule, or an operator skipped it."""
+"""Its workflow goes on."""
 
 FINAL = frozenset({COMPLETED, FAILED, TIMEOUT, CANCELLED, ABANDONED, SKIPPED})
 """The final statuses: no attempt follows, and the status never changes (invariant I9)."""
@@ -45,3 +49,20 @@ MOVES: dict[str, frozenset[str]] = {
     CANCELING: frozenset({CANCELLED, COMPLETED, FAILED, TIMEOUT}),
 }
 STATUSES = (*MOVES, *sorted(FINAL))
+
+MEANINGS: Mapping[str, str] = {
+    REQUESTED: "accepted, and about to be processed; or waits for its start time (a delay or a retry), or for the release of "
+    "a hold",
+    QUEUED: "not yet in a work queue: a limit or a breaker holds it back, or no live worker can run it",
+    SCHEDULED: "in a work queue, until a suitable worker with a free slot takes it",
+    RUNNING: "a worker runs it; or it is a workflow with open tasks",
+    WAITING: f"waits, without a worker, for {WAIT_CAUSES}",
+    CANCELING: "being stopped (cancelled or timed out), while a worker still has it",
+    COMPLETED: "succeeded, and its result is stored",
+    FAILED: "ended with an error: of its last attempt, of one of its tasks, or of its start",
+    TIMEOUT: "a deadline passed: of its timeout, of its expiry (the latest start), or of the answer or event that it waited for",
+    CANCELLED: "ended on request, with its parent, or by a limit that was full",
+    ABANDONED: "given up, because its worker was lost too many times",
+    SKIPPED: "a task or step that did not run: its condition or trigger rule excluded it, or an operator skipped it",
+}
+"""The meaning of each status for people, without its subject. The pages, the API and docs/lifecycle.md have it from here."""

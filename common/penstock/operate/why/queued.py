@@ -62,7 +62,7 @@ async def _before(
         return why_of(
             row, "regroup", "waits for a new place in line, since its limits have just changed", **facts
         )
-    other_limits = [entry.ref for entry in limits if entry.limit_id != place.gate_limit]
+    further_limits = [entry for entry in limits if entry.limit_id != place.gate_limit]
     holders = await admission_line.holders(session, limit)
     position = 1 + await admission_line.ahead(session, row.id, place)
     seconds = await _guess(session, place, position)
@@ -70,7 +70,7 @@ async def _before(
         "limit": limit.ref,
         "max": limit.max,
         "group": group_of(limit.group_value, limit.by),
-        "also_needs": other_limits or None,
+        "also_needs": [entry.ref for entry in further_limits] or None,
         "position": position,
         "held": limit.held,
         "holders": [asdict(holder) for holder in holders],
@@ -81,9 +81,11 @@ async def _before(
     details = [f"This execution is {ordinal(position)} in line{turns}."]
     if seconds is not None:
         details.append(f"At the current pace it starts in about {span(seconds)}.")
-    if other_limits:
-        name = "limit" if len(other_limits) == 1 else "limits"
-        details.append(f"It also needs a slot of the {name} {' and '.join(other_limits)}.")
+    if further_limits:
+        name = "limit" if len(further_limits) == 1 else "limits"
+        details.append(
+            f"After that it needs a slot of the {name} {' and '.join(map(_with_slots, further_limits))}."
+        )
     if limit.breaker:
         rows = [
             row
@@ -130,6 +132,13 @@ def gate_of(place: LinePlace, limits: Sequence[KeyLimit]) -> KeyLimit | None:
 def is_full(limit: KeyLimit) -> bool:
     """Return whether all slots of a limit are held. A limit with a cost, or a budget, has no slots."""
     return limit.needs is None and limit.max is not None and limit.held >= limit.max
+
+
+def _with_slots(limit: KeyLimit) -> str:
+    """Return the name of a limit, with the slots that are in use if it has slots."""
+    if limit.needs is not None or limit.max is None:
+        return limit.ref
+    return f"{limit.ref} ({limit.held} of {limit.max} in use)"
 
 
 def _broken(breaker: BreakerState, whose: str) -> tuple[str, list[str]]:

@@ -42,7 +42,9 @@ class SavedView:
     shared: Annotated[bool, Field(description="True: others see it, too. False: only the owner does.")]
     version: Annotated[
         int,
-        Field(description="The number of the version. Each change increases it by 1, and has to name it."),
+        Field(
+            description="The number of the version. A change names the version that it read, and increases it by 1."
+        ),
     ]
     created_at: datetime
     changed_at: Annotated[datetime, Field(description="The instant of the last change.")]

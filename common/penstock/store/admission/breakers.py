@@ -43,8 +43,8 @@ class BreakerState:
     attempts: Annotated[
         int,
         Field(
-            description="The number of attempts that count: of the latest `of` attempts, those that ended within `within` "
-            "seconds. While it is open: as of the opening."
+            description="The number of attempts that count: those among the latest `of` attempts that ended at most `within` "
+            "seconds ago. While it is open: as of the opening."
         ),
     ]
     failures: Annotated[int, Field(description="The number of failures that opens it.")]
@@ -82,7 +82,11 @@ class BreakerState:
     ]
     waiting: Annotated[int, Field(description="The number of executions that wait at it.")]
     counts_running: Annotated[
-        bool, Field(description="True if a running call counts as a failure until it has ended.")
+        bool,
+        Field(
+            description="True: a call that is still running counts as a failure. So at most `failures` calls reach a service "
+            "that is down before the breaker opens."
+        ),
     ]
 
 

@@ -213,8 +213,8 @@ class LimitInForce:
     fair: Annotated[
         list[str],
         Field(
-            description="The paths of parameters of which the values take turns: the waiting executions of one "
-            "value do not stay behind all of another. Empty: first come, first served."
+            description="Parameter paths whose values take turns: the long line of one customer does not hold up another "
+            "customer. Empty: first come, first served."
         ),
     ]
     when_full: Annotated[
@@ -280,8 +280,8 @@ class LimitInForce:
     covers: Annotated[
         int,
         Field(
-            description="The number of namespaces under this limit that had an execution: each action or task of each "
-            "tenant is one."
+            description="The number of actions and tasks under this limit that have had an execution. They are counted for "
+            "each tenant."
         ),
     ]
 

@@ -111,7 +111,7 @@ async def caused(session: Session, parent: UUID, limit: int = MAX_EFFECTS) -> li
 
 @dataclass(slots=True)
 class Continued:
-    """An execution that an event continued: `id` waited for the event, as a task or step of the execution `run`."""
+    """An execution that an event continued. `id`: the execution that waited. `run`: the workflow or function around it."""
 
     id: Annotated[UUID, Field(description="The id of the execution that waited for the event.")]
     run: Annotated[UUID | None, Field(description="The execution that continued; null if it is deleted.")]

@@ -41,7 +41,7 @@ class Process:
     state: Annotated[
         str,
         Field(
-            description="`active`: it takes work. `cordoned`: an operator let it take no new work. `draining`: "
+            description="`active`: it takes work. `cordoned`: an operator stopped it from taking new work. `draining`: "
             "it is about to stop. `dead`: it is gone, and its work was taken back."
         ),
     ]

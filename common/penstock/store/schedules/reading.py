@@ -128,7 +128,7 @@ async def listed(db: Session | Transaction, ref: str | None = None) -> list[Sche
 
 @dataclass(frozen=True, slots=True)
 class Fire:
-    """A due instant of a schedule, and its fire."""
+    """A time at which a schedule was due, and what came of it."""
 
     due_at: Annotated[datetime, Field(description="The instant at which it was due.")]
     kind: Annotated[

@@ -61,7 +61,8 @@ class OpenExecutions:
             description="The cause of the wait. `running`: none, a worker has them. `stopping`: a worker is about to end "
             "them. `worker`: a free worker. `route`: a live worker that can run them. `limit`: a slot. `timer`: a retry or "
             "a delay. `held`: the release of a hold. `executor`: an executor that schedules them. `human`: an answer. "
-            "`event`: an event. `asleep`: a durable function waits for a timer, a signal or an outside system. "
+            "`event`: an event. `asleep`: a durable function without open children waits for a timer, a signal or an "
+            "outside system. "
             "`workflow`: their own tasks or children."
         ),
     ]

@@ -49,6 +49,14 @@ def step_timeline(steps: Sequence[Step], start: datetime, end: datetime | None) 
     return drawn(rows, scale)
 
 
+def child_durations(steps: Sequence[Step], chart: Timeline | None) -> dict[str, float]:
+    """Return the seconds that the chart shows for each step with an ended child execution, by label."""
+    if chart is None:
+        return {}
+    labels = {step.label for step in steps if step.execution is not None and step.status in ENDED}
+    return {row.name: row.ran for row in chart.rows if row.name in labels and row.ran}
+
+
 def step_status(step: Step, *, is_final: bool) -> str:
     """Return the status of a step for people. A step that has begun runs or waits, or its run ended first (`is_final`)."""
     if step.status != STARTED:
