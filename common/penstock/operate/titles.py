@@ -108,7 +108,8 @@ def _listed_wait(wait: InnerWait, masking: Masking | None) -> ListedWait:
         because = "timer"
         text = "is about to continue" if wait.due_at is None else wait_clauses.until_instant(wait.due_at)
     suffix = f" (and {wait.inside - 1} more)" if wait.inside > 1 else ""
-    return ListedWait(because, cut_end(text, MAX_TITLE) + suffix, wait.execution_id, wait.due_at)
+    paused = "is paused, and " if wait.is_paused else ""
+    return ListedWait(because, paused + cut_end(text, MAX_TITLE) + suffix, wait.execution_id, wait.due_at)
 
 
 async def _of_inquiries(session: Session, rows: Sequence[ListedExecution]) -> Mapping[UUID, str | None]:

@@ -30,6 +30,12 @@ tasks:
   check: {action: depot.check, input: {order: "{{ parameters.order }}"}}
   drive: {action: depot.drive, needs: [check], input: {order: 1, ok: "{{ parameters.ok }}"}}
 """)
+DOCK = from_yaml("""
+workflow: depot.dock
+tasks:
+  approve: {inquiry: {prompt: "May it dock?", schema: {type: boolean}}}
+  unload: {action: depot.load, needs: [approve], input: {order: 1}}
+""")
 HIDE = """
 Object.defineProperty(document, "hidden", { configurable: true, get: () => HIDDEN });
 document.dispatchEvent(new Event("visibilitychange"));
@@ -110,6 +116,41 @@ async def test_an_inquiry_is_answered_with_its_form(page: Page, site: Site) -> N
     answer = await site.house.client.result(id, timeout=10)
     assert answer == {"leave": True, "by": "noon"}
     await expect(page.locator(f"#ask-{id}")).to_have_count(0)
+
+
+async def test_question_of_paused_workflow_is_answered_and_acted_on_after_resume(
+    page: Page, site: Site, pictures: Path | None
+) -> None:
+    client = site.house.client
+    await site.house.apply(DOCK)
+    id = await client.start("depot.dock")
+    await site.house.until(
+        "select 1 from inquiry i join execution e on e.id = i.execution_id where e.parent = $1", id
+    )
+    await client.command(id, "pause", by="ada", reason="the dock is wet")
+    await site.house.until("select 1 from paused_workflow where execution_id = $1", id)
+    await page.goto("/executions?waits_for_answer=true")
+    row = page.locator("tr", has=page.locator(f'a[href="/executions/{id}"]'))
+    await expect(row).to_contain_text("is paused, and waits for an answer: May it dock?")
+    await page.goto(f"/executions/{id}")
+    await expect(page.locator("#why")).to_contain_text("Is paused by ada (the dock is wet).")
+    await expect(page.locator("#why")).to_contain_text("A task waits for an answer: May it dock?")
+    ask = page.locator("#ask")
+    await expect(ask).to_contain_text("what follows it starts when the workflow is resumed")
+    await expect(ask.locator(".status")).to_have_text("paused")
+    if pictures is not None:
+        await page.screenshot(path=pictures / "paused_question.png", full_page=True)
+    await ask.get_by_role("button", name="Approve").click()
+    await expect(ask).to_have_count(0)
+    await site.house.until(
+        "select 1 from inquiry i join execution e on e.id = i.execution_id where e.parent = $1 and i.status = 'responded'",
+        id,
+    )
+    await expect(page.locator("#why")).to_contain_text("Is paused")
+    assert not await site.house.rows("select 1 from execution where parent = $1 and task = 'unload'", id)
+    await page.get_by_text("Resume …").click()
+    await page.get_by_role("button", name="Resume the workflow").click()
+    await expect(page.locator("#why .status").first).to_have_text("completed")
 
 
 async def test_a_running_execution_is_cancelled_with_actor_and_reason(page: Page, site: Site) -> None:
