@@ -13,7 +13,12 @@ def for_answer(prompt: str, assignee: str | None) -> str:
 
 def for_event(trigger: str, condition: str) -> str:
     """Return the clause about a wait for an event. `condition` is the text of its filter, empty without one."""
-    return f"waits for an event of {trigger}{f' {condition}' if condition else ''}"
+    return f"waits for {event_of(trigger, condition)}"
+
+
+def event_of(trigger: str, condition: str) -> str:
+    """Return the words about the events that end a wait: `an event of shop.paid where order_id = 42`."""
+    return f"an event of {trigger}{f' {condition}' if condition else ''}"
 
 
 def for_outside(name: str | None) -> str:

@@ -44,7 +44,7 @@ from penstock_api.auth.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
 from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings.layout import layout
-from penstock_api.pages.drawings.step_timeline import ENDED, step_due, step_status, step_timeline
+from penstock_api.pages.drawings.step_timeline import ENDED, step_status, step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import Field, fields
@@ -106,10 +106,9 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         step_status=partial(step_status, is_final=not open_),
         ended_steps=ENDED,
         timed_out=TIMED_OUT,
-        step_due=step_due,
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=step_timeline(steps, row.created_at, row.finished_at),
-        steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
+        steps_left=[step.label for step in steps[-STEPS:] if step.status not in ENDED],
         continuations=_continuations(document) if document["durable"] else 0,
         max_effects=effects.MAX_EFFECTS,
         paused=await workflow_runs.is_paused(session, id),

@@ -225,11 +225,19 @@ async def test_refused_change_names_the_task_that_read_it(page: Page, site: Site
     assert {row["task"] for row in rows} == {"drive"}
 
 
-async def test_a_signalled_durable_function_goes_on_in_an_open_page(page: Page, site: Site) -> None:
+async def test_a_signalled_durable_function_goes_on_in_an_open_page(
+    page: Page, site: Site, pictures: Path | None
+) -> None:
     id = await site.house.client.start("depot.pack_up", {"parcels": 1})
     await page.goto(f"/executions/{id}")
     steps = page.locator("#steps tbody tr")
     await expect(steps.filter(has_text="seal")).to_contain_text("completed")
+    awaited = steps.filter(has_text="fetched")
+    await expect(awaited.locator(".status")).to_have_text("waiting")
+    await expect(awaited).to_contain_text("waits for the signal fetched; since")
+    await expect(page.locator("#steps .gantt .g-row", has_text="fetched").locator(".held")).to_have_count(1)
+    if pictures is not None:
+        await page.screenshot(path=pictures / "awaited_signal.png", full_page=True)
     await expect(page.locator("#steps .gantt")).to_contain_text("weigh")
     await page.get_by_text("Signal …").click()
     await page.get_by_label("Name of the signal").fill("fetched")

@@ -160,13 +160,17 @@ async def _for_event(session: Session, row: Execution) -> Why:
     condition = condition_text(await Masking.load(session), wait.trigger, wait.params, wait.starter)
     details = [_waited(wait.seconds, wait.remaining)]
     details += [f"The last event that it checked: {row.reason}"] if row.reason else []
-    facts = {
-        "trigger": wait.trigger,
-        "condition": condition or None,
-        "filter": orjson.loads(wait.params).get("filter"),
-    }
-    times = {"seconds": wait.seconds, "remaining": wait.remaining}
-    return why_of(row, "event", wait_clauses.for_event(wait.trigger, condition), *details, **facts, **times)
+    return why_of(
+        row,
+        "event",
+        wait_clauses.for_event(wait.trigger, condition),
+        *details,
+        trigger=wait.trigger,
+        condition=condition or None,
+        filter=orjson.loads(wait.params).get("filter"),
+        seconds=wait.seconds,
+        remaining=wait.remaining,
+    )
 
 
 async def _holder(session: Session, row: Execution) -> ClaimHolder | None:

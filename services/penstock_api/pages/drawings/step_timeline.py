@@ -54,12 +54,7 @@ def step_status(step: Step, *, is_final: bool) -> str:
         return status_for_people(step)
     if is_final:
         return NOT_FINISHED
-    return WAITING if step.kind in PARKED else RUNNING
-
-
-def step_due(step: Step) -> datetime | None:
-    """Return the instant for which a sleep, or a step between two tries, waits. Return None for all other steps."""
-    return _until(step) if step.status == STARTED and step.kind in (SLEEP, STEP) else None
+    return WAITING if step.wait is not None or step.kind in PARKED else RUNNING
 
 
 def _until(step: Step) -> datetime | None:
