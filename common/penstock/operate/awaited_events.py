@@ -13,7 +13,8 @@ from penstock.operate.masking import Masking
 
 def condition_text(masking: Masking, trigger: str, params: str | None, starter: str | None) -> str:
     """Return the condition of a wait for an event of `trigger`: `where order_id = 42`; empty without one. `params` are the
-    stored parameters of the wait (JSON). `starter` is the action or workflow that waits, whose secret parameters are masked."""
+    stored parameters of the wait (JSON). `starter` is the action or workflow that waits. Its secret
+    parameters are masked."""
     stored: dict[str, Any] = orjson.loads(params) if params else {}
     bound = dict(stored.get("bound") or {})
     if "parameters" in bound:

@@ -47,7 +47,7 @@ class StepWait:
     awaits: Annotated[
         str,
         Field(
-            description="What ends the wait: `the signal paid`, `an event of shop.paid where order_id = 42`."
+            description="The end of the wait: `the signal paid`, `an event of shop.paid where order_id = 42`."
         ),
     ]
 
@@ -96,15 +96,15 @@ async def waits(
     """Return the waits of an open run, by the keys of their steps. `recorded` are its steps that are not over. A signal that the
     function waits for has a key here, although no step is recorded for it."""
     by_key = {Key(step.name, step.ordinal): step for step in recorded if step.status == STARTED}
-    found = {key: wait for key, step in by_key.items() if (wait := _timed(step, run)) is not None}
+    by_step = {key: wait for key, step in by_key.items() if (wait := _timed(step, run)) is not None}
     children = await steps.child_waits(session, id)
     masking = await Masking.load(session) if any(child.trigger for child in children) else None
     for child in children:
         key = Key(child.name, child.ordinal)
         if key in by_key:
             awaits = _awaited_by_child(by_key[key], child, run.action, masking)
-            found[key] = StepWait(child.since, child.until, awaits)
-    return found | _signals(run, [step for step in by_key.values() if _deadline_of(step) is not None])
+            by_step[key] = StepWait(child.since, child.until, awaits)
+    return by_step | _signals(run, [step for step in by_key.values() if _deadline_of(step) is not None])
 
 
 def _timed(step: StoredStep, run: OpenRun) -> StepWait | None:
@@ -133,20 +133,20 @@ def _awaited_by_child(step: StoredStep, child: ChildWait, action: str, masking: 
 
 
 def _signals(run: OpenRun, deadlines: Sequence[StoredStep]) -> dict[Key, StepWait]:
-    """Return the waits for signals. The nth signal of a name goes to the call that was made first, so the deadlines of a name
-    belong to its signals in their order, if each of these signals has one."""
+    """Return the waits for signals. The deadlines of a name belong to its signals in their order, if each of
+    these signals has a deadline."""
     by_name: dict[str, list[StoredStep]] = {}
     for step in sorted(deadlines, key=lambda step: (step.asked_after, step.at, step.place)):
         by_name.setdefault(_deadline_of(step) or "", []).append(step)
     awaited = [Key(*entry) for entry in orjson.loads(run.signals or "[]")]
-    found: dict[Key, StepWait] = {}
+    by_step: dict[Key, StepWait] = {}
     for key in sorted(awaited):
         name = key.name.removeprefix(SIGNAL_PREFIX)
         same = [other for other in sorted(awaited) if other.name == key.name]
         own = by_name.get(name, [])
         deadline = own[same.index(key)] if len(own) == len(same) else None
-        found[key] = _signal(run, name, deadline)
-    return found
+        by_step[key] = _signal(run, name, deadline)
+    return by_step
 
 
 def _signal(run: OpenRun, name: str, deadline: StoredStep | None) -> StepWait:

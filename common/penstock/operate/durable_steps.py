@@ -117,10 +117,10 @@ async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list
     children = (
         {(c.name, c.ordinal): c for c in await steps.children_of_any_age(session, id)} if recorded else {}
     )
-    over = awaited_steps.served_deadlines(recorded)
+    served = awaited_steps.served_deadlines(recorded)
     labels = {Key(step.name, step.ordinal).label for step in recorded if step.kind != SIGNAL}
     described = {
-        Key(step.name, step.ordinal): _step(step, children.get((step.name, step.ordinal)), labels, over)
+        Key(step.name, step.ordinal): _step(step, children.get((step.name, step.ordinal)), labels, served)
         for step in recorded
     }
     if sleeps := [step for step in described.values() if step.kind == SLEEP and step.status == STARTED]:
@@ -130,12 +130,12 @@ async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list
                 sleep.status = COMPLETED
     if run is None:
         return list(described.values())
-    begun = [
+    open_records = [
         step
         for step in recorded
         if described[Key(step.name, step.ordinal)].status not in (COMPLETED, CANCELLED)
     ]
-    for key, wait in (await awaited_steps.waits(session, id, run, begun)).items():
+    for key, wait in (await awaited_steps.waits(session, id, run, open_records)).items():
         if key not in described:
             described[key] = _awaited_signal(key, wait, labels)
         elif described[key].kind != SIGNAL:  # a signal that is recorded has come meanwhile
@@ -157,7 +157,7 @@ def _signal_label(key: Key, labels: Collection[str]) -> str:
 
 
 def _step(
-    step: StoredStep, child: steps.StoredChild | None, labels: Collection[str], over: Collection[Key]
+    step: StoredStep, child: steps.StoredChild | None, labels: Collection[str], served: Collection[Key]
 ) -> Step:
     branch, _, name = step.name.rpartition("/")
     numbers = [int(part) for part in branch.split("/") if part.isdigit()]
@@ -167,7 +167,7 @@ def _step(
         status, result, error = child.status, child.result, child.error
     elif step.kind == SLEEP and (status == FAILED or _is_passed_limit(step, name)):
         status = TIMEOUT
-    elif key in over:
+    elif key in served:
         status = CANCELLED
     return Step(
         _signal_label(key, labels) if step.kind == SIGNAL else key.label,

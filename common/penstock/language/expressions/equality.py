@@ -89,9 +89,9 @@ def comparisons(source: str, root: str) -> tuple[Comparison, ...] | None:
     """Return the comparisons of which `source` consists, joined by `and`. Each compares a value below `root` with a value
     that does not depend on `root`. Returns None if `source` has any other part. Raises ExpressionError if `source` is
     malformed."""
-    found = [_comparison(source, part, root) for part in _parts(source)]
-    listed = tuple(comparison for comparison in found if comparison is not None)
-    return listed if len(listed) == len(found) else None
+    parts = [_comparison(source, part, root) for part in _parts(source)]
+    listed = tuple(comparison for comparison in parts if comparison is not None)
+    return listed if len(listed) == len(parts) else None
 
 
 def _parts(source: str) -> list[nodes.Node]:

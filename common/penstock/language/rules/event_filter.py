@@ -78,8 +78,9 @@ def filter_text(
         compared = comparisons(filter, "event")
         if compared is not None:
             return "where " + " and ".join(
-                f"{_path_text(one.path)} {one.operator} {_value_text(_hidden(one.path, one.value(bound), mask))}"
-                for one in compared
+                f"{_path_text(comparison.path)} {comparison.operator} "
+                f"{_value_text(_hidden(comparison.path, comparison.value(bound), mask))}"
+                for comparison in compared
             )
     except ExpressionError:
         """The condition cannot be evaluated on the stored values, so it is shown as it is written."""
@@ -103,17 +104,17 @@ def _value_text(value: Any) -> str:
 
 
 def _hidden(path: Path, value: Any, mask: Callable[[Any], Any]) -> Any:
-    """Return the value that a filter compares with the one at `path`, or the mask if the payload's one is secret."""
+    """Return the value that a filter compares with the one at `path`, or the mask if the payload's value is secret."""
     if path[0] != "payload":
         return value
     payload = value
     for step in reversed(path[1:]):
         payload = {step: payload} if isinstance(step, str) else [payload]
     try:
-        shown = value_at([step if isinstance(step, str) else 0 for step in path[1:]], mask(payload))
+        masked = value_at([step if isinstance(step, str) else 0 for step in path[1:]], mask(payload))
     except LookupError:  # the mask has replaced a whole part of the payload
         return MASK
-    return shown
+    return masked
 
 
 def _bound_texts(filter: str, bound: Mapping[str, Any]) -> list[str]:

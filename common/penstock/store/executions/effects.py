@@ -116,7 +116,7 @@ select event, id, 'execution' from unnest($1::uuid[], $2::uuid[]) as d (event, i
 
 
 async def record_continued(tx: Transaction, pairs: Sequence[tuple[UUID, UUID]]) -> None:
-    """Record the executions whose waits events have ended, each as the id of the event and that of the execution."""
+    """Record the executions that events continued, each as the id of the event and that of the execution."""
     await tx.fetch(RECORD_CONTINUED, [event for event, _ in pairs], [id for _, id in pairs])
 
 
