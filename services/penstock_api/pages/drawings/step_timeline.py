@@ -79,8 +79,10 @@ def _rows(steps: Sequence[Step], scale: Scale, is_final: bool) -> Iterator[Row]:
         since, until = _span(step, previous_end, next_begins, scale.end)
         previous_end = max(previous_end, until)
         ran = step.kind in (STEP, RUN, MAP)
-        segment = scale.segment(RAN if ran else HELD, (since, until))
-        yield _row(step, segment, is_final)
+        segments = [scale.segment(RAN if ran else HELD, (since, until))]
+        if step.kind == STEP and step.wait is not None:  # it waits for its next attempt
+            segments.append(scale.segment(HELD, (step.at, max(step.at, scale.end))))
+        yield _row(step, segments, is_final)
 
 
 def _beginning(step: Step) -> datetime:
@@ -102,8 +104,7 @@ def _span(
     return min(previous_end, step.at), step.at
 
 
-def _row(step: Step, segment: Segment, is_final: bool) -> Row:
-    ran = segment.kind == RAN
+def _row(step: Step, segments: list[Segment], is_final: bool) -> Row:
     return Row(
         step.label,
         len(step.branch),
@@ -111,7 +112,7 @@ def _row(step: Step, segment: Segment, is_final: bool) -> Row:
         step.execution,
         None,
         False,
-        0.0 if ran else segment.seconds,
-        segment.seconds if ran else 0.0,
-        [segment],
+        sum(segment.seconds for segment in segments if segment.kind != RAN),
+        sum(segment.seconds for segment in segments if segment.kind == RAN),
+        segments,
     )
