@@ -34,7 +34,7 @@ DOCK = from_yaml("""
 workflow: depot.dock
 tasks:
   approve: {inquiry: {prompt: "May it dock?", schema: {type: boolean}}}
-  unload: {action: depot.load, needs: [approve], input: {order: 1}}
+  unload: {action: depot.weigh, needs: [approve], input: {parcel: 1}}
 """)
 HIDE = """
 Object.defineProperty(document, "hidden", { configurable: true, get: () => HIDDEN });
