@@ -126,7 +126,7 @@ async def test_why_names_the_event_that_is_awaited(house: Installation) -> None:
     await house.until("select 1 from suspended")
     await house.until("select 1 from event_wait")
     says = (await why.why(house.session, id, house.session.settings)).says
-    assert "an event of bound.paid that matches `event.payload.order == order`." in says
+    assert "an event of bound.paid where order = 7." in says
     assert await house.rows("select 1 from attempt where execution_id = $1 and error is not null", id) == []
     standing = {group.cause: group.count for group in await overview.standing(house.session)}
     assert standing == {"event": 1, "workflow": 1}

@@ -20,8 +20,10 @@ from penstock.errors import ExecutionFailed, InvalidInput
 from penstock.language.workflows import from_yaml
 from penstock.operate import encryption, secrets, webhooks
 from penstock.operate.access import create_token
+from penstock.operate.event_rules import listed, outcome_of
 from penstock.operate.executions import described
 from penstock.operate.outside import Report, report_by_id
+from penstock.store.events.event_list import EventFilter, ListedEvent
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows import inside, outside
@@ -57,6 +59,10 @@ async def path_of(house: Installation, count: int = 1) -> str:
     await house.until("select 1 from event having count(*) >= $1", count)
     [row] = await house.rows("select payload::text as payload from event order by id desc limit 1")
     return str(urlsplit(json.loads(row["payload"])["address"]).path)
+
+
+async def events_of(house: Installation) -> list[ListedEvent]:
+    return await listed(house.session, EventFilter(), before=None, limit=100)
 
 
 async def is_waiting(house: Installation, count: int = 1) -> None:
@@ -374,6 +380,17 @@ async def test_webhook_completes_by_id(make_house: Any) -> None:
             assert await house.statuses() == {"waiting": 1}
             assert [await send(1), await send(1)] == [202, 202]
             assert await house.client.result(id, timeout=20) == {"run": 1}
+            completing = "select e.id from event e join effect f on f.parent = e.id where f.id = $1"
+            [event] = await house.rows(completing, id)
+            _, secret = await create_token(house.session, "reads", ["read"], tenants=(), by="test")
+            headers = {"authorization": f"Bearer {secret}"}
+            page = (await caller.get(f"/events/{event['id']}", headers=headers)).text
+            assert "No rule has this trigger, and this event needed none." in page
+            assert f'It continued <a href="/executions/{id}">outside.waits</a>, which waited for it.' in page
+            [continued] = (await house.client.event(event["id"]))["continued"]
+            assert (continued["id"], continued["action"], continued["run"]) == (id, "outside.waits", None)
+            [listed] = [row for row in await events_of(house) if row.id == event["id"]]
+            assert outcome_of(listed) == "continued 1 execution"
             failing = await house.client.start("outside.waits", {"id": "gh:run:2"})
             await is_waiting(house)
             assert await send(2, "failure") == 202
@@ -468,8 +485,11 @@ async def test_concurrent_copies_of_a_call_settle_once(make_house: Any) -> None:
             answers = await asyncio.gather(*calls)
             assert {answer.status_code for answer in answers} == {202}
             assert len({answer.json()["id"] for answer in answers}) == 1
-            await house.client.start("outside.waits_for_order", {"order": 1})
+            early = await house.client.start("outside.waits_for_order", {"order": 1})
             await house.until("select 1 from execution where status = 'completed'")
+            # The call came before the wait, and its event names the execution that it continued later.
+            [continued] = (await house.client.event(UUID(answers[0].json()["id"])))["continued"]
+            assert (continued["id"], continued["status"]) == (early, "completed")
             await house.client.start("outside.waits_for_order", {"order": 1})
             await is_waiting(house)
             del headers["x-call"]

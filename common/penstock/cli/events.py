@@ -95,7 +95,7 @@ def events(
     before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
     json: Json = False,
 ) -> None:
-    """List the newest events, each with the number of rules that matched it, and of those that failed."""
+    """List the newest events, each with its outcome: rules that matched or failed, and executions that it continued."""
     event_filter = EventFilter(
         trigger=trigger,
         tenant=tenant,
@@ -112,14 +112,14 @@ def events(
             json_line(row)
         return
     table(
-        ["id", "age", "trigger", "source", "rules", "payload"],
+        ["id", "age", "trigger", "source", "outcome", "payload"],
         [
             (
                 r.id,
                 age(r.created_at),
                 r.trigger,
                 r.source,
-                f"{r.matched} ({r.failed} failed)" if r.failed else r.matched,
+                event_rules.outcome_of(r),
                 _short(r.payload),
             )
             for r in rows
@@ -194,7 +194,9 @@ def show(
         table(
             ["rule", "verdict", "reason", "execution"],
             [(v["rule"], v["verdict"], v["error"] or v["why"], v["execution"]) for v in verdicts],
-            empty="No rule has this trigger.",
+            empty="No rule has this trigger, and this event needed none."
+            if record["continued"]
+            else "No rule has this trigger.",
         )
     else:
         print_execution(record)

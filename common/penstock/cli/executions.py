@@ -15,7 +15,6 @@ from rich.markup import escape
 
 from penstock.cli import clock, name_completion
 from penstock.cli.arguments import parse_id
-from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing
 from penstock.cli.output import (
     Json,
@@ -32,6 +31,7 @@ from penstock.cli.server import read
 from penstock.cli.step_tree import print_steps
 from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
+from penstock.language.terms.local_access import LOCAL_ACCESS
 from penstock.operate.saved_views import filter_of
 from penstock.run.root_cause import headline
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
@@ -62,7 +62,7 @@ def executions(
     chosen = replace(chosen, children=children)
 
     async def work(client: AnyClient) -> list[ListedExecution]:
-        filters = chosen if view is None else _within(await client.views.get(view, by=ME), chosen)
+        filters = chosen if view is None else _within(await client.views.get(view, by=LOCAL_ACCESS), chosen)
         return await client.executions(filters, before=before, limit=limit)
 
     rows = read(work)

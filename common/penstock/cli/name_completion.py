@@ -118,9 +118,11 @@ async def _patterns(client: AnyClient) -> Offered:
 
 
 async def _views(client: AnyClient) -> Offered:
-    from penstock.cli.command_runner import ME
+    from penstock.language.terms.local_access import LOCAL_ACCESS
 
-    return [(view.name, view.description or "a saved view") for view in await client.views.all(by=ME)]
+    return [
+        (view.name, view.description or "a saved view") for view in await client.views.all(by=LOCAL_ACCESS)
+    ]
 
 
 actions = _definitions("action", "workflow")

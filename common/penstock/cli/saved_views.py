@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli import name_completion
-from penstock.cli.command_runner import ME
 from penstock.cli.execution_filter import choosing_filters
 from penstock.cli.output import Json, fields, json_line, listing, out
 from penstock.cli.server import by_either, read
+from penstock.language.terms.local_access import LOCAL_ACCESS
 from penstock.operate.list_filters import as_texts
 
 if TYPE_CHECKING:
@@ -26,12 +26,16 @@ Name = Annotated[
     typer.Argument(help="The name of the view, or its id.", autocompletion=name_completion.views),
 ]
 By = Annotated[
-    str, typer.Option(help="The owner: user:NAME or token:NAME for a caller of the API. Not with --server.")
+    str,
+    typer.Option(
+        help="The owner: local access is also that of pages without a sign-in; user:NAME or token:NAME is a caller of the API. "
+        "Not with --server."
+    ),
 ]
 
 
 @app.command(name="list")
-def list_views(by: By = ME, json: Json = False) -> None:
+def list_views(by: By = LOCAL_ACCESS, json: Json = False) -> None:
     """List your views, and the shared ones."""
     listing(
         ["name", "filters", "description", "owner", "shared", "changed"],
@@ -50,7 +54,7 @@ def list_views(by: By = ME, json: Json = False) -> None:
 
 
 @app.command()
-def show(name: Name, by: By = ME, json: Json = False) -> None:
+def show(name: Name, by: By = LOCAL_ACCESS, json: Json = False) -> None:
     """Show a view: yours of this name, or else a shared one."""
     view = read(lambda client: client.views.get(name, by=by))
     if json:
@@ -83,7 +87,7 @@ def save(
     replace: Annotated[
         bool, typer.Option("--replace", help="Change the view of this name, if there is one.")
     ] = False,
-    by: By = ME,
+    by: By = LOCAL_ACCESS,
     json: Json = False,
 ) -> None:
     """Save a view of the list of executions, under the filters that these options name."""
@@ -101,7 +105,7 @@ def save(
 
 
 @app.command()
-def delete(name: Name, by: By = ME, json: Json = False) -> None:
+def delete(name: Name, by: By = LOCAL_ACCESS, json: Json = False) -> None:
     """Delete a view: yours of this name, or a shared one."""
 
     async def work(client: AnyClient) -> SavedView:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.output import out, span, table, table_with_notes
+from penstock.cli.output import age, out, span, table, table_with_notes
 from penstock.run.root_cause import headline
 
 if TYPE_CHECKING:
+    from penstock.operate.awaited_steps import StepWait
     from penstock.operate.durable_steps import Step
 
 
@@ -29,7 +30,7 @@ def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
             status_for_people(step),
             step.tries if step.tries > 1 else "",
             span(timedelta(seconds=step.took)) if step.took else "",
-            step.at,
+            None if step.wait is not None else step.at,
             step.execution,
         )
         for step in ordered
@@ -38,9 +39,24 @@ def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
         None if step.error is None or status_for_people(step) == TIMED_OUT else headline(step.error)
         for step in ordered
     ]
-    if any(failures):
-        table_with_notes("error", columns, cells, failures)
+    notes = [
+        failure or (step.wait and wait_text(step.wait))
+        for failure, step in zip(failures, ordered, strict=True)
+    ]
+    if any(notes):
+        words = [
+            word
+            for word, entries in (("error", failures), ("wait", [step.wait for step in ordered]))
+            if any(entries)
+        ]
+        table_with_notes(" or ".join(words), columns, cells, notes)
     else:
         table(columns, cells)
     for key, value in state.items():
         out.print(f"[dim]{key}[/dim] {value}", highlight=False)
+
+
+def wait_text(wait: StepWait) -> str:
+    """Return what ends the wait of a step, since when the function waits, and until when."""
+    until = "" if wait.until is None else f", until {wait.until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"waits for {wait.awaits}; since {age(wait.since)}{until}"

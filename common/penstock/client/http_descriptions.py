@@ -5,13 +5,18 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from penstock.language.workflows.progress import TaskProgress
+from pydantic import TypeAdapter
 
+from penstock.client.http_subjects import AT_FIRST_USE
+from penstock.language.workflows.progress import TaskProgress
+from penstock.operate.durable_steps import Step
+
+_STEPS = TypeAdapter(list[Step], config=AT_FIRST_USE)
 INSTANTS = ("created_at", "ready_at", "since", "not_before", "finished_at")
 
 
 def described_execution(execution: dict[str, Any]) -> dict[str, Any]:
-    """Return the API's description of an execution as `Client.described` returns it: with instants, durations and the
+    """Return the API's description of an execution as `Client.described` returns it: with instants, durations, steps and the
     tree of tasks. Its `graph` is not in the answer."""
     instants = {name: _instant(execution[name]) for name in INSTANTS}
     attempts = [
@@ -39,6 +44,7 @@ def described_execution(execution: dict[str, Any]) -> dict[str, Any]:
         "attempts": attempts,
         "told": commands,
         "tasks": tasks,
+        "steps": _STEPS.validate_python(execution["steps"]),
         "graph": None,
     }
 

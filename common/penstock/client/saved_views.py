@@ -19,7 +19,8 @@ from penstock.store.session.database import Session
 @checks_arguments
 class Views:
     """The saved views of the list of executions, each as a `penstock.store.access.saved_views.SavedView`. `by` is the owner: a
-    caller of the API is `user:NAME` or `token:NAME`."""
+    caller of the API is `user:NAME` or `token:NAME`. The owner of views of the command line, and of pages without a sign-in, is
+    `local access`."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

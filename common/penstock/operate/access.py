@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.terms.ids import new_id
+from penstock.language.terms.local_access import LOCAL_ACCESS
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_name, check_tenant
 from penstock.store.access import saved_views, tokens
@@ -103,7 +104,7 @@ def _tenants(grants: Collection[Grant]) -> frozenset[str] | None:
     return frozenset(tenant for grant in grants for tenant in grant.tenants or ())
 
 
-ANYBODY = Caller("local access", frozenset((*SCOPES, WORK)))
+ANYBODY = Caller(LOCAL_ACCESS, frozenset((*SCOPES, WORK)))
 """The caller if access is open: any program on this machine."""
 
 

@@ -1,7 +1,8 @@
-"""The steps of durable functions for display."""
+"""The steps of durable functions for display: those that are recorded, and the signals that the function waits for now."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -10,8 +11,22 @@ from uuid import UUID
 import orjson
 from pydantic import Field
 
-from penstock.engine.durable.records import ASK, COMPLETED, END, FAILED, SLEEP, STARTED, STATE, WAIT_FOR, Key
-from penstock.language.moves import TIMEOUT
+from penstock.engine.durable.records import (
+    ASK,
+    CANCELLED,
+    COMPLETED,
+    END,
+    FAILED,
+    SIGNAL,
+    SLEEP,
+    STARTED,
+    STATE,
+    WAIT_FOR,
+    Key,
+)
+from penstock.language.moves import TIMEOUT, WAITING
+from penstock.operate import awaited_steps
+from penstock.operate.awaited_steps import SIGNAL_PREFIX, StepWait
 from penstock.store.durable import steps
 from penstock.store.durable.steps import StoredStep
 from penstock.store.session import clock
@@ -53,9 +68,9 @@ class Step:
         str,
         Field(
             description="`started`: it has begun. `completed` or `failed`: it has its result or error. "
-            "`cancelled`: its branch was cancelled. `superseded`: a later attempt of the function "
-            "did not make this step. `timeout`: its deadline has passed, which the function has planned, for a signal, a "
-            "block, an event or a question. A step with a child execution has the status of that."
+            "`cancelled`: its branch was cancelled, or the signal of its deadline has come. `superseded`: a later attempt "
+            "of the function did not make this step. `timeout`: its deadline has passed, which the function has planned, for a "
+            "signal, a block, an event or a question. A step with a child execution has the status of that."
         ),
     ]
     tries: Annotated[int, Field(description="The number of times that it was tried.")]
@@ -66,20 +81,28 @@ class Step:
     result: Annotated[Any, Field(description="The result, any JSON; null: there is none.")]
     error: Annotated[Any, Field(description="The error, with `type` and `message`; null: there is none.")]
     execution: Annotated[UUID | None, Field(description="The id of its child execution; null: it has none.")]
+    wait: Annotated[
+        StepWait | None,
+        Field(description="The wait of the function in this step; null: it does not wait in it now."),
+    ] = None
 
 
 def status_for_people(step: Step) -> str:
-    """Return the status of a step, in which a planned deadline that has passed differs from an attempt that took too long."""
+    """Return the status of a step, in which a planned deadline that has passed differs from an attempt that took too long. A
+    step that has begun, and in which the function waits without a child, is `waiting`."""
+    if step.status == STARTED and step.wait is not None and step.execution is None:
+        return WAITING
     return TIMED_OUT if step.status == TIMEOUT and step.kind in DEADLINES else step.status
 
 
 async def steps_of(session: Session, id: UUID) -> list[Step]:
-    """Return the recorded steps of a run, in order, without its state (`ctx.set`)."""
+    """Return the steps of a run, in order, without its state (`ctx.set`): those that are recorded, and then the signals that
+    the function waits for."""
     return (await steps_and_state(session, id))[0]
 
 
 async def steps_and_state(session: Session, id: UUID) -> tuple[list[Step], dict[str, Any]]:
-    """Return the recorded steps of a run, in order, and the latest state of `ctx.set`, by key."""
+    """Return the steps of a run as `steps_of`, and the latest state of `ctx.set`, by key."""
     recorded = await steps.recorded(session, id)
     state = {
         step.name.partition("/")[2]: orjson.loads(step.result or "null")
@@ -90,28 +113,64 @@ async def steps_and_state(session: Session, id: UUID) -> tuple[list[Step], dict[
 
 
 async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list[Step]:
-    if not recorded:
-        return []
-    children = {(c.name, c.ordinal): c for c in await steps.children_of_any_age(session, id)}
-    described = [_step(step, children.get((step.name, step.ordinal))) for step in recorded]
-    if sleeps := [step for step in described if step.kind == SLEEP and step.status == STARTED]:
-        now = await clock.now(session)
+    run = await steps.open_run(session, id)
+    children = (
+        {(c.name, c.ordinal): c for c in await steps.children_of_any_age(session, id)} if recorded else {}
+    )
+    served = awaited_steps.served_deadlines(recorded)
+    labels = {Key(step.name, step.ordinal).label for step in recorded if step.kind != SIGNAL}
+    described = {
+        Key(step.name, step.ordinal): _step(step, children.get((step.name, step.ordinal)), labels, served)
+        for step in recorded
+    }
+    if sleeps := [step for step in described.values() if step.kind == SLEEP and step.status == STARTED]:
+        now = await clock.now(session) if run is None else run.now
         for sleep in sleeps:  # a sleep has a record of its instant, and none of its end
-            if datetime.fromisoformat(sleep.result["until"]) <= now:
+            if awaited_steps.instant(sleep.result, now) <= now:
                 sleep.status = COMPLETED
-    return described
+    if run is None:
+        return list(described.values())
+    open_records = [
+        step
+        for step in recorded
+        if described[Key(step.name, step.ordinal)].status not in (COMPLETED, CANCELLED)
+    ]
+    for key, wait in (await awaited_steps.waits(session, id, run, open_records)).items():
+        if key not in described:
+            described[key] = _awaited_signal(key, wait, labels)
+        elif described[key].kind != SIGNAL:  # a signal that is recorded has come meanwhile
+            described[key].wait = wait
+    return list(described.values())
 
 
-def _step(step: StoredStep, child: steps.StoredChild | None) -> Step:
+def _awaited_signal(key: Key, wait: StepWait, labels: Collection[str]) -> Step:
+    """Return the step of a signal that the function waits for, of which nothing is recorded."""
+    name = key.name.removeprefix(SIGNAL_PREFIX)
+    label = _signal_label(key, labels)
+    return Step(label, name, key.ordinal, [], SIGNAL, STARTED, 0, 0.0, wait.since, None, None, None, wait)
+
+
+def _signal_label(key: Key, labels: Collection[str]) -> str:
+    """Return the label of a signal: its own name, unless a step has that label."""
+    own = Key(key.name.removeprefix(SIGNAL_PREFIX), key.ordinal).label
+    return key.label if own in labels else own
+
+
+def _step(
+    step: StoredStep, child: steps.StoredChild | None, labels: Collection[str], served: Collection[Key]
+) -> Step:
     branch, _, name = step.name.rpartition("/")
     numbers = [int(part) for part in branch.split("/") if part.isdigit()]
     status, result, error = step.status, step.result, step.error
+    key = Key(step.name, step.ordinal)
     if child is not None and status == STARTED:
         status, result, error = child.status, child.result, child.error
     elif step.kind == SLEEP and (status == FAILED or _is_passed_limit(step, name)):
         status = TIMEOUT
+    elif key in served:
+        status = CANCELLED
     return Step(
-        Key(step.name, step.ordinal).label,
+        _signal_label(key, labels) if step.kind == SIGNAL else key.label,
         name,
         step.ordinal,
         numbers,

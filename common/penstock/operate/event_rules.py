@@ -46,6 +46,21 @@ async def listed(
     return [replace(row, payload=masking.payload(row.trigger, row.payload)) for row in rows]
 
 
+def outcome_of(row: ListedEvent) -> str:
+    """Return what a listed event did: `1 rule matched`, `1 rule matched, 1 rule failed`, `continued 1 execution`. It is `–` if it
+    started and continued nothing."""
+    parts = [
+        f"{_rules(row.matched - row.failed)} matched" if row.matched > row.failed else "",
+        f"{_rules(row.failed)} failed" if row.failed else "",
+        f"continued {row.continued:,} execution{'' if row.continued == 1 else 's'}" if row.continued else "",
+    ]
+    return ", ".join(part for part in parts if part) or "–"
+
+
+def _rules(number: int) -> str:
+    return "1 rule" if number == 1 else f"{number:,} rules"
+
+
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     """Return an event with its payload masked, the execution that published it, and those that it continued; None if it
     does not exist."""

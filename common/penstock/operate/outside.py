@@ -21,7 +21,7 @@ from penstock.operate.execution_tokens import packed, unpacked
 from penstock.run.outcomes import Outcome, TaskError
 from penstock.store.access import secrets as stored_secrets
 from penstock.store.access import signing_key
-from penstock.store.executions import outside_waits
+from penstock.store.executions import effects, outside_waits
 from penstock.store.executions.outside_waits import WaitingAttempt
 from penstock.store.session.database import Session, Transaction
 
@@ -191,19 +191,22 @@ async def _stopped(
 
 
 async def report_by_id(
-    tx: Transaction, cap: int, tenant: str, name: str, outcome: Report, by: str
+    tx: Transaction, cap: int, tenant: str, name: str, outcome: Report, by: str, *, event: UUID | None = None
 ) -> list[UUID]:
     """Settle the waits of a tenant for this id. Without one, keep the outcome for a day, for an execution that is about
-    to wait for it. Return the executions that were settled."""
+    to wait for it. The settled executions are recorded as effects of the `event` that brought the outcome, if there is one.
+    Return the executions that were settled."""
     waiting = await outside_waits.named(tx, tenant, name)
     if not waiting:
-        await outside_waits.keep_early(tx, tenant, name, _outcome(None, outcome, cap))
+        await outside_waits.keep_early(tx, tenant, name, _outcome(None, outcome, cap), event)
         return []
     settled = []
     for row in await outside_waits.attempts(tx, waiting):
         text = _outcome(row, await _masked(tx, row, outcome), cap)
         if await outside_waits.settle(tx, row.execution_id, row.attempt, text, by) == "settled":
             settled.append(row.execution_id)
+    if event is not None and settled:
+        await effects.record_continued(tx, [(event, id) for id in settled])
     return settled
 
 

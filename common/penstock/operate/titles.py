@@ -15,6 +15,7 @@ from penstock.language.moves import RUNNING, WAITING
 from penstock.language.terms.redaction import MASK
 from penstock.language.terms.waits import INQUIRY
 from penstock.operate import wait_clauses
+from penstock.operate.awaited_events import condition_text
 from penstock.operate.masking import Masking
 from penstock.run.cut_texts import cut_end
 from penstock.run.root_cause import headline
@@ -85,26 +86,30 @@ async def _add_waits(session: Session, rows: Sequence[ListedExecution]) -> None:
     sent."""
     ids = [row.id for row in rows if row.status in (RUNNING, WAITING)]
     waits = {wait.root: wait for wait in await listed_waits.of_listed(session, ids)} if ids else {}
+    masking = await Masking.load(session) if any(wait.trigger for wait in waits.values()) else None
     for row in rows:
         if wait := waits.get(row.id):
-            row.waits_for = _listed_wait(wait)
+            row.waits_for = _listed_wait(wait, masking)
 
 
-def _listed_wait(wait: InnerWait) -> ListedWait:
+def _listed_wait(wait: InnerWait, masking: Masking | None) -> ListedWait:
+    """Return a wait for display. `masking` is None if no listed execution waits for an event."""
     because: Literal["inquiry", "event", "outside", "timer"]
     if wait.prompt is not None:
         because, text = "inquiry", wait_clauses.for_answer(_in_one_line(wait.prompt), wait.assignee)
     elif wait.signals:
         because, text = "event", wait_clauses.for_signals(wait.signals)
-    elif wait.trigger is not None:
-        because, text = "event", wait_clauses.for_event(wait.trigger, wait.filter)
+    elif wait.trigger is not None and masking is not None:
+        condition = condition_text(masking, wait.trigger, wait.params, wait.starter)
+        because, text = "event", wait_clauses.for_event(wait.trigger, condition)
     elif wait.is_outside:
         because, text = "outside", wait_clauses.for_outside(wait.outside_name)
     else:
         because = "timer"
         text = "is about to continue" if wait.due_at is None else wait_clauses.until_instant(wait.due_at)
     suffix = f" (and {wait.inside - 1} more)" if wait.inside > 1 else ""
-    return ListedWait(because, cut_end(text, MAX_TITLE) + suffix, wait.execution_id, wait.due_at)
+    paused = "is paused, and " if wait.is_paused else ""
+    return ListedWait(because, paused + cut_end(text, MAX_TITLE) + suffix, wait.execution_id, wait.due_at)
 
 
 async def _of_inquiries(session: Session, rows: Sequence[ListedExecution]) -> Mapping[UUID, str | None]:

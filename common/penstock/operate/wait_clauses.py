@@ -11,9 +11,14 @@ def for_answer(prompt: str, assignee: str | None) -> str:
     return f"waits for an answer{f' from {assignee}' if assignee else ''}: {prompt}"
 
 
-def for_event(trigger: str, filter: str | None) -> str:
-    """Return the clause about a wait for an event."""
-    return f"waits for an event of {trigger}{f' that matches `{filter}`' if filter else ''}"
+def for_event(trigger: str, condition: str) -> str:
+    """Return the clause about a wait for an event. `condition` is the text of its filter, empty without one."""
+    return f"waits for {event_of(trigger, condition)}"
+
+
+def event_of(trigger: str, condition: str) -> str:
+    """Return the words about the events that end a wait: `an event of shop.paid where order_id = 42`."""
+    return f"an event of {trigger}{f' {condition}' if condition else ''}"
 
 
 def for_outside(name: str | None) -> str:

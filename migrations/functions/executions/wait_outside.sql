@@ -1,5 +1,6 @@
 -- Write the waits of executions that have just become waiting for something outside (`outside` in `p_asked`). An outcome may have
--- come while the attempt still ran, by its callback address or by the id. Such an outcome settles the wait at once.
+-- come while the attempt still ran, by its callback address or by the id. Such an outcome settles the wait at once. If it came
+-- with an event, the event has the execution as an effect.
 -- planner: lookups
 create or replace function wait_outside(p_ids uuid[], p_asked jsonb[]) returns message[]
 language plpgsql
@@ -35,10 +36,10 @@ begin
             where w.execution_id = any (p_ids) and o.tenant = w.tenant and o.name = w.name
             returning o.tenant, o.name, o.outcome
         )
-        select w.execution_id, w.attempt, w.outcome from outside_wait w
+        select w.execution_id, w.attempt, w.outcome, null::uuid as event from outside_wait w
         where w.execution_id = any (p_ids) and w.outcome is not null and w.settled_at is null
         union all
-        select w.execution_id, w.attempt, o.outcome from outside_wait w
+        select w.execution_id, w.attempt, o.outcome, (o.outcome ->> 'event')::uuid from outside_wait w
         join early o on o.tenant = w.tenant and o.name = w.name
         where w.execution_id = any (p_ids) and w.outcome is null
         order by 1
@@ -46,6 +47,8 @@ begin
         v_messages := v_messages || (settle_outside(r.execution_id, r.attempt, (r.outcome -> 'result')::text,
             (r.outcome -> 'error')::text, r.outcome ->> 'reason', (r.outcome ->> 'delay')::double precision,
             'an outcome that came before')).messages;
+        insert into effect (parent, id, kind) select r.event, r.execution_id, 'execution' where r.event is not null
+        on conflict do nothing;
     end loop;
     return v_messages;
 end $$;

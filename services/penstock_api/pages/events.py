@@ -42,6 +42,7 @@ async def show_all(
         request,
         "events.html",
         rows=rows[:PAGE],
+        outcome_of=event_rules.outcome_of,
         after=str(rows[PAGE - 1].id) if len(rows) > PAGE else None,
         before=before,
         asked={"trigger": trigger, "source": source},

@@ -31,6 +31,7 @@ from penstock.operate.durable_steps import TIMED_OUT, Step
 from penstock.operate.executions import described_execution
 from penstock.operate.why import why
 from penstock.operate.why.answer import Why
+from penstock.operate.why.workflow import ANSWER_WHILE_PAUSED
 from penstock.operate.workflow_tree import names_inside
 from penstock.store.definitions import catalog
 from penstock.store.executions import effects, executions, inquiries, log_lines, timelines
@@ -44,13 +45,7 @@ from penstock_api.auth.access import READ, Asked, ExecutionId
 from penstock_api.backend import Db, Here
 from penstock_api.live.changes import Watched
 from penstock_api.pages.drawings.layout import layout
-from penstock_api.pages.drawings.step_timeline import (
-    ENDED,
-    child_durations,
-    step_due,
-    step_status,
-    step_timeline,
-)
+from penstock_api.pages.drawings.step_timeline import ENDED, child_durations, step_status, step_timeline
 from penstock_api.pages.drawings.timeline import Timeline, timeline
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.schema_form import Field, fields
@@ -87,7 +82,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
     answer = await why(session, id, backend.settings)
     inquiry = await inquiries.find(session, id)
     is_answered = inquiry is not None and inquiry.answered_at is not None
-    question = await _open_inquiry(session, answer)
+    question = await _open_inquiry(session, answer, id)
     if caller.tenants is not None:
         answer = answer.of_one_tenant()
     row = await executions.get(session, id)
@@ -113,15 +108,15 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         step_status=partial(step_status, is_final=not open_),
         ended_steps=ENDED,
         timed_out=TIMED_OUT,
-        step_due=step_due,
         earlier_steps=max(0, len(steps) - STEPS),
         steps_timeline=steps_timeline,
         child_durations=child_durations(steps, steps_timeline),
-        steps_left=[step.label for step in steps[-STEPS:] if step.status not in FINAL],
+        steps_left=[step.label for step in steps[-STEPS:] if step.status not in ENDED],
         continuations=_continuations(document) if document["durable"] else 0,
         max_effects=effects.MAX_EFFECTS,
         paused=await workflow_runs.is_paused(session, id),
-        inquiry=None if question is None else _question(question, caller),
+        inquiry=None if question is None else await _question(session, question, caller),
+        answer_while_paused=ANSWER_WHILE_PAUSED,
         answered=with_masked_answer(inquiry) if inquiry is not None and is_answered else None,
         starters=starters(document["origin"]),
         reruns=[sent["value"]["as"] for sent in document["told"] if sent["kind"] == "rerun"],
@@ -239,20 +234,22 @@ async def _timeline(session: Session, row: Execution, tasks: list[TaskProgress])
     return timeline(tasks, stays, row.id, start, row.finished_at or noted())
 
 
-async def _open_inquiry(session: Session, answer: Why | None) -> Inquiry | None:
-    """Return the open inquiry that the execution waits for in the end: its own, or that of an execution inside it."""
-    cause = answer if answer is None or answer.cause is None else answer.cause
-    if cause is None or cause.because != "inquiry":
-        return None
-    inquiry = await inquiries.find(session, cause.id)
+async def _open_inquiry(session: Session, answer: Why, id: UUID) -> Inquiry | None:
+    """Return the open inquiry that the execution waits for in the end: its own, or that of an execution inside it. If the
+    execution is paused, or waits for something else first, return the oldest open inquiry inside it."""
+    cause = answer if answer.cause is None else answer.cause
+    inquiry = await inquiries.find(session, cause.id) if cause.because == "inquiry" else None
+    if inquiry is None and answer.status in (RUNNING, WAITING):
+        inquiry = await inquiries.open_inside(session, id)
     return None if inquiry is None or inquiry.status != "created" else with_masked_answer(inquiry)
 
 
-def _question(inquiry: Inquiry, caller: Caller) -> dict[str, Any]:
-    """Return an open inquiry, the fields of its answer, and whether the caller may answer."""
+async def _question(session: Session, inquiry: Inquiry, caller: Caller) -> dict[str, Any]:
+    """Return an open inquiry, the fields of its answer, whether the caller may answer, and the paused workflow around it."""
     schema = None if inquiry.schema is None else orjson.loads(inquiry.schema)
     mine = may_answer(inquiry.assignee, caller.name)
-    return {"row": inquiry, "fields": fields(schema, "response"), "mine": mine}
+    paused = await workflow_runs.paused_around(session, inquiry.execution_id)
+    return {"row": inquiry, "fields": fields(schema, "response"), "mine": mine, "paused": paused}
 
 
 @router.post("/executions/{id}/lines", dependencies=[READ])

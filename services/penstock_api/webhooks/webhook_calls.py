@@ -45,7 +45,7 @@ async def call(
     async def settle(tx: Transaction, event: UUID) -> None:
         cap, by = tx.settings.payload_cap, f"webhook {webhook.name}"
         with concealed_from_caller():
-            await outside.report_by_id(tx, cap, tenant, awaited, meaning.outcome(event), by)
+            await outside.report_by_id(tx, cap, tenant, awaited, meaning.outcome(event), by, event=event)
 
     id = await publishing.publish_with(
         webhook.trigger, payload, settle, key=key, tenant=tenant, source=source

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.cli.command_runner import ME
+import httpx
+import pytest
+
+from penstock.language.terms.local_access import LOCAL_ACCESS
 from penstock.operate import saved_views
 from penstock.operate.access import ANYBODY
+from penstock_api.app import make_app
+from penstock_api.backend import Backend
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
@@ -21,7 +27,7 @@ async def test_view_is_saved_listed_used_replaced_and_deleted(house: Installatio
     saved = await penstock("views", "save", "Of acme", *words)
     assert (saved.code, "penstock executions --view 'Of acme'" in saved.out) == (0, True), saved
     [view] = (await penstock("views", "list", "--json")).documents
-    assert (view["owner"], view["shared"], view["description"]) == (ME, False, "of acme")
+    assert (view["owner"], view["shared"], view["description"]) == (LOCAL_ACCESS, False, "of acme")
     assert view["filters"] == {"label": ["customer=acme"], "since": "24h"}
     assert "label=customer=acme" in (await penstock("views", "list")).out
     assert "of acme" in (await penstock("views", "show", "Of acme")).out
@@ -51,6 +57,29 @@ async def test_view_is_saved_listed_used_replaced_and_deleted(house: Installatio
     ]
 
 
+async def test_pages_without_sign_in_and_commands_share_their_views(
+    make_house: Callable[..., Installation], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_house(api_access="open") as house:
+        backend = Backend.of(house.client)
+        transport = httpx.ASGITransport(make_app(backend))
+        database_url = house.settings().database_url
+        assert database_url is not None
+        monkeypatch.setenv("PENSTOCK_DATABASE_URL", database_url.get_secret_value())
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as page:
+            assert (await penstock("views", "save", "From a command", "--status", "failed")).code == 0
+            saved = {"name": "From a page", "filters": {"status": ["failed"]}}
+            assert (await page.post("/api/v1/views", json=saved)).is_success
+            names = ["From a command", "From a page"]
+            listed = (await penstock("views", "list", "--json")).documents
+            assert [view["name"] for view in listed] == names
+            assert {view["owner"] for view in listed} == {LOCAL_ACCESS}
+            assert "From a command" in (await page.get("/executions")).text
+            assert (await penstock("executions", "--view", "From a page")).code == 0
+            assert (await penstock("views", "delete", "From a page")).code == 0
+        await backend.changes.close()
+
+
 async def test_replace_leaves_a_shared_view_of_another_owner(house: Installation) -> None:
     other = replace(ANYBODY, name="bob")
     theirs = await saved_views.create(house.session, other, "Failed", {"status": ["failed"]}, shared=True)
@@ -70,7 +99,7 @@ async def test_wrong_view_is_refused(house: Installation) -> None:
     ):
         refused = await penstock("views", "save", "Wrong", *words)
         assert (refused.code, message in refused.err) == (1, True), refused
-    assert await house.client.views.all(by=ME) == []
+    assert await house.client.views.all(by=LOCAL_ACCESS) == []
 
 
 async def test_view_that_is_no_longer_valid_has_a_hint(house: Installation) -> None:

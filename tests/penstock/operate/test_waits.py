@@ -422,7 +422,7 @@ async def signal(scene: Scene) -> UUID:
     return await scene.run("wait.listens", "select from suspended where execution_id = $1")
 
 
-@kind(r"Step 'event' waits for an event of wait\.paid that matches `event\.payload\.n == n`\.")
+@kind(r"Step 'event' waits for an event of wait\.paid where n = 1\.")
 async def event_of_a_function(scene: Scene) -> UUID:
     id = await scene.run(
         "wait.hears", "select from event_wait w join execution e on e.id = w.execution_id where e.parent = $1"
@@ -440,7 +440,7 @@ async def awaited_event(scene: Scene) -> UUID:
     return UUID(str(task))
 
 
-@kind(r"Waits for an event of wait\.paid that matches `event\.payload\.n > 3`\.")
+@kind(r"Waits for an event of wait\.paid where n > 3\.")
 async def event(scene: Scene) -> UUID:
     return await awaited_event(scene)
 

@@ -14,6 +14,7 @@ from penstock.language.terms.ids import new_id
 from penstock.language.workflows import Workflow, from_yaml
 from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.progress import TaskProgress
+from penstock.operate.awaited_steps import StepWait
 from penstock.operate.durable_steps import Step
 from penstock.store.executions.timelines import TaskStay
 from penstock_api.pages.drawings import plot
@@ -307,6 +308,18 @@ def test_steps_that_wait_together_are_drawn_until_now() -> None:
     drawn = step_timeline([sleep, wait, again], BEGUN, BEGUN + timedelta(seconds=100))
     assert drawn is not None
     assert [row.waited for row in drawn.rows] == [100, 99, 98]
+
+
+def test_step_between_two_attempts_is_drawn_as_waiting() -> None:
+    tried = step("step", "started", at=BEGUN + timedelta(seconds=4))
+    tried.took = 3.0
+    tried.wait = StepWait(tried.at, BEGUN + timedelta(hours=1), "its attempt 2")
+    assert step_status(tried, is_final=False) == "waiting"
+    drawn = step_timeline([tried], BEGUN, BEGUN + timedelta(seconds=10))
+    assert drawn is not None
+    [row] = drawn.rows
+    assert [(part.kind, part.seconds) for part in row.segments] == [(RAN, 3), (HELD, 6)]
+    assert (row.ran, row.waited) == (3, 6)
 
 
 def test_sleep_whose_result_was_set_has_no_due_instant() -> None:

@@ -30,6 +30,12 @@ tasks:
   check: {action: depot.check, input: {order: "{{ parameters.order }}"}}
   drive: {action: depot.drive, needs: [check], input: {order: 1, ok: "{{ parameters.ok }}"}}
 """)
+DOCK = from_yaml("""
+workflow: depot.dock
+tasks:
+  approve: {inquiry: {prompt: "May it dock?", schema: {type: boolean}}}
+  unload: {action: depot.weigh, needs: [approve], input: {parcel: 1}}
+""")
 HIDE = """
 Object.defineProperty(document, "hidden", { configurable: true, get: () => HIDDEN });
 document.dispatchEvent(new Event("visibilitychange"));
@@ -112,6 +118,41 @@ async def test_an_inquiry_is_answered_with_its_form(page: Page, site: Site) -> N
     await expect(page.locator(f"#ask-{id}")).to_have_count(0)
 
 
+async def test_question_of_paused_workflow_is_answered_and_acted_on_after_resume(
+    page: Page, site: Site, pictures: Path | None
+) -> None:
+    client = site.house.client
+    await site.house.apply(DOCK)
+    id = await client.start("depot.dock")
+    await site.house.until(
+        "select 1 from inquiry i join execution e on e.id = i.execution_id where e.parent = $1", id
+    )
+    await client.command(id, "pause", by="ada", reason="the dock is wet")
+    await site.house.until("select 1 from paused_workflow where execution_id = $1", id)
+    await page.goto("/executions?waits_for_answer=true")
+    row = page.locator("tr", has=page.locator(f'a[href="/executions/{id}"]'))
+    await expect(row).to_contain_text("is paused, and waits for an answer: May it dock?")
+    await page.goto(f"/executions/{id}")
+    await expect(page.locator("#why")).to_contain_text("Is paused by ada (the dock is wet).")
+    await expect(page.locator("#why")).to_contain_text("A task waits for an answer: May it dock?")
+    ask = page.locator("#ask")
+    await expect(ask).to_contain_text("what follows it starts when the workflow is resumed")
+    await expect(ask.locator(".status")).to_have_text("paused")
+    if pictures is not None:
+        await page.screenshot(path=pictures / "paused_question.png", full_page=True)
+    await ask.get_by_role("button", name="Approve").click()
+    await expect(ask).to_have_count(0)
+    await site.house.until(
+        "select 1 from inquiry i join execution e on e.id = i.execution_id where e.parent = $1 and i.status = 'responded'",
+        id,
+    )
+    await expect(page.locator("#why")).to_contain_text("Is paused")
+    assert not await site.house.rows("select 1 from execution where parent = $1 and task = 'unload'", id)
+    await page.get_by_text("Resume …").click()
+    await page.get_by_role("button", name="Resume the workflow").click()
+    await expect(page.locator("#why .status").first).to_have_text("completed")
+
+
 async def test_a_running_execution_is_cancelled_with_actor_and_reason(page: Page, site: Site) -> None:
     id = await site.house.client.start("depot.load", {"order": 11}, delay=600)
     await page.goto(f"/executions/{id}")
@@ -184,11 +225,19 @@ async def test_refused_change_names_the_task_that_read_it(page: Page, site: Site
     assert {row["task"] for row in rows} == {"drive"}
 
 
-async def test_a_signalled_durable_function_goes_on_in_an_open_page(page: Page, site: Site) -> None:
+async def test_a_signalled_durable_function_goes_on_in_an_open_page(
+    page: Page, site: Site, pictures: Path | None
+) -> None:
     id = await site.house.client.start("depot.pack_up", {"parcels": 1})
     await page.goto(f"/executions/{id}")
     steps = page.locator("#steps tbody tr")
     await expect(steps.filter(has_text="seal")).to_contain_text("completed")
+    awaited = steps.filter(has_text="fetched")
+    await expect(awaited.locator(".status")).to_have_text("waiting")
+    await expect(awaited).to_contain_text("waits for the signal fetched; since")
+    await expect(page.locator("#steps .gantt .g-row", has_text="fetched").locator(".held")).to_have_count(1)
+    if pictures is not None:
+        await page.screenshot(path=pictures / "awaited_signal.png", full_page=True)
     await expect(page.locator("#steps .gantt")).to_contain_text("weigh")
     await page.get_by_text("Signal …").click()
     await page.get_by_label("Name of the signal").fill("fetched")

@@ -502,10 +502,18 @@ SENTENCES = {
         "Labels that come from a parameter follow a changed parameter by themselves.",
         "time not running",
     ),
-    "/executions/{broke}": ("State of the function", "Result of pack", "This action is a durable function: "),
+    "/executions/{broke}": (
+        "State of the function",
+        "Values that the code of the function has set with ctx.set",
+        "Result of pack",
+        "This action is a durable function: ",
+    ),
     "/executions/{queued}": ("Set the priority", "Cancel the execution", "has held its slot the longest: "),
     "/actions/depot.check": (
         "A further request to start it with the same debounce key during this time replaces the parameters",
+        "Requests with the same key, such as doc-17, share one execution.",
+        "those with a higher number start first",
+        "The execution starts at the latest this long after the first start",
     ),
     "/events/{event}": ("the condition `payload.order == 13` is false.",),
     "/limits": (
@@ -523,7 +531,16 @@ SENTENCES = {
     "/schedules": ("One bar can stand for several starts within 15 minutes.",),
     "/schedules/new": ("cron: 0 2 * * *", "every: 15m", "at: 2030-01-31T09:00", "rrule: FREQ=DAILY;BYHOUR=2"),
     "/rules/depot.large": ("Executions that were started by this rule are not changed.",),
-    "/audit": ("To check the log for tampering (rows changed, deleted or added afterwards)", "Until (UTC)"),
+    "/events": ("1 rule matched, 1 rule failed",),
+    "/rules?rule=depot.broken": (
+        "Evaluate the rule again for these events",
+        "Evaluates the current version of depot.broken for each event on which it failed.",
+    ),
+    "/audit": (
+        "unchanged: the request was valid, and nothing had to change.",
+        "To check the log for tampering (rows changed, deleted or added afterwards)",
+        "Until (UTC)",
+    ),
     "/dead-letters": ("share one row.",),
     "/dead-letters/{letter}": ("first failure", "last failure", "Replay the message"),
     "/tokens": (

@@ -9,7 +9,14 @@ A name is looked up in the namespace that the caller gives; `a.b` is first looke
 """
 
 from penstock.errors import ExpressionError
-from penstock.language.expressions.equality import Equality, equality, key_of, value_at
+from penstock.language.expressions.equality import (
+    Comparison,
+    Equality,
+    comparisons,
+    equality,
+    key_of,
+    value_at,
+)
 from penstock.language.expressions.expression import Condition, Expression, condition, expression
 from penstock.language.expressions.functions import TESTS
 from penstock.language.expressions.lookup import MAPPING_METHODS, STR_METHODS
@@ -26,6 +33,7 @@ __all__ = [
     "SECRETS",
     "STR_METHODS",
     "TESTS",
+    "Comparison",
     "Condition",
     "Equality",
     "Expression",
@@ -36,6 +44,7 @@ __all__ = [
     "SecretName",
     "SecretText",
     "Unreadable",
+    "comparisons",
     "compile_template",
     "condition",
     "equality",

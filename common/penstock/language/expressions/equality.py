@@ -1,4 +1,5 @@
-"""The equalities that a condition requires. With their keys, matching rows are looked up instead of tried one by one."""
+"""The comparisons that a condition requires. With the keys of equalities, matching rows are looked up instead of tried one by
+one. Comparisons with their values also tell people what a wait is for."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from typing import Any
 
 from jinja2 import nodes
 
+from penstock.errors import ExpressionError
 from penstock.language.expressions.budget import budget
 from penstock.language.expressions.expression import _compile, _condition_of, _parse
 from penstock.language.expressions.names import Path
@@ -32,6 +34,41 @@ class Equality:
             return None
 
 
+SHOWN_OPERATORS = {
+    "eq": "=",
+    "ne": "!=",
+    "gt": ">",
+    "gteq": ">=",
+    "lt": "<",
+    "lteq": "<=",
+    "in": "in",
+    "notin": "not in",
+}
+"""The operators of comparisons, as people read them."""
+SWAPPED = {"eq": "eq", "ne": "ne", "gt": "lt", "gteq": "lteq", "lt": "gt", "lteq": "gteq"}
+"""The operators that mean the same with both sides swapped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison that a condition requires: of the value at `path` below its root, by the `operator` for people, with the
+    value of `other`."""
+
+    path: Path
+    operator: str
+    other: Callable[[Mapping[str, Any]], Any]
+
+    def value(self, namespace: Mapping[str, Any]) -> Any:
+        """Return the value of the other side. Raises ExpressionError if it cannot be evaluated."""
+        try:
+            with budget():
+                return self.other(namespace)
+        except ExpressionError:
+            raise
+        except Exception as error:
+            raise ExpressionError(f"a side of a comparison fails with {type(error).__name__}") from None
+
+
 @lru_cache(maxsize=2048)
 def equality(source: str, root: str) -> Equality | None:
     """Return the first equality that `source` requires between a value below `root` and a value that does not depend
@@ -40,16 +77,43 @@ def equality(source: str, root: str) -> Equality | None:
     For example `event.payload.order == parameters.order and ...`. Returns None if there is none. Raises
     ExpressionError if `source` is malformed.
     """
+    for part in _parts(source):
+        comparison = _comparison(source, part, root)
+        if comparison is not None and comparison.operator == SHOWN_OPERATORS["eq"]:
+            return Equality(comparison.path, comparison.other)
+    return None
+
+
+@lru_cache(maxsize=2048)
+def comparisons(source: str, root: str) -> tuple[Comparison, ...] | None:
+    """Return the comparisons of which `source` consists, joined by `and`. Each compares a value below `root` with a value
+    that does not depend on `root`. Returns None if `source` has any other part. Raises ExpressionError if `source` is
+    malformed."""
+    parts = [_comparison(source, part, root) for part in _parts(source)]
+    listed = tuple(comparison for comparison in parts if comparison is not None)
+    return listed if len(listed) == len(parts) else None
+
+
+def _parts(source: str) -> list[nodes.Node]:
+    """Return the parts that a condition joins by `and`."""
     whole = _parse(source, _condition_of).body[0]
     assert isinstance(whole, nodes.Output)
-    for part in _conjuncts(whole.nodes[0]):
-        if isinstance(part, nodes.Compare) and len(part.ops) == 1 and part.ops[0].op == "eq":
-            sides = (part.expr, part.ops[0].expr)
-            for side, other in (sides, sides[::-1]):
-                path = _path(side, root)
-                if path and not _mentions(other, root):
-                    tree = nodes.Template([nodes.Output([other], lineno=1)], lineno=1)
-                    return Equality(path, _compile(source, tree)[0])
+    return list(_conjuncts(whole.nodes[0]))
+
+
+def _comparison(source: str, part: nodes.Node, root: str) -> Comparison | None:
+    """Return the comparison of a part of the condition `source`; None if the part is none."""
+    if not isinstance(part, nodes.Compare) or len(part.ops) != 1:
+        return None
+    [operand] = part.ops
+    sides = [(part.expr, operand.op, operand.expr)]
+    if operand.op in SWAPPED:
+        sides.append((operand.expr, SWAPPED[operand.op], part.expr))
+    for side, operator, other in sides:
+        path = _path(side, root)
+        if path and not _mentions(other, root):
+            tree = nodes.Template([nodes.Output([other], lineno=1)], lineno=1)
+            return Comparison(path, SHOWN_OPERATORS[operator], _compile(source, tree)[0])
     return None
 
 

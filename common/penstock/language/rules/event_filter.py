@@ -1,14 +1,21 @@
-"""The filter of a task that waits for an event: its stored form, and the match with an event."""
+"""The filter of a task that waits for an event: its stored form, the match with an event, and its text for people."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from penstock.errors import DefinitionError
-from penstock.language.expressions import condition, equality
+import orjson
+
+from penstock.errors import DefinitionError, ExpressionError
+from penstock.language.expressions import Path, comparisons, condition, equality, value_at
 from penstock.language.rules.event_rules import EVENT
 from penstock.language.rules.parameter_checks import names_of, unknown_names
+from penstock.language.terms.redaction import MASK
+from penstock.run.cut_texts import cut_end
+
+MAX_VALUE = 60
+"""The maximum length of a value in the text of a filter, in characters."""
 
 
 def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,3 +61,69 @@ def matches(filter: str | None, bound: Mapping[str, Any], event: Mapping[str, An
     """Return whether a task with this filter waits for this event. Raises ExpressionError if the filter fails for this
     event."""
     return filter is None or condition(filter)({**bound, "event": event})
+
+
+def filter_text(
+    filter: str | None, bound: Mapping[str, Any], mask: Callable[[Any], Any] = lambda payload: payload
+) -> str:
+    """Return a filter for people, with the values that its names had when the wait began: `where order_id = 42`, or for a
+    condition of another form ``that matches `event.payload.order_id in ids` (ids = [42, 43])``. It is empty without a filter.
+
+    `bound` holds the values, already masked. `mask` masks the payload of an event: a value that is compared with a secret of
+    the payload is hidden.
+    """
+    if filter is None:
+        return ""
+    try:
+        compared = comparisons(filter, "event")
+        if compared is not None:
+            return "where " + " and ".join(
+                f"{_path_text(comparison.path)} {comparison.operator} "
+                f"{_value_text(_hidden(comparison.path, comparison.value(bound), mask))}"
+                for comparison in compared
+            )
+    except ExpressionError:
+        """The condition cannot be evaluated on the stored values, so it is shown as it is written."""
+    values = ", ".join(_bound_texts(filter, bound))
+    return f"that matches `{filter}`{f' ({values})' if values else ''}"
+
+
+def _path_text(path: Path) -> str:
+    """Return a path below an event as text: `order_id` in the payload, `event.tenant` for another value."""
+    steps = path[1:] if path[0] == "payload" and len(path) > 1 else ("event", *path)
+    return _joined(steps)
+
+
+def _joined(steps: Path) -> str:
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return text.removeprefix(".")
+
+
+def _value_text(value: Any) -> str:
+    return cut_end(value if value == MASK else orjson.dumps(value).decode(), MAX_VALUE)
+
+
+def _hidden(path: Path, value: Any, mask: Callable[[Any], Any]) -> Any:
+    """Return the value that a filter compares with the one at `path`, or the mask if the payload's value is secret."""
+    if path[0] != "payload":
+        return value
+    payload = value
+    for step in reversed(path[1:]):
+        payload = {step: payload} if isinstance(step, str) else [payload]
+    try:
+        masked = value_at([step if isinstance(step, str) else 0 for step in path[1:]], mask(payload))
+    except LookupError:  # the mask has replaced a whole part of the payload
+        return MASK
+    return masked
+
+
+def _bound_texts(filter: str, bound: Mapping[str, Any]) -> list[str]:
+    """Return the names of a filter with their stored values: `ids = [42, 43]`."""
+    texts = []
+    for path in sorted(condition(filter).names.paths, key=str):
+        try:
+            value = value_at(path, bound)
+        except LookupError:  # the event itself, or a name that was undefined
+            continue
+        texts.append(f"{_joined(path)} = {_value_text(value)}")
+    return texts

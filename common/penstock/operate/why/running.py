@@ -13,6 +13,8 @@ import orjson
 from penstock.engine.durable.records import SLEEP, STARTED, STEP, Key
 from penstock.language.terms.waits import WAIT_FOR_EVENT
 from penstock.operate import wait_clauses
+from penstock.operate.awaited_events import condition_text
+from penstock.operate.masking import Masking
 from penstock.operate.why import workflow
 from penstock.operate.why.answer import DEEPEST, URGENCY, WAITED, Child, Reason, Why, span, why_of
 from penstock.settings import Settings
@@ -155,10 +157,20 @@ async def _for_event(session: Session, row: Execution) -> Why:
     wait = await waiting_for.event(session, row.id)
     if wait is None:
         return why_of(row, "event", "has just received its event, and is about to continue")
-    clause = wait_clauses.for_event(wait.trigger, wait.filter)
+    condition = condition_text(await Masking.load(session), wait.trigger, wait.params, wait.starter)
     details = [_waited(wait.seconds, wait.remaining)]
     details += [f"The last event that it checked: {row.reason}"] if row.reason else []
-    return why_of(row, "event", clause, *details, **asdict(wait))
+    return why_of(
+        row,
+        "event",
+        wait_clauses.for_event(wait.trigger, condition),
+        *details,
+        trigger=wait.trigger,
+        condition=condition or None,
+        filter=orjson.loads(wait.params).get("filter"),
+        seconds=wait.seconds,
+        remaining=wait.remaining,
+    )
 
 
 async def _holder(session: Session, row: Execution) -> ClaimHolder | None:

@@ -12,12 +12,13 @@ import orjson
 
 from penstock.errors import NotFound
 from penstock.language.moves import FINAL
+from penstock.operate import wait_clauses
 from penstock.operate.why import presence
-from penstock.operate.why.answer import DEEPEST, RUNS_CHILD, URGENCY, Child, Why, count, why_of
+from penstock.operate.why.answer import DEEPEST, RUNS_CHILD, URGENCY, Child, Why, as_sentence, count, why_of
 from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
 from penstock.store.definitions import catalog
-from penstock.store.executions import executions
+from penstock.store.executions import executions, inquiries
 from penstock.store.executions.executions import Execution
 from penstock.store.outbox.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
 from penstock.store.session.database import Session
@@ -25,6 +26,8 @@ from penstock.store.workflows import open_tasks
 from penstock.store.workflows.open_tasks import OpenTask
 
 NOT_BEGUN = "not begun"
+ANSWER_WHILE_PAUSED = "An answer is stored at once, and what follows it starts when the workflow is resumed."
+"""The effect of an answer to a question of a paused workflow."""
 
 
 async def running(session: Session, row: Execution, settings: Settings) -> Why:
@@ -47,6 +50,13 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
         details = [f"Resume it with: penstock resume {row.id}"]
         if tasks:
             details.append(f"Tasks that are still open: {_listed(tasks)}.")
+        if inquiry := await inquiries.open_inside(session, row.id):
+            question = as_sentence(f"a task {wait_clauses.for_answer(inquiry.prompt, inquiry.assignee)}")
+            facts["inquiry"] = inquiry.execution_id
+            details += [
+                question,
+                f"{ANSWER_WHILE_PAUSED} Answer with: penstock answer {inquiry.execution_id} ANSWER",
+            ]
         return why_of(row, "paused", f"is paused{await paused_by(session, row.id)}", *details, **facts)
     if child is not None:
         return why_of(row, "task", RUNS_CHILD, *_further(tasks, child), child=child, **facts)

@@ -23,8 +23,8 @@ class SavedView:
     owner: Annotated[
         str | None,
         Field(
-            description="The caller that saved it: `user:NAME`, `token:NAME`, or the user of the operating system for "
-            "the command line; null: its user or token was removed."
+            description="The caller that saved it: `user:NAME`, `token:NAME`, or `local access` for the command line and "
+            "for pages without a sign-in; null: its user or token was removed."
         ),
     ]
     name: Annotated[str, Field(description="The name of the view. No other view of the owner has it.")]

@@ -238,19 +238,27 @@ async def inquiry(session: Session, execution: UUID) -> OpenInquiry | None:
 
 @dataclass(frozen=True, slots=True)
 class AwaitedEvent:
-    """The event that an execution has waited for, for `seconds`; its timeout is in `remaining` seconds (None: never)."""
+    """The event that an execution has waited for, for `seconds`; its timeout is in `remaining` seconds (None: never).
+    `params` are the stored parameters of the wait (JSON), and `starter` the action or workflow that waits."""
 
     trigger: str
-    filter: str | None
+    tenant: str
+    params: str
+    starter: str | None
     seconds: float
     remaining: float | None
 
 
 EVENT = """
-select w.trigger, p.params ->> 'filter' as filter, extract(epoch from clock_timestamp() - w.since)::float8 as seconds,
+select w.trigger, w.tenant, p.params::text as params, d.ref as starter,
+    extract(epoch from clock_timestamp() - w.since)::float8 as seconds,
     (select extract(epoch from t.due_at - clock_timestamp())::float8 from timer t
      where t.execution_id = w.execution_id and t.kind = 'total' order by t.due_at limit 1) as remaining
-from event_wait w join payload p on p.execution_id = w.execution_id where w.execution_id = $1
+from event_wait w join payload p on p.execution_id = w.execution_id
+join execution e on e.id = w.execution_id
+left join execution s on s.id = e.parent
+left join definition d on d.id = s.definition_id
+where w.execution_id = $1
 """
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from uuid import UUID
 
 from penstock.store.session.database import Row, Session, Transaction
-from penstock.store.session.rows import rows_as
+from penstock.store.session.rows import first_as, rows_as
 
 PAGE = 5000
 """Steps that one query reads."""
@@ -188,6 +188,65 @@ select e.parent, e.task as name, e.item as ordinal, e.id, e.status, e.finished_a
 from execution e left join result r on r.execution_id = e.id
 """
 CHILDREN = f"{CHILD} where e.parent = any($1::uuid[])"
+
+
+@dataclass(frozen=True, slots=True)
+class ChildWait:
+    """An open child of a run, and its own wait: for an answer (`prompt`, `assignee`) or an event (`trigger`, and the stored
+    `params` of the wait, JSON), until `until`. `since` is the beginning of the wait, or of the child."""
+
+    name: str
+    ordinal: int
+    tenant: str
+    since: datetime
+    until: datetime | None
+    prompt: str | None
+    assignee: str | None
+    trigger: str | None
+    params: str | None
+
+
+CHILD_WAITS = """
+select e.task as name, e.item as ordinal, split_part(n.name, '::', 1) as tenant,
+    coalesce(i.created_at, w.since, e.created_at) as since,
+    coalesce(i.due_at, (select min(t.due_at) from timer t where t.execution_id = e.id and t.kind = 'total')) as until,
+    i.prompt, i.assignee, w.trigger,
+    case when w.trigger is not null then (select p.params::text from payload p where p.execution_id = e.id) end as params
+from execution e join namespace n on n.id = e.namespace_id
+left join inquiry i on i.execution_id = e.id and i.status = 'created'
+left join event_wait w on w.execution_id = e.id
+where e.parent = $1 and e.finished_at is null and e.task is not null
+"""
+
+
+async def child_waits(session: Session, parent: UUID) -> list[ChildWait]:
+    """Return the waits of a run's open children."""
+    return rows_as(ChildWait, await session.fetch(CHILD_WAITS, parent))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """An open run of a durable function, on the database's clock. `since` is the instant at which it was suspended; None: a
+    worker runs it. `signals` are those that the suspended function waits for, each a recorded name and an ordinal (JSON)."""
+
+    action: str
+    now: datetime
+    since: datetime | None
+    signals: str | None
+
+
+OPEN_RUN = """
+select d.ref as action, clock_timestamp() as now, s.since, s.signals::text as signals
+from execution e join definition d on d.id = e.definition_id left join suspended s on s.execution_id = e.id
+where e.id = $1 and e.finished_at is null
+"""
+
+
+async def open_run(session: Session, id: UUID) -> OpenRun | None:
+    """Return an open run; None if it has ended."""
+    return first_as(OpenRun, await session.fetch(OPEN_RUN, id))
+
+
 ENDED = f"{CHILD} where e.id = any($1::uuid[]) and e.finished_at is not null"
 
 

@@ -109,13 +109,30 @@ async def caused(session: Session, parent: UUID, limit: int = MAX_EFFECTS) -> li
     return rows_as(Effect, await session.fetch(CAUSED, parent, limit))
 
 
+RECORD_CONTINUED = """
+insert into effect (parent, id, kind)
+select event, id, 'execution' from unnest($1::uuid[], $2::uuid[]) as d (event, id) order by 1, 2 on conflict do nothing
+"""
+
+
+async def record_continued(tx: Transaction, pairs: Sequence[tuple[UUID, UUID]]) -> None:
+    """Record the executions that events continued, each as the id of the event and that of the execution."""
+    await tx.fetch(RECORD_CONTINUED, [event for event, _ in pairs], [id for _, id in pairs])
+
+
 @dataclass(slots=True)
 class Continued:
-    """An execution that an event continued. `id`: the execution that waited. `run`: the workflow or function around it."""
+    """An execution that an event continued. `id`: the execution that waited. `run`: the workflow or function around it, if
+    there is one."""
 
     id: Annotated[UUID, Field(description="The id of the execution that waited for the event.")]
-    run: Annotated[UUID | None, Field(description="The execution that continued; null if it is deleted.")]
-    task: Annotated[str | None, Field(description="The task or step that waited; null: it is deleted.")]
+    run: Annotated[
+        UUID | None,
+        Field(description="The execution that continued; null if it is deleted, or `id` is no task or step."),
+    ]
+    task: Annotated[
+        str | None, Field(description="The task or step that waited; null: it is deleted, or none.")
+    ]
     action: Annotated[
         str | None, Field(description="The action or workflow that continued; null: it is deleted.")
     ]
@@ -125,13 +142,13 @@ class Continued:
 
 
 CONTINUED = """
-select f.id, coalesce(e.parent, a.parent) as run, coalesce(e.task, a.task) as task, coalesce(d.ref, b.action) as action,
-    coalesce(p.status, b.status) as status
+select f.id, coalesce(e.parent, a.parent) as run, coalesce(e.task, a.task) as task, coalesce(d.ref, b.action, a.action) as action,
+    coalesce(p.status, b.status, e.status, a.status) as status
 from (select * from effect where parent = $1 and kind = 'execution' order by created_at, id limit $2) f
 left join execution e on e.id = f.id
 left join archive a on e.id is null and a.id = f.id
 left join execution p on p.id = coalesce(e.parent, a.parent)
-left join definition d on d.id = p.definition_id
+left join definition d on d.id = coalesce(p.definition_id, case when e.parent is null then e.definition_id end)
 left join archive b on p.id is null and b.id = coalesce(e.parent, a.parent)
 order by f.created_at, f.id
 """

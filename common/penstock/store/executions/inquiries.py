@@ -114,6 +114,25 @@ async def find(db: Session | Transaction, execution: UUID) -> Inquiry | None:
     return first_as(Inquiry, await db.fetch(FIND, execution))
 
 
+OPEN_INSIDE = """
+with recursive tree as (
+    select e.id from execution e where e.id = $1 and e.finished_at is null
+    union all
+    select c.id from tree t join execution c on c.parent = t.id where c.finished_at is null
+), inside as (
+    select * from tree limit 10000
+)
+select i.execution_id, i.status, i.prompt, i.assignee, i.schema::text as schema, i.due_at, i.created_at, i.answered_at,
+    i.responder, i.response::text as response, i.default_answer::text as "default"
+from inside t join inquiry i on i.execution_id = t.id and i.status = 'created' order by i.created_at, i.execution_id limit 1
+"""
+
+
+async def open_inside(session: Session, execution: UUID) -> Inquiry | None:
+    """Return the oldest open inquiry of an open execution or of those inside it. At most 10,000 executions are searched."""
+    return first_as(Inquiry, await session.fetch(OPEN_INSIDE, execution))
+
+
 RUNS = """
 select e.id as asking, r.id, n.action, r.finished_at, e.task, l.key, l.value
 from execution e join execution r on r.id = coalesce(root_of(e.parent), e.id) join namespace n on n.id = r.namespace_id

@@ -21,8 +21,9 @@ DEEPEST = 10
 @dataclass(frozen=True, slots=True)
 class InnerWait:
     """An execution that waits inside `root`, or `root` itself. The execution waits for an answer (`prompt`,
-    `assignee`), a signal, an event (`trigger`, `filter`), an outside system, or until `due_at`. `inside` is the number
-    of such executions."""
+    `assignee`), a signal, an event (`trigger`), an outside system, or until `due_at`. `params` are the stored parameters of
+    the wait for an event (JSON), and `starter` is the action or workflow that waits. `inside` is the number of such
+    executions. `is_paused`: `root` is a paused workflow."""
 
     root: UUID
     execution_id: UUID
@@ -31,10 +32,12 @@ class InnerWait:
     assignee: str | None
     signals: list[str]
     trigger: str | None
-    filter: str | None
+    params: str | None
+    starter: str | None
     is_outside: bool
     outside_name: str | None
     due_at: datetime | None
+    is_paused: bool
 
 
 WAITS = """
@@ -67,12 +70,15 @@ with recursive tree as (
 )
 select q.root, l.id as execution_id, q.inside, i.prompt, i.assignee,
     coalesce(array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g), '{}') as signals,
-    w.trigger, case when w.trigger is not null then (select p.params ->> 'filter' from payload p where p.execution_id = l.id) end
-        as filter,
+    w.trigger, case when w.trigger is not null then (select p.params::text from payload p where p.execution_id = l.id) end
+        as params,
+    case when w.trigger is not null then (select d.ref from execution s join definition d on d.id = s.definition_id
+        where s.id = l.parent) end as starter,
     o.execution_id is not null as is_outside, o.name as outside_name,
     case when l.status = 'requested' then l.not_before else coalesce(i.due_at, s.until, o.due_at,
         (select min(t.due_at) from timer t
-         where w.trigger is not null and t.execution_id = l.id and t.kind = 'total')) end as due_at
+         where w.trigger is not null and t.execution_id = l.id and t.kind = 'total')) end as due_at,
+    exists (select from paused_workflow k where k.execution_id = q.root) as is_paused
 from quiet q join lateral (
     select * from leaf l where l.root = q.root
     order by not exists (select from inquiry i where i.execution_id = l.id and i.status = 'created'), l.ready_at, l.id limit 1

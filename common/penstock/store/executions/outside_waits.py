@@ -109,14 +109,17 @@ async def named(tx: Transaction, tenant: str, name: str) -> list[UUID]:
 EARLY = """
 insert into early_outcome (tenant, name, outcome)
 values ($1, $2, case when $4::text is null then jsonb_build_object('result', $3::text::jsonb)
-    else jsonb_build_object('error', $4::text::jsonb, 'reason', $5::text) end)
+    else jsonb_build_object('error', $4::text::jsonb, 'reason', $5::text) end
+    || case when $6::uuid is null then '{}' else jsonb_build_object('event', $6::uuid) end)
 on conflict do nothing
 """
 
 
-async def keep_early(tx: Transaction, tenant: str, name: str, outcome: Ending) -> None:
-    """Keep an outcome for the execution that will wait for this id. The first outcome stays."""
-    await tx.fetch(EARLY, tenant, name, outcome.result, outcome.error, outcome.reason)
+async def keep_early(
+    tx: Transaction, tenant: str, name: str, outcome: Ending, event: UUID | None = None
+) -> None:
+    """Keep an outcome for the execution that will wait for this id, and the event that brought it. The first outcome stays."""
+    await tx.fetch(EARLY, tenant, name, outcome.result, outcome.error, outcome.reason, event)
 
 
 SETTLE = "select messages, answer from settle_outside($1, $2, $3, $4, $5, $6, $7)"

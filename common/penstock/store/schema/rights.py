@@ -83,7 +83,7 @@ event_key           rad       ra      ra    -       -
 event_path          ra        ra      ra    -       -
 event_trace         rad       r       ra    -       -
 event_wait          rad       rad     rad   -       -
-effect              rad       ra      r     -       r
+effect              rad       ra      ra    -       r
 unmatched           rawd      ra      rawd  -       r
 enforcement         rawd      ra      rawd  -       r*
 dead_letter         rawd      -       rawd  -       r*

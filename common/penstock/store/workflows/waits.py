@@ -10,6 +10,7 @@ from uuid import UUID
 
 import orjson
 
+from penstock.store.executions import effects
 from penstock.store.session.database import Transaction
 
 
@@ -94,10 +95,6 @@ class CompletedWait:
 
 
 COMPLETE = "select messages, moved from complete_waits($1::uuid[], $2::text[], $3::text[])"
-CONTINUED = """
-insert into effect (parent, id, kind)
-select event, id, 'execution' from unnest($1::uuid[], $2::uuid[]) as d (event, id) order by 1, 2 on conflict do nothing
-"""
 
 
 async def complete(tx: Transaction, waits: Sequence[CompletedWait]) -> None:
@@ -112,7 +109,7 @@ async def complete(tx: Transaction, waits: Sequence[CompletedWait]) -> None:
     moved = {UUID(int=id.int) for id in row["moved"]}
     continued = [wait for wait in waits if wait.execution in moved]
     if continued:
-        await tx.fetch(CONTINUED, [wait.event for wait in continued], [wait.execution for wait in continued])
+        await effects.record_continued(tx, [(wait.event, wait.execution) for wait in continued])
 
 
 NOTE = """

@@ -113,6 +113,22 @@ async def is_paused(session: Session, id: UUID) -> bool:
     return bool(await session.fetch(PAUSED, id))
 
 
+PAUSED_AROUND = """
+with recursive around as (
+    select e.id, e.parent, 0 as depth from execution e where e.id = $1
+    union all
+    select e.id, e.parent, a.depth + 1 from around a join execution e on e.id = a.parent
+)
+select a.id from around a join paused_workflow p on p.execution_id = a.id order by a.depth limit 1
+"""
+
+
+async def paused_around(session: Session, id: UUID) -> UUID | None:
+    """Return the innermost paused workflow among an execution and those around it; None if none is paused."""
+    rows = await session.fetch(PAUSED_AROUND, id)
+    return UUID(int=rows[0]["id"].int) if rows else None
+
+
 @dataclass(frozen=True, slots=True)
 class ChildExecution:
     """An execution of a task; `item` is -1 if the task has no items."""

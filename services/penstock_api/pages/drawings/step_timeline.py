@@ -63,12 +63,7 @@ def step_status(step: Step, *, is_final: bool) -> str:
         return status_for_people(step)
     if is_final:
         return NOT_FINISHED
-    return WAITING if step.kind in PARKED else RUNNING
-
-
-def step_due(step: Step) -> datetime | None:
-    """Return the instant for which a sleep, or a step between two tries, waits. Return None for all other steps."""
-    return _until(step) if step.status == STARTED and step.kind in (SLEEP, STEP) else None
+    return WAITING if step.wait is not None or step.kind in PARKED else RUNNING
 
 
 def _until(step: Step) -> datetime | None:
@@ -93,8 +88,10 @@ def _rows(steps: Sequence[Step], scale: Scale, is_final: bool) -> Iterator[Row]:
         since, until = _span(step, previous_end, next_begins, scale.end)
         previous_end = max(previous_end, until)
         ran = step.kind in (STEP, RUN, MAP)
-        segment = scale.segment(RAN if ran else HELD, (since, until))
-        yield _row(step, segment, is_final)
+        segments = [scale.segment(RAN if ran else HELD, (since, until))]
+        if step.kind == STEP and step.wait is not None:  # it waits for its next attempt
+            segments.append(scale.segment(HELD, (step.at, max(step.at, scale.end))))
+        yield _row(step, segments, is_final)
 
 
 def _beginning(step: Step) -> datetime:
@@ -116,8 +113,7 @@ def _span(
     return min(previous_end, step.at), step.at
 
 
-def _row(step: Step, segment: Segment, is_final: bool) -> Row:
-    ran = segment.kind == RAN
+def _row(step: Step, segments: list[Segment], is_final: bool) -> Row:
     return Row(
         step.label,
         len(step.branch),
@@ -125,7 +121,7 @@ def _row(step: Step, segment: Segment, is_final: bool) -> Row:
         step.execution,
         None,
         False,
-        0.0 if ran else segment.seconds,
-        segment.seconds if ran else 0.0,
-        [segment],
+        sum(segment.seconds for segment in segments if segment.kind != RAN),
+        sum(segment.seconds for segment in segments if segment.kind == RAN),
+        segments,
     )
