@@ -437,3 +437,7 @@ class Accepted(Answer):
     id: UUID = Field(description="The id of the execution that gets the command.")
     command: Literal["pause", "resume", "skip", "set_result"] = Field(description="The stored command.")
     by: str
+    notice: str | None = Field(
+        None,
+        description="Sentences for people if tasks before the named task have not ended. null: there is nothing to note.",
+    )
