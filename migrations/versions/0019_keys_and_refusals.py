@@ -1,4 +1,4 @@
-"""The key of an execution is found by its id."""
+"""The key of an execution is found by its id. Refused calls of webhooks are counted."""
 
 from __future__ import annotations
 
@@ -15,10 +15,26 @@ KEYS = (
     "drop index concurrently if exists idempotency_execution",
     "create index concurrently idempotency_execution on idempotency (execution_id)",
 )
+
+# `webhook` is empty for calls of names that no webhook has; `last_name` is then the last of these names. `hour` is the begin of
+# the hour in UTC. A row counts all calls of its hour that were refused for one reason, so no caller decides how many rows there
+# are.
+WEBHOOK_REFUSAL = """
+create table if not exists webhook_refusal (
+    webhook text not null,
+    reason text not null,
+    hour timestamptz not null,
+    calls bigint not null,
+    last_at timestamptz not null,
+    last_name text,
+    primary key (webhook, reason, hour)
+)
+"""
 WORKS = text("select exists (select from process)")
 
 
 def upgrade() -> None:
+    op.execute(WEBHOOK_REFUSAL)
     if op.get_bind().execute(WORKS).scalar():
         with op.get_context().autocommit_block():
             for statement in KEYS:
