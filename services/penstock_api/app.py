@@ -15,6 +15,7 @@ from penstock_api.auth.allowed import table
 from penstock_api.auth.same_origin import Receive, SameOrigin, Scope, Send, public_netloc, with_headers
 from penstock_api.backend import Backend
 from penstock_api.pages.page import unknown_address
+from penstock_api.refused_webhook_calls import PATH
 from penstock_api.requests import public_path
 from penstock_api.requests.description import describe
 from penstock_api.requests.problems import ANSWERS, answer, handle_errors, refused
@@ -41,6 +42,7 @@ class Application(FastAPI):
 
     fast: Mapping[str, fast_path.FastRoute] = {}
     public_path = ""
+    has_webhooks = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -48,6 +50,8 @@ class Application(FastAPI):
                 public_path.enter(self.public_path, scope),
                 public_path.leave(self.public_path, send),
             )
+            if self.has_webhooks and scope["path"].startswith(PATH):
+                send = self.state.backend.refused_webhook_calls.watched(scope, send)
             if declared_length(scope) > (self.max_body_size or 0):
                 return await answer(too_large())(scope, receive, with_headers(send))
             if scope["method"] == "HEAD":
@@ -94,6 +98,7 @@ def make_app(backend: Backend, *, only_work: bool = False) -> FastAPI:
     if not only_work:
         app.include_router(log_in.router, prefix=PREFIX)
         app.include_router(webhook_calls.router)
+        app.has_webhooks = True
         app.include_router(callbacks.router)
         for page in pages.ROUTERS:
             app.include_router(page)

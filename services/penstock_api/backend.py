@@ -29,6 +29,7 @@ from penstock_api.live.changes import Changes
 from penstock_api.live.open_pages import OpenPages
 from penstock_api.live.shared_renderings import SharedLooks
 from penstock_api.refused_calls import RefusedCalls
+from penstock_api.refused_webhook_calls import RefusedWebhookCalls
 from penstock_api.session_pool import SessionPool
 from penstock_api.sign_in_refusal_log import RefusedLogIns
 from penstock_api.work.gateway import Gateway
@@ -56,6 +57,7 @@ class Backend:
     looks: SharedLooks
     open_pages: OpenPages
     refused_calls: RefusedCalls
+    refused_webhook_calls: RefusedWebhookCalls
     gateway: Gateway
     find_caller: Callable[[Session, str], Awaitable[Caller | None]] = find_caller
     """The look-up of a token. A gateway alone looks up tokens of the scope `work`, and can read no others."""
@@ -77,11 +79,12 @@ class Backend:
         reading = SessionPool(database, standby) if standby else pool
         looks = SharedLooks()
         open_pages = OpenPages(changes, looks)
-        refused_calls = RefusedCalls(pool)
+        refused_calls, refused_webhook_calls = RefusedCalls(pool), RefusedWebhookCalls(pool)
         gateway = Gateway(database, client.publisher)
         return cls(
-            settings, client, pool, reading, changes, standby, ends, looks, open_pages, refused_calls, gateway
-        )
+            settings, client, pool, reading, changes, standby, ends, looks, open_pages, refused_calls,
+            refused_webhook_calls, gateway,
+        )  # fmt: skip
 
     async def end_streams(self) -> None:
         """End the streams of all clients. They reconnect, possibly to another replica."""
@@ -93,6 +96,7 @@ class Backend:
         """End every watch, and disconnect from the standby."""
         self.refused_log_ins.close()
         await self.refused_calls.close()
+        await self.refused_webhook_calls.close()
         await self.end_streams()
         await self.gateway.close()
         await self.ends.close()

@@ -127,6 +127,7 @@ POST    /api/v1/dead-letters/{id}/replay               operate all
 DELETE  /api/v1/dead-letters/{id}                      operate all
 GET     /api/v1/stream                                 read    own
 GET     /api/v1/webhooks                               read    all
+GET     /api/v1/webhook-refusals                       read    all
 PUT     /api/v1/webhooks/{name}                        define  all
 DELETE  /api/v1/webhooks/{name}                        define  all
 GET     /api/v1/subscriptions                          read    all

@@ -168,6 +168,7 @@ def print_execution(execution: dict[str, Any]) -> None:
             "execution": execution["id"],
             "action": execution["action"],
             "title": execution.get("title"),
+            "key": execution.get("key"),
             "labels": format_run_labels(execution.get("labels")),
             "namespace": execution["namespace"],
             "status": execution["status"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import asdict
 from typing import Annotated
 
 import orjson
@@ -9,10 +11,13 @@ import typer
 
 from penstock.cli.arguments import parse_params
 from penstock.cli.command_runner import ME, with_session
-from penstock.cli.output import Json, json_line, listing, out
+from penstock.cli.output import Json, err, fields, json_line, listing, out, table
 from penstock.operate import webhooks as operate
+from penstock.store.access import webhook_refusals
 from penstock.store.access import webhooks as store
+from penstock.store.access.webhook_refusals import WebhookRefusals
 from penstock.store.access.webhooks import Webhook
+from penstock.store.session.database import Session
 
 webhooks = typer.Typer(
     help="Webhooks: HTTP requests of other programs, each of which becomes an event.", no_args_is_help=True
@@ -96,14 +101,67 @@ def set_(
 @webhooks.command("list")
 def list_(json: Json = False) -> None:
     """List webhooks, without their secrets."""
-    rows = with_session(store.listed)
+    rows, counted = with_session(_with_refusals)
+    refused = Counter[str | None]()
+    for refusals in counted:
+        refused[refusals.webhook] += refusals.calls
     listing(
-        ["name", "trigger", "tenant", "signature", "created by", "created"],
+        ["name", "trigger", "tenant", "signature", "refused", "created by", "created"],
         rows,
-        lambda r: (r.name, r.trigger, r.tenant, r.signature, r.created_by, r.created_at),
+        lambda r: (
+            r.name,
+            r.trigger,
+            r.tenant,
+            r.signature,
+            refused[r.name] or None,
+            r.created_by,
+            r.created_at,
+        ),
         json=json,
-        document=_shown,
+        document=lambda r: {**_shown(r), "refused": refused[r.name]},
         empty="There are no webhooks. Create one with: penstock webhooks set NAME --trigger TRIGGER",
+    )
+    if refused and not json:
+        err.print(
+            f"{refused.total():,} calls were refused in the last seven days. List the reasons: penstock webhooks refusals",
+            highlight=False,
+        )
+
+
+async def _with_refusals(session: Session) -> tuple[list[Webhook], list[WebhookRefusals]]:
+    return await store.listed(session), await webhook_refusals.listed(session)
+
+
+@webhooks.command()
+def show(name: Name, json: Json = False) -> None:
+    """Show a webhook, and its calls that were refused in the last seven days."""
+
+    async def read(session: Session) -> tuple[Webhook, list[WebhookRefusals]]:
+        return await operate.find(session, name), await webhook_refusals.listed(session, name)
+
+    webhook, refusals = with_session(read)
+    if json:
+        json_line({**_shown(webhook), "refusals": [asdict(row) for row in refusals]})
+        return
+    fields({word.replace("_", " "): value for word, value in _shown(webhook).items()})
+    out.print()
+    table(
+        ["refused because", "calls", "last"],
+        [(row.reason, row.calls, row.last_at) for row in refusals],
+        empty="No call was refused in the last seven days.",
+    )
+
+
+@webhooks.command()
+def refusals(json: Json = False) -> None:
+    """List how many calls were refused in the last seven days, by webhook and reason, and when the last one was. Calls of
+    names that no webhook has are listed, too."""
+    listing(
+        ["webhook", "reason", "calls", "last", "last name"],
+        with_session(webhook_refusals.listed),
+        lambda r: (r.webhook or "none", r.reason, r.calls, r.last_at, r.last_name),
+        json=json,
+        empty="No call was refused in the last seven days.",
     )
 
 

@@ -74,12 +74,14 @@ def _command(
     *,
     ahead: bool = False,
 ) -> None:
-    by_either(
+    notice = by_either(
         lambda client: client.command(id, kind, task=task, value=value, by=by, reason=reason, ahead=ahead)
     )
     if json:
-        json_line({"id": id, "told": kind, "task": task, "by": by})
+        json_line({"id": id, "told": kind, "task": task, "by": by, "notice": notice})
     else:
+        if notice is not None:
+            out.print(notice, highlight=False, markup=False)
         out.print(f"Told. See what came of it with: penstock show {id}")
 
 

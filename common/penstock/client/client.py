@@ -392,18 +392,20 @@ class Client(StartAndWatch):
         by: str,
         reason: str | None = None,
         ahead: bool = False,
-    ) -> None:
+    ) -> str | None:
         """Send a running workflow the command `pause`, `resume`, `skip` (a task) or `set_result` (of a task). A
         durable function takes `skip` or `set_result` for a step. `ahead`: it may not have asked for the step yet.
 
-        The command is stored with `by` and `reason`, and a workflow follows it under its lock. Raises Conflict if the
-        execution does not run, and NotFound for a step that the function has not asked for, unless `ahead` is set.
+        The command is stored with `by` and `reason`, and a workflow follows it under its lock. Return a notice for
+        people if tasks before the named task have not ended, else None. Raises Conflict if the execution does not run
+        or the task has ended. Raises NotFound for an unknown execution or task, and for a step that the function has
+        not asked for, unless `ahead` is set.
         """
         from penstock.client import commands
         from penstock.messaging import broadcast
         from penstock.store.session.committed_once import committed_once
 
-        tx, _ = await committed_once(
+        tx, notice = await committed_once(
             self.session,
             lambda tx: commands.command(
                 tx, id, kind, task=task, value=value, by=by, reason=reason, ahead=ahead
@@ -411,6 +413,7 @@ class Client(StartAndWatch):
         )
         self.publisher.publish(tx.staged)
         await broadcast.cancel_requested(self.publisher.transport, tx.canceling)
+        return notice
 
     async def replay_rule(
         self,

@@ -10,7 +10,7 @@ from uuid import UUID
 import orjson
 
 from penstock import tracing
-from penstock.client import durable_commands
+from penstock.client import command_checks, durable_commands
 from penstock.client.changed_parameters import ChangedParameters
 from penstock.client.command_kinds import check_command
 from penstock.client.step_names import recorded_step
@@ -37,26 +37,32 @@ async def command(
     by: str,
     reason: str | None,
     ahead: bool = False,
-) -> None:
+) -> str | None:
     """Store a command to a running workflow, which follows it under its lock. For a durable function, skip a step or
-    set its result. `ahead`: the durable function may not have asked for the step yet.
+    set its result. `ahead`: the durable function may not have asked for the step yet. Return a notice if tasks before
+    the task of the command have not ended, else None.
 
-    Raises Conflict if the execution does not run. Raises InvalidInput for an unknown kind, and for an answer that the
-    question of the task refuses. Raises NotFound for a step that the function has not asked for, unless `ahead` is set.
+    Raises Conflict if the execution does not run, or if the task has ended. Raises InvalidInput for an unknown kind,
+    for a missing task, and for an answer that the question of the task refuses. Raises NotFound for an unknown
+    execution or task, and for a step that the function has not asked for, unless `ahead` is set.
     """
     check_command(kind)
-    if kind in ("skip", "set_result") and task is not None:
+    notice = None
+    if kind in ("skip", "set_result"):
+        if task is None:
+            raise InvalidInput(
+                "the command names no task", hint="Name the task, or the step of a durable function."
+            )
         result = check_value(value, tx.settings.payload_cap, what="result").decode()
         if await durable_commands.give(tx, id, kind, task, result, by=by, reason=reason, ahead=ahead):
-            return
+            return None
+        notice = await command_checks.check_task(tx, id, kind, task)
         if kind == "set_result":
             await durable_commands.check_answer(tx, id, task, None, result)
     encoded = None if value is None else check_value(value, tx.settings.payload_cap, what="result").decode()
     if not await workflow_commands.command(tx, id, kind, task, encoded, by, reason):
-        raise Conflict(
-            f"{id} is neither a workflow that runs nor a durable function",
-            hint=f"`penstock show {id}` tells what it is.",
-        )
+        raise await command_checks.refusal(tx, id, kind, task)
+    return notice
 
 
 async def rerun(

@@ -283,7 +283,7 @@ class HttpClient(StartAndWait):
         by: str = "",
         reason: str | None = None,
         ahead: bool = False,
-    ) -> None:
+    ) -> str | None:
         """Send a command, as `Client.command`; `by` is the name of the token."""
         check_command(kind)
         body: dict[str, Any] = {"reason": reason}
@@ -293,7 +293,9 @@ class HttpClient(StartAndWait):
                 body["ahead"] = True
         if kind == "set_result":
             body["result"] = value
-        await self._send("POST", f"/executions/{id}/{kind.replace('_', '-')}", body)
+        accepted = await self._send("POST", f"/executions/{id}/{kind.replace('_', '-')}", body)
+        notice: str | None = accepted.get("notice")
+        return notice
 
     async def signal(
         self,

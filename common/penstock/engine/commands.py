@@ -16,6 +16,7 @@ from penstock.engine.state import OPEN, WorkflowState
 from penstock.engine.task_end import end_if_all_tasks_ended, end_task, end_workflow
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import COMPLETED, SKIPPED
+from penstock.language.terms.options import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,10 @@ def apply_command(
     if command.kind == "resume":
         return (yield from resume(plan, state, facts, system))
     if command.task is None or command.task not in plan.graph.index:
-        raise NotFound(f"{plan.workflow.ref} has no task {command.task!r}")
+        raise NotFound(
+            f"{plan.workflow.ref} has no task {command.task!r}",
+            hint=did_you_mean(command.task or "", plan.graph.index),
+        )
     task = plan.index(command.task)
     if command.kind == "skip":
         return (yield from skip(plan, state, facts, system, task))

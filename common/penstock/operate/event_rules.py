@@ -70,7 +70,14 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     payload = (await Masking.load(session)).payload(rows[0].trigger, orjson.loads(rows[0].payload))
     published_by = await effects.publisher_of(session, id)
     continued = [asdict(run) for run in await effects.continued(session, id)]
-    return {**asdict(rows[0]), "payload": payload, "published_by": published_by, "continued": continued}
+    key = await event_list.key_of(session, id, rows[0].created_at)
+    return {
+        **asdict(rows[0]),
+        "key": key,
+        "payload": payload,
+        "published_by": published_by,
+        "continued": continued,
+    }
 
 
 async def described_with_rules(session: Session, id: UUID) -> dict[str, Any]:

@@ -77,6 +77,7 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     masking = await Masking.load(session)
     document["title"] = _title(masking, document["action"], document["params"], body or {})
     document["params"] = masking.parameters(document["action"], document["params"])
+    document["key"] = await executions.key_of(session, id)
     document["labels"] = await labels.of_execution(session, id, rows[0].finished_at)
     document["result"] = await _shown_result(session, rows[0])
     document["graph"] = graph_of(body)

@@ -32,7 +32,8 @@ SHORTEST = 16
 CALL = ("body", "headers", "query")
 """The names of a call, for the templates."""
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+"""The names that a webhook may have."""
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,100}")
 
 
@@ -101,7 +102,7 @@ def check_call(
     key_header: str | None,
 ) -> None:
     """Check what identifies a webhook and verifies its calls. Raises InvalidInput."""
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise InvalidInput(
             f"{name!r} is not a valid name of a webhook",
             hint="Use a-z, 0-9, _ and -: the name is part of an address.",

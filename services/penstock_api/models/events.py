@@ -41,6 +41,11 @@ class Event(Answer):
     tenant: str
     payload: Any
     source: str | None
+    key: str | None = Field(
+        default=None,
+        description="The key with which it was published: its message id. null: it has none, or the key is not kept any "
+        "more.",
+    )
     published_by: UUID | None = Field(
         default=None, description="The execution that published it; null if none did."
     )

@@ -253,6 +253,11 @@ class Execution(Answer):
     title: str | None = Field(
         default=None, description="The title, if its action has one. null: it has none."
     )
+    key: str | None = Field(
+        default=None,
+        description="The idempotency key of its start; if several starts joined it, of the first one. null: it has none, "
+        "or the key is not kept any more.",
+    )
     labels: dict[str, str] = Field(
         default_factory=dict,
         description="The labels: texts by name, with those inherited from the workflow or rule.",
@@ -437,3 +442,7 @@ class Accepted(Answer):
     id: UUID = Field(description="The id of the execution that gets the command.")
     command: Literal["pause", "resume", "skip", "set_result"] = Field(description="The stored command.")
     by: str
+    notice: str | None = Field(
+        None,
+        description="Sentences for people if tasks before the named task have not ended. null: there is nothing to note.",
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from fastapi import APIRouter, Request, Response
 
-from penstock.store.access import webhooks
+from penstock.store.access import webhook_refusals, webhooks
 from penstock.store.definitions import catalog
 from penstock_api.auth.access import READ_ALL
 from penstock_api.backend import Db
@@ -39,6 +39,7 @@ async def show(request: Request, session: Db, change: str = "") -> Response:
         request,
         "webhooks.html",
         rows=rows,
+        refusals=await webhook_refusals.listed(session),
         changed=changed,
         put=form,
         has_triggers=bool(triggers),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from penstock.operate import webhooks
+from penstock.store.access import webhook_refusals
 from penstock.store.access import webhooks as store
+from penstock.store.access.webhook_refusals import WebhookRefusals
 from penstock_api.auth.access import DEFINE_ALL, READ_ALL, Asked
 from penstock_api.backend import Db
 from penstock_api.models import webhooks as models
@@ -16,6 +18,13 @@ router = Router("webhooks")
 async def list_webhooks(session: Db) -> list[store.Webhook]:
     """List webhooks, without their secrets."""
     return await store.listed(session)
+
+
+@router.get("/webhook-refusals", dependencies=[READ_ALL])
+async def list_refusals(session: Db) -> list[WebhookRefusals]:
+    """List the numbers of calls that were refused in the last seven days, by webhook and reason. They also count calls of
+    names that no webhook has. A call is counted about a second after its answer."""
+    return await webhook_refusals.listed(session)
 
 
 @router.put("/webhooks/{name}", dependencies=[DEFINE_ALL])

@@ -87,5 +87,5 @@ async def _tell(
     *,
     ahead: bool = False,
 ) -> models.Accepted:
-    await backend.client.command(id, kind, task=task, value=value, by=by, reason=reason, ahead=ahead)
-    return models.Accepted(id=id, command=kind, by=by)
+    notice = await backend.client.command(id, kind, task=task, value=value, by=by, reason=reason, ahead=ahead)
+    return models.Accepted(id=id, command=kind, by=by, notice=notice)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
@@ -47,6 +49,15 @@ async def test_the_same_key_gives_the_same_event(house: Installation) -> None:
     await house.apply(*shop.ALL)
     publish = ("publish", "shop.order_placed", "id=7", "--key", "order-7", "--json")
     assert (await penstock(*publish)).document == (await penstock(*publish)).document
+
+
+async def test_key_of_an_event_is_shown(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    keys = ("order-7", "order-8", None)
+    events = [await house.client.publish("shop.order_placed", {"id": 7}, key=key) for key in keys]
+    shown = [(await penstock("show", event, "--json")).document["key"] for event in events]
+    assert shown == list(keys)
+    assert re.search(r"^key +order-7 *$", (await penstock("show", events[0])).out, re.MULTILINE)
 
 
 async def test_an_event_that_does_not_fit_is_refused(house: Installation) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 from penstock import Secret, action, each, workflow
@@ -38,6 +39,23 @@ async def test_the_newest_come_first_and_can_be_paged_through(house: Installatio
     assert ids[0] not in page.out
     assert f"--before {ids[1]}" in page.err
     assert ids[0] in (await penstock("executions", "--before", ids[1])).out
+
+
+async def test_key_of_an_execution_is_shown_until_it_is_not_kept(house: Installation) -> None:
+    await house.apply(*shop.ALL)
+    keyed = await house.client.start("shop.charge", {"order": 1}, key="order-1")
+    plain = await house.client.start("shop.charge", {"order": 2})
+    burst: dict[str, Any] = {"debounce": "1h", "debounce_key": "day"}
+    joined = [
+        await house.client.start("shop.charge", {"order": 3}, key=key, **burst) for key in ("first", "second")
+    ]
+    assert joined[0] == joined[1]
+    keys = [(await penstock("show", id, "--json")).document["key"] for id in (keyed, plain, joined[0])]
+    assert keys == ["order-1", None, "first"]
+    assert re.search(r"^key +order-1 *$", (await penstock("show", keyed)).out, re.MULTILINE)
+    assert not re.search(r"^key ", (await penstock("show", plain)).out, re.MULTILINE)
+    await house.rows("delete from idempotency returning 1")
+    assert (await penstock("show", keyed, "--json")).document["key"] is None
 
 
 async def test_they_can_be_chosen_by_status_and_action(house: Installation) -> None:

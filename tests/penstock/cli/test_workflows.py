@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from penstock import action
+from penstock.language.terms.ids import new_id
 from penstock.language.workflows import from_yaml
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
@@ -40,6 +41,7 @@ tasks:
   ask: {inquiry: {prompt: "Go on?", schema: {type: boolean}}}
   items: {action: run.odd, needs: [ask], with_items: [1, 2, 3], input: {n: "{{ item }}"}}
   after: {action: run.nap, needs: [items]}
+on_exit: {action: noop}
 """)
 ALL = (nap, odd, INNER, OUTER, ASKING)
 
@@ -112,7 +114,10 @@ async def test_a_run_is_answered_paused_corrected_and_run_again(house: Installat
     ]
     refused = await penstock("skip", id, "after")
     assert refused.code == 1
-    assert "neither a workflow that runs" in refused.err
+    error = " ".join(refused.err.split())
+    assert f"{id} has ended: it is failed" in error
+    assert f"penstock rerun {id} --from after" in error
+    assert f"penstock rerun {id} --from-failed" in error
 
     assert f"Run it again with: penstock rerun {id} --from-failed" in (await penstock("why", id)).out
     again = (await told("rerun", id, "--from-failed", "--by", "ada"))["id"]
@@ -160,13 +165,54 @@ async def test_a_command_that_a_run_refuses_is_shown_with_the_run(house: Install
     await house.start(*ALL)
     id = await house.client.start("run.asking")
     await house.until("select id from execution where task = 'ask' and status = 'waiting'")
-    await told("skip", id, "nobody", "--by", "ada")
+    await told("skip", id, "on_exit", "--by", "ada")
     await told("set-result", id, "items", "[1]", "--by", "ada")  # while it cannot begin by itself
     await told("set-result", id, "ask", "true", "--by", "ada")
     await house.until("select 1 from execution where id = $1 and status = 'completed'", id)
     said = await told("show", id)
-    assert [one["error"] for one in said["told"]] == ["run.asking has no task 'nobody'", None, None]
-    assert "refused: run.asking has no task 'nobody'" in (await penstock("show", id)).out
+    assert [one["error"] for one in said["told"]] == ["`on_exit` has not started", None, None]
+    assert "refused: `on_exit` has not started" in (await penstock("show", id)).out
+
+
+async def test_command_of_unknown_task_is_refused_at_once(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("run.asking")
+    await house.until("select id from execution where task = 'ask' and status = 'waiting'")
+    for words in (("skip", id, "iitems"), ("set-result", id, "iitems", "[]")):
+        refused = await penstock(*words)
+        assert refused.code == 1
+        assert "run.asking has no task 'iitems'" in refused.err
+        assert "Did you mean 'items'?" in refused.err
+    listed = await penstock("skip", id, "nobody")
+    assert "Available: after, ask, items, on_exit." in " ".join(listed.err.split())
+    assert (await told("show", id))["told"] == []
+    [child] = await house.rows("select id from execution where task = 'ask'")
+    refused = await penstock("skip", child["id"], "ask")
+    assert f"penstock skip {id} ask" in " ".join(refused.err.split())
+    assert "no execution" in (await penstock("skip", new_id(), "ask")).err
+
+
+async def test_command_of_ended_task_is_refused_at_once(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("run.asking")
+    await house.until("select id from execution where task = 'ask' and status = 'waiting'")
+    await told("skip", id, "after")
+    await house.until("select 1 from workflow_command where obeyed_at is not null")
+    refused = await penstock("set-result", id, "after", "1")
+    assert refused.code == 1
+    assert "`after` has ended already, as skipped" in refused.err
+    assert len((await told("show", id))["told"]) == 1
+
+
+async def test_command_of_a_task_names_open_tasks_before_it(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("run.asking")
+    await house.until("select id from execution where task = 'ask' and status = 'waiting'")
+    said = " ".join((await penstock("set-result", id, "after", "1")).out.split())
+    assert "`after` comes after tasks that have not ended: `items`." in said
+    notice = (await told("set-result", id, "items", "[1]"))["notice"]
+    assert notice.startswith("`items` comes after tasks that have not ended: `ask`.")
+    assert (await told("set-result", id, "ask", "true"))["notice"] is None
 
 
 async def test_a_workflow_is_shown_and_compared_in_every_form(house: Installation, tmp_path: Any) -> None:

@@ -133,6 +133,8 @@ async def test_search_finds_an_execution_by_each_of_its_names(api: Api) -> None:
         none = (await caller.get("/executions", params={"find": "of no execution"})).text
         by_id = await caller.get("/executions", params={"find": str(id)})
         everywhere = (await caller.get("/workers")).text
+        assert "<dt>key<dd>a-key-to-find<" in (await caller.get(f"/executions/{id}")).text
+        assert (await caller.get(f"/api/v1/executions/{id}")).json()["key"] == "a-key-to-find"
     await api.house.client.cancel(id)
     assert "No execution matches this filter." in none
     assert by_id.headers["location"] == f"/executions/{id}"

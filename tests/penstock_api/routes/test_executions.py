@@ -108,8 +108,11 @@ async def test_a_running_execution_names_the_sender_of_a_command(api: Api, call:
         if one["execution_id"] == shown["tasks"][1]["execution"]
     )
     assert (asked["prompt"], asked["schema"]) == ("May it be charged?", {"type": "boolean"})
+    unknown = await call.post(f"{V1}/executions/{id}/skip", json={"task": "lost"})
+    assert (unknown.status_code, unknown.json()["hint"]) == (404, "Did you mean 'last'?")
     told = await call.post(f"{V1}/executions/{id}/skip", json={"task": "last", "reason": "not today"})
     assert told.status_code == 202
+    assert "tasks that have not ended: `ask`" in told.json()["notice"]
     answer = f"{V1}/inquiries/{asked['execution_id']}/answer"
     assert (await call.post(answer, json={"response": "yes"})).status_code == 422
     assert (await call.post(answer, json={"response": True})).status_code == 204
@@ -117,6 +120,9 @@ async def test_a_running_execution_names_the_sender_of_a_command(api: Api, call:
     assert found["status"] == "completed"
     [command] = found["told"]
     assert (command["by"], command["reason"]) == ("token:all", "not today")
+    late = await call.post(f"{V1}/executions/{id}/skip", json={"task": "last"})
+    assert (late.status_code, late.json()["detail"]) == (409, f"{id} has ended: it is completed")
+    assert late.json()["hint"] == f"Run it again from this task: penstock rerun {id} --from last"
     new = await call.post(f"{V1}/executions/{id}/rerun", json={"from_task": "last", "reason": "now"})
     assert new.status_code == 201
     again = await ended(call, api, new.json()["id"])

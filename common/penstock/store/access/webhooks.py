@@ -109,11 +109,12 @@ async def find(session: Session, name: str) -> Webhook | None:
 
 
 DELETE = """
-with forgotten as (delete from secret where tenant = '' and name = 'webhook:' || $1)
+with forgotten as (delete from secret where tenant = '' and name = 'webhook:' || $1),
+refusals as (delete from webhook_refusal where webhook = $1)
 delete from webhook where name = $1 returning name
 """
 
 
 async def delete(session: Session, name: str) -> bool:
-    """Delete a webhook with its secret. Return False if it does not exist."""
+    """Delete a webhook with its secret and the counts of its refused calls. Return False if it does not exist."""
     return bool(await session.fetch(DELETE, name))

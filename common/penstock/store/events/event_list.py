@@ -78,6 +78,16 @@ order by e.id desc limit $11
 """
 
 
+# A key is stored by the statement that stores its event, so both have the same instant, which an index finds.
+KEY_OF = "select message_id from event_key where created_at = $2 and event_id = $1"
+
+
+async def key_of(session: Session, id: UUID, created_at: datetime) -> str | None:
+    """Return the key (message id) of an event that was stored at `created_at`. Return None if it has no key, or if the
+    key is not kept any more."""
+    return next((str(row["message_id"]) for row in await session.fetch(KEY_OF, id, created_at)), None)
+
+
 async def page(
     session: Session, filters: EventFilter = EventFilter(), *, before: UUID | None = None, limit: int = 50
 ) -> list[ListedEvent]:

@@ -304,6 +304,15 @@ async def with_key(db: Session | Transaction, tenant: str, key: str) -> UUID | N
     return next((UUID(int=row["execution_id"].int) for row in await db.fetch(WITH_KEY, tenant, key)), None)
 
 
+KEY_OF = "select key from idempotency where execution_id = $1 order by created_at, key limit 1"
+
+
+async def key_of(session: Session, id: UUID) -> str | None:
+    """Return the idempotency key of an execution's start. If several starts have joined the execution, return the key of
+    the first one. Return None if it has no key, or if the key is not kept any more."""
+    return next((str(row["key"]) for row in await session.fetch(KEY_OF, id)), None)
+
+
 @dataclass(slots=True)
 class ExecutionEnd:
     """The end of an execution. `result` and `error` are JSON."""

@@ -114,6 +114,7 @@ secret              -         -       rawd  -       -
 signing_key         -         -       r     -       -
 tenant_key          r         r       r     r       r
 webhook             -         -       rawd  -       -
+webhook_refusal     rd        -       raw   -       r
 saved_view          -         -       rawd  -       -
 subscription        rw        -       rawd  -       -
 delivery            rawd      -       r     -       -

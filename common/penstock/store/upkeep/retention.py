@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.settings import Settings
+from penstock.store.access import webhook_refusals
 from penstock.store.session.database import Transaction
 
 PARTITIONED = {
@@ -35,6 +36,7 @@ KEYS = {
     "awaited": ("at", ("execution_id", "watcher")),
     "untraced": ("at", ("execution_id",)),
     "joined_start": ("at", ("id",)),
+    "webhook_refusal": ("hour", ("webhook", "reason", "hour")),
 }
 """Tables without partitions: the column from which the age of a row is counted, and the columns of its key."""
 INSTANTS = {**{f"{table}_default": at for table, at in PARTITIONED.items()}, "dead_letter": "last_at"}
@@ -79,6 +81,7 @@ def keyed(settings: Settings) -> Mapping[str, int]:
         "workflow_command": settings.archive_retention_days,
         "awaited": 1,  # rows of processes that died; a process that still waits writes its rows again earlier
         "joined_start": 1,  # a client sends a start again within half a minute
+        "webhook_refusal": webhook_refusals.KEPT_DAYS,
         "untraced": 1,  # rows of installations without an executor that traces
     }
 

@@ -11,7 +11,7 @@ import orjson
 
 from penstock.language.workflows.progress import SentCommand, StoredTask, TaskExecutions
 from penstock.store.executions.executions import Execution
-from penstock.store.session.database import Session
+from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
 EXECUTIONS = """
@@ -75,7 +75,7 @@ from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
 """
 
 
-async def tasks(session: Session, id: UUID) -> dict[int, StoredTask]:
+async def tasks(session: Session | Transaction, id: UUID) -> dict[int, StoredTask]:
     """Return the states of a run's tasks, by index in the graph. Tasks without a stored state are left out."""
     return {
         row["task"]: StoredTask(row["status"], row["has_own_result"], row["items"])

@@ -105,6 +105,17 @@ webhook = Table(
     Column("fails", Text),
 )
 
+webhook_refusal = Table(
+    "webhook_refusal",
+    METADATA,
+    Column("webhook", Text, primary_key=True),
+    Column("reason", Text, primary_key=True),
+    Column("hour", INSTANT, primary_key=True),
+    Column("calls", BigInteger, nullable=False),
+    Column("last_at", INSTANT, nullable=False),
+    Column("last_name", Text),
+)
+
 audit = Table(
     "audit",
     METADATA,

@@ -89,6 +89,7 @@ idempotency = Table(
     Column("digest", Text, nullable=False),
     Column("created_at", INSTANT, nullable=False, server_default=text("now()")),
     Index("idempotency_created", "created_at"),
+    Index("idempotency_execution", "execution_id"),
 )
 
 

@@ -1,0 +1,140 @@
+"""Refused webhook calls are counted by webhook, reason and hour, whatever their callers send."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from penstock_api.refused_webhook_calls import RefusedWebhookCalls
+from tests.penstock.cli.commands import penstock
+from tests.penstock_api.conftest import Api
+
+V1 = "/api/v1"
+SECRET = "c2VjcmV0LW9mLXdlYmhvb2tz"
+
+
+async def counted(api: Api, call: httpx.AsyncClient, webhook: str | None) -> dict[str, int]:
+    """Return the numbers of refused calls of a webhook, by reason."""
+    await api.app.state.backend.refused_webhook_calls.close()
+    listed = (await call.get(f"{V1}/webhook-refusals")).json()
+    return {row["reason"]: row["calls"] for row in listed if row["webhook"] == webhook}
+
+
+async def create(call: httpx.AsyncClient, name: str, **options: Any) -> None:
+    whole = {"trigger": "shop.order_placed", "signature": "secret", "secret": SECRET, **options}
+    assert (await call.put(f"{V1}/webhooks/{name}", json=whole)).status_code == 200
+
+
+async def test_each_kind_of_refused_call_is_counted(api: Api, call: httpx.AsyncClient) -> None:
+    await create(call, "till", key_header="x-id")
+    await create(call, "strict", payload={"id": "{{ body.order.id }}"})
+    signed = {"x-webhook-secret": SECRET}
+    async with api.caller(None) as sender:
+
+        async def refused(status: int, name: str, method: str = "POST", **sent: Any) -> None:
+            answer = await sender.request(method, f"/hooks/{name}", **sent)
+            assert answer.status_code == status, answer.text
+
+        for _ in range(3):
+            await refused(401, "till", json={"id": 7}, headers={"x-webhook-secret": "wrong-and-hidden"})
+        await refused(405, "till", "GET")
+        await refused(405, "till", "HEAD")
+        await refused(413, "till", content=b"x" * 400_000, headers=signed)
+        await refused(422, "till", content=b"{", headers=signed)
+        await refused(422, "till", json={"id": "seven"}, headers=signed)
+        await refused(422, "strict", json={}, headers=signed)
+        keyed = {**signed, "x-id": "c-1"}
+        assert (await sender.post("/hooks/till", json={"id": 7}, headers=keyed)).status_code == 202
+        await refused(409, "till", json={"id": 8}, headers=keyed)
+        await refused(404, "tilll", json={})
+        await refused(404, "no%20name", json={})
+    assert await counted(api, call, "till") == {
+        "wrong signature": 3,
+        "wrong method": 2,
+        "too large": 1,
+        "invalid body": 1,
+        "invalid payload": 1,
+        "key of another call": 1,
+    }
+    assert await counted(api, call, "strict") == {"failed template": 1}
+    listed = (await call.get(f"{V1}/webhook-refusals")).json()
+    [unknown] = [row for row in listed if row["webhook"] is None and row["reason"] == "unknown webhook"]
+    assert (unknown["calls"], unknown["last_name"]) == (2, "tilll")
+    everything = str(await api.house.rows("select * from webhook_refusal"))
+    assert "hidden" not in everything
+    assert "seven" not in everything
+    page = (await call.get("/webhooks")).text
+    assert "wrong signature" in page
+    assert "last name: tilll" in page
+    assert (await call.delete(f"{V1}/webhooks/till")).status_code == 204
+    assert await counted(api, call, "till") == {}
+    await call.delete(f"{V1}/webhooks/strict")
+    await api.house.rows("delete from webhook_refusal returning 1")
+
+
+async def test_commands_show_refused_calls_of_a_webhook(
+    api: Api, call: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = api.house.settings().database_url
+    assert database is not None
+    monkeypatch.setenv("PENSTOCK_DATABASE_URL", database.get_secret_value())
+    await create(call, "quiet")
+    await create(call, "noisy")
+    async with api.caller(None) as sender:
+        for name in ("noisy", "noisy", "nowhere"):
+            assert (await sender.post(f"/hooks/{name}", json={})).status_code in (401, 404)
+    await api.app.state.backend.refused_webhook_calls.close()
+    numbers = {
+        row["name"]: row["refused"] for row in (await penstock("webhooks", "list", "--json")).documents
+    }
+    assert (numbers["noisy"], numbers["quiet"]) == (2, 0)
+    assert "3 calls were refused" in " ".join((await penstock("webhooks", "list")).err.split())
+    assert "wrong signature" in (await penstock("webhooks", "show", "noisy")).out
+    assert "No call was refused" in (await penstock("webhooks", "show", "quiet")).out
+    [row] = (await penstock("webhooks", "show", "noisy", "--json")).document["refusals"]
+    assert (row["reason"], row["calls"]) == ("wrong signature", 2)
+    rows = (await penstock("webhooks", "refusals", "--json")).documents
+    assert {(row["webhook"], row["last_name"]) for row in rows} == {("noisy", None), (None, "nowhere")}
+    assert "penstock webhooks list" in (await penstock("webhooks", "show", "nowhere")).err
+    for name in ("quiet", "noisy"):
+        await call.delete(f"{V1}/webhooks/{name}")
+    await api.house.rows("delete from webhook_refusal returning 1")
+
+
+async def test_flood_of_names_writes_few_rows_in_one_statement(api: Api, call: httpx.AsyncClient) -> None:
+    begun = []
+    calls = RefusedWebhookCalls(api.app.state.backend.pool, begun.append)
+    for n in range(2000):
+        calls.note(f"name-{n}", "unknown webhook")
+        calls.note("x" * 100_000, "too large")
+    assert len(begun) == 1
+    assert len(calls._calls) <= 102
+    await calls.close()
+    rows = await api.house.rows(
+        "select webhook, reason, calls, octet_length(last_name) as size from webhook_refusal"
+    )
+    assert {(row["webhook"], row["reason"], row["calls"]) for row in rows} == {
+        ("", "unknown webhook", 2000),
+        ("", "too large", 2000),
+    }
+    assert all((row["size"] or 0) <= 63 for row in rows)
+    await api.house.rows("delete from webhook_refusal returning 1")
+
+
+async def test_refusals_during_a_slow_write_are_counted_by_the_next(api: Api) -> None:
+    begun: list[Any] = []
+    calls = RefusedWebhookCalls(api.app.state.backend.pool, begun.append)
+    async with api.house.session.transaction() as tx:
+        await tx.fetch("lock table webhook_refusal in access exclusive mode")
+        calls.note("slow", "wrong method")
+        begun.pop()()
+        await asyncio.sleep(0)
+        calls.note("slow", "wrong method")
+        begun.pop()()  # the first statement still waits for the lock
+        assert len(begun) == 1
+    await calls.close()
+    [row] = await api.house.rows("delete from webhook_refusal returning calls")
+    assert row["calls"] == 2
