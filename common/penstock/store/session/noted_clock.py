@@ -1,5 +1,5 @@
-"""The database's clock between two looks at it. A process notes how far it is ahead of the machine's own clock, which may be
-wrong, so that filters, ages and durations need no look of their own."""
+"""The database's clock between two looks at it. The machine's own clock may be wrong, so a process notes how far the
+database's is ahead of it. Filters, ages and durations need no look of their own."""
 
 from __future__ import annotations
 
