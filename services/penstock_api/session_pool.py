@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 from penstock.errors import ConnectionFailed
 from penstock.store.session.database import Database, Session
@@ -15,6 +17,17 @@ MOST = 15.0
 """The timeout of a statement of a request, in seconds."""
 PATIENCE = 30.0
 """The seconds for which a request waits for a session."""
+
+
+@dataclass(slots=True)
+class _Loan:
+    """The session that a request has. None once the request has returned it."""
+
+    session: Session | None
+
+
+_LOANS: ContextVar[Mapping[SessionPool, _Loan]] = ContextVar("loans")
+"""The loans of the current request, by pool. A task that a request has started inherits them, and may outlive them."""
 
 
 class SessionPool:
@@ -28,9 +41,16 @@ class SessionPool:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """Lend a session to one request at a time. The most recently used one comes first, so that few are open when
-        few are needed. A request that has a session borrows no other one: with all of them lent to such requests, none
-        would end. Raises ConnectionFailed if no session is free within PATIENCE."""
+        """Lend a session to one request at a time. The most recently used one comes first, so that few are open when few
+        are needed.
+
+        A request that has one gets the same one: if each request kept a session and waited for a second one, none would
+        end. Raises ConnectionFailed if no session is free within PATIENCE.
+        """
+        loans = _LOANS.get({})
+        if self in loans and (session := loans[self].session) is not None:
+            yield session
+            return
         try:
             async with asyncio.timeout(PATIENCE):
                 session = await self._free.get()
@@ -39,7 +59,10 @@ class SessionPool:
                 f"this API has answered too many requests at once for {PATIENCE:g} seconds",
                 hint="Try again later. If it happens often, run more replicas of the API.",
             ) from None
+        loan = _Loan(session)
+        _LOANS.set({**loans, self: loan})
         try:
             yield session
         finally:
+            loan.session = None
             self._free.put_nowait(session)
