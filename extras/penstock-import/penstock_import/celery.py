@@ -76,6 +76,7 @@ from penstock_import.celery_options import (
 )
 from penstock_import.celery_other_ways import uses_in_other_ways
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, queue_names
+from penstock_import.celery_retries import Retries
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import (
     bindings_at,
@@ -120,8 +121,6 @@ _WITHOUT_SETTINGS = stdlib_module_names | {
     "sqlalchemy",
 }
 """Packages with base classes that give no setting of Celery."""
-_RETRYING = frozenset({"backoff", "retry", "retrying", "tenacity"})
-"""Packages with a `retry` of their own, which asks nothing of Celery."""
 _OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
 _RELEVANT = re.compile(
     r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule|\bconf\.|rate_limit|time_limit"
@@ -188,6 +187,7 @@ class CeleryProject:
         self._applications = Applications({})
         self._errors = ErrorNames({})
         self._trees: Mapping[str, ast.Module] = {}
+        self._retries = Retries({}, self._foreign_names)
         self._classes: dict[str, list[tuple[str, ast.ClassDef]]] = {}
         """By the name of a class: its definitions, with their files."""
         self._unread: frozenset[str] = frozenset()
@@ -282,6 +282,7 @@ class CeleryProject:
                 if isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, []).append((name, node))
         self._are_rates_off = self._has_no_rates()
+        self._retries = Retries(trees, self._foreign_names)
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
@@ -437,12 +438,7 @@ class CeleryProject:
             )
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
-        retries_by_hand = any(
-            _is_retry(self._trees[file], call) or (bound is not False and _hands_itself_on(node, call))
-            for statement in node.body
-            for call in walk(statement)
-            if isinstance(call, ast.Call)
-        )
+        retries_by_hand = self._retries.may_ask(file, node, is_bound)
         self._options(file, node.name, name, keywords)
         tell = lambda where, text, by_hand: self._gap(file, where, f"{text} of {node.name}", by_hand)  # noqa: E731
         retry = retry_of(
@@ -810,9 +806,8 @@ class CeleryProject:
         }
         simple = {option: value for option, value in supplied.items() if option not in RETRY_OPTIONS}
         for option in sorted(supplied.keys() - simple.keys()):
-            self._gap(
-                file, supplied[option], f"{option} of the annotation of {key}", "Write `retry` of the action."
-            )
+            self._gap(file, supplied[option], f"{option} of the annotation of {key}",
+                      f"Write `retry` of the action: it is {ast.unparse(supplied[option])} there.")  # fmt: skip
         for name in names:
             self._options(file, f"the annotation of {key}", name, simple)
 
@@ -1295,28 +1290,6 @@ def _is_package(folder: Path) -> bool:
 def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, signature: Signature) -> str:
     message = f"to do: what {node.name} of {file} did"
     return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
-
-
-def _is_retry(tree: ast.Module, call: ast.Call) -> bool:
-    """Return whether a call in a task may ask Celery for a retry: `self.retry()`, but no `retry()` of another package."""
-    if called(call) != "retry":
-        return False
-    bindings = bindings_at(tree, call, root_name(call.func))
-    imported = [part for part in bindings if isinstance(part, ast.Import | ast.ImportFrom)]
-    if isinstance(call.func, ast.Name):
-        functions = [part for part in bindings if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
-        return not bindings or len(imported) + len(functions) < len(bindings)
-    paths = [path for part in imported for name, path in imported_names(part) if name == root_name(call.func)]
-    return not paths or any(path.partition(".")[0] not in _RETRYING for path in paths)
-
-
-def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call) -> bool:
-    """Return whether a call passes the bound task to a function, which may request a retry."""
-    first = [*task.args.posonlyargs, *task.args.args][:1]
-    values = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return (
-        any(isinstance(value, ast.Name) and value.id == first[0].arg for value in values) if first else False
-    )
 
 
 def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str, ast.expr]:
