@@ -896,10 +896,12 @@ class CeleryProject:
             return None, True
         if len(values) != 1 or not isinstance(zone := values.pop(), str):
             return None, True
+        if not zone:  # Celery reads an empty text as no zone
+            return None, is_local
         for _, use, value in zones:
             self._take(use)
             self._take(value)
-        return (None if zone == "UTC" else zone), False
+        return (None if zone.upper() == "UTC" else zone), False
 
     def _names_by_hand(self, advice: str) -> bool:
         """Return whether a value with another name has a gap with this advice."""
@@ -1033,7 +1035,7 @@ class CeleryProject:
                     file,
                     entry.key,
                     entry.entry,
-                    None if entry.zone == "UTC" else entry.zone,
+                    None if entry.zone.upper() == "UTC" else entry.zone,
                     False,
                 )
             else:
