@@ -42,8 +42,17 @@ def forget(tree: ast.Module) -> None:
 
 @once
 def walk(tree: ast.AST) -> list[ast.AST]:
-    """Return all nodes of a tree."""
-    return list(ast.walk(tree))
+    """Return all nodes of a tree, in the order of `ast.walk`: parents come before their children."""
+    nodes = [tree]
+    for node in nodes:  # the list grows with the children of each node
+        values = node.__dict__
+        for name in node._fields:
+            value = values.get(name)
+            if isinstance(value, ast.AST):
+                nodes.append(value)
+            elif isinstance(value, list):
+                nodes.extend([part for part in value if isinstance(part, ast.AST)])
+    return nodes
 
 
 class NotLiteral(Exception):
