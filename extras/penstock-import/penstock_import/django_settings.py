@@ -29,7 +29,7 @@ from penstock_import.wanted_text import NotMapped
 _MARKS = frozenset({"DATABASES", "INSTALLED_APPS", "MIDDLEWARE", "MIDDLEWARE_CLASSES", "ROOT_URLCONF"})
 """The names that only a module of settings gives."""
 _OF_SECRETS = ("BROKER", "CREDENTIAL", "DSN", "KEY", "PASS", "PRIVATE", "SECRET", "TOKEN", "URI", "URL")
-"""The parts of names whose texts may be secrets. Such a text is not copied into the report."""
+"""The parts of the names of secrets. The text of such a setting is not copied into the report."""
 _OF_DJANGO = (
     "ABSOLUTE_URL_OVERRIDES ADMINS ALLOWED_HOSTS APPEND_SLASH AUTHENTICATION_BACKENDS AUTH_USER_MODEL CACHES DEBUG "
     "DEFAULT_AUTO_FIELD DEFAULT_CHARSET DEFAULT_FROM_EMAIL DEFAULT_TABLESPACE EMAIL_BACKEND EMAIL_HOST EMAIL_PORT "
@@ -293,7 +293,7 @@ class DjangoSettings:
 
     def _settings_files(self) -> set[str]:
         """Return the modules that `DJANGO_SETTINGS_MODULE` names, and those that give a name of settings. Modules that take
-        all names of such a module count, and those whose names it takes."""
+        all names of such a module count, and those that it takes all names of."""
         named = {text for tree in self._trees.values() for text in _named_modules(tree)}
         files = {file for file in self._trees for path in named if is_whole(file, path)}
         files |= {
