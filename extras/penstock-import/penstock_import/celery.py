@@ -30,6 +30,7 @@ from penstock_import.celery_calls import (
     sent,
     signature_of,
     task_decorator,
+    text_of,
     walk,
     with_constants,
     with_literal_dicts,
@@ -101,6 +102,7 @@ from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_sources import Sources, read_configuration, sources_of
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
+from penstock_import.django_settings import DjangoSettings
 from penstock_import.environment_defaults import with_defaults
 from penstock_import.module_paths import ModulePaths
 from penstock_import.project import Project, bounded
@@ -240,6 +242,11 @@ class CeleryProject:
             note_overwritten(name, tree, own_modules)
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
+        of_django = DjangoSettings(trees, own_modules, changed)
+        for note in of_django.read():
+            self._gap(note.file, note.node, note.subject, note.by_hand)
+        for value in of_django.read_values:
+            self._take(value)
         self._constants = _shared_constants(trees, self._package)
         for name, tree in trees.items():
             read_own_constants(name, tree, own_modules, changed | self._constants.keys())
@@ -399,7 +406,7 @@ class CeleryProject:
     ) -> None:
         """Convert a task. `is_own`: the decorator is defined in the source, and may add options of its own."""
         self.report.found["tasks"] += 1
-        previous = len(self.report.gaps)
+        previous = len(self.report.gaps) - len(self._apart)
         name = _ascii_name(node.name)
         module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         modules = self._modules.of(file)
@@ -443,7 +450,11 @@ class CeleryProject:
         tell = lambda where, text, by_hand: self._gap(file, where, f"{text} of {node.name}", by_hand)  # noqa: E731
         retry = retry_of(
             {
-                key: value if key.endswith("autoretry_for") else with_constants(value, self._constants)
+                key: value
+                if key.endswith("autoretry_for")
+                else with_constants(
+                    self._by_default(file, value, f"{key} of the task {node.name}"), self._constants
+                )
                 for key, value in keywords.items()
                 if key in RETRY_OPTIONS
             },
@@ -478,7 +489,7 @@ class CeleryProject:
         self._bound |= {id(node)} if is_bound else set()
         self._signatures[name] = signature
         self._functions[node.name] = "" if node.name in self._functions else name
-        if len(self.report.gaps) == previous:
+        if len(self.report.gaps) - len(self._apart) == previous:
             self.report.map("tasks", name)
         self._gap(file, node, f"the code of {node.name}, the task {celery_name}",
                   f"Move it into the function {name}_ of {self.project.module}.py; callers start "
@@ -520,6 +531,8 @@ class CeleryProject:
         for option, value in options.items():
             if option in RETRY_OPTIONS:
                 continue
+            if option in _MAPPED_OPTIONS:
+                value = self._by_default(file, value, f"{option} of the task {theirs}")
             if option in ("soft_time_limit", "time_limit") and self._literal_or_none(value) is not None:
                 self._limits.append((file, value, f"{option} of {theirs}", name))
             try:
@@ -552,7 +565,7 @@ class CeleryProject:
                 self._gap(
                     file,
                     value,
-                    f"{option} of {theirs} {self._why(value)}: {ast.unparse(value)}",
+                    f"{option} of {theirs} {self._why(value)}: {text_of(value)}",
                     "Write the value.",
                 )
 
@@ -878,10 +891,12 @@ class CeleryProject:
             return None, True
         if len(values) != 1 or not isinstance(zone := values.pop(), str):
             return None, True
+        if not zone:  # Celery reads an empty text as no zone
+            return None, is_local
         for _, use, value in zones:
             self._take(use)
             self._take(value)
-        return (None if zone == "UTC" else zone), False
+        return (None if zone.upper() == "UTC" else zone), False
 
     def _names_by_hand(self, advice: str) -> bool:
         """Return whether a value with another name has a gap with this advice."""
@@ -1012,7 +1027,11 @@ class CeleryProject:
                           "Write it as a schedule.")  # fmt: skip
             elif entry.zone is not None:
                 self._schedule(
-                    file, entry.key, entry.entry, None if entry.zone == "UTC" else entry.zone, False
+                    file,
+                    entry.key,
+                    entry.entry,
+                    None if entry.zone.upper() == "UTC" else entry.zone,
+                    False,
                 )
             else:
                 self._schedule(file, entry.key, entry.entry, zone, zone_unknown)

@@ -46,6 +46,7 @@ _OPTIONS: Mapping[str, str] = {
     "--time-limit": "is `timeout` and `executor: process` of each action that says none itself",
     "--soft-time-limit": "is `timeout` of each action that says none itself",
     "--max-memory-per-child": "is `memory_limit` of the executor `process` (docs/task-executors.md)",
+    "--max-tasks-per-child": "is `jobs_per_child` of the executor `process` (docs/task-executors.md)",
     "-P": "is `executor` of the actions",
     "-S": "names a store of schedules, and those of a database are not read: write them as schedules",
     "--purge": "removes what waits, which no option here does",
