@@ -66,7 +66,7 @@ def random_parameter(rng: random.Random) -> dict[str, Any]:
     return about
 
 
-def test_random_disabled_action_has_what_the_enabled_one_has(tmp_path: Path) -> None:
+def test_random_disabled_action_equals_the_enabled_one(tmp_path: Path) -> None:
     rng = random.Random(5)
     for case in range(CASES):
         runner = rng.choice(["python-script", "http-request", "remote-shell-cmd", "winrm-cmd", "orquesta"])

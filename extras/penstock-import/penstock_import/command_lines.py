@@ -67,13 +67,13 @@ def is_program(word: str) -> bool:
 def command_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of each line that is no comment, and of each command that several lines hold."""
     lines = _with_values(text.splitlines())
-    taken: set[int] = set()
-    for entry, words in _beside(lines, taken):
+    paired: set[int] = set()
+    for entry, words in _beside(lines, paired):
         yield entry + 1, " ".join(words)
     for first, last in _continued(lines, _SECTION.search(text) is not None):
-        if not taken & set(range(first, last + 1)):
+        if not paired & set(range(first, last + 1)):
             yield first + 1, " ".join(_without_end(line) for line in lines[first : last + 1])
-    yield from _items(lines, taken)
+    yield from _items(lines, paired)
     yield from _folded(lines)
 
 
@@ -117,12 +117,12 @@ def _without_end(line: str) -> str:
     return line[:-1].rstrip() if line.endswith(("\\", " ^")) else line
 
 
-def _items(lines: list[str], taken: set[int]) -> Iterator[tuple[int, str]]:
+def _items(lines: list[str], paired: set[int]) -> Iterator[tuple[int, str]]:
     """Yield each list with an item on each line, from the program on."""
     start, items = 1, list[str]()
     for number, line in enumerate(lines, 1):
         item = _ITEM.fullmatch(line)
-        if item is not None and number - 1 not in taken and (items or is_program(item[2].strip("\"'"))):
+        if item is not None and number - 1 not in paired and (items or is_program(item[2].strip("\"'"))):
             start = start if items else number
             items.append(item[2].strip("\"'"))
         if items and (item is None or number == len(lines)):
@@ -146,9 +146,9 @@ def _folded(lines: list[str]) -> Iterator[tuple[int, str]]:
                 yield number, folded
 
 
-def _beside(lines: list[str], taken: set[int]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the first line and the words of each command whose program and arguments are values of two keys: `command` and
-    `args`, `ENTRYPOINT` and `CMD`. Its lines are added to `taken`."""
+def _beside(lines: list[str], paired: set[int]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first line and the words of each command that two keys of a mapping hold: `command` and `args`, `ENTRYPOINT`
+    and `CMD`. Its lines are added to `paired`."""
     entries = [entry for number in range(len(lines)) if (entry := _entry(lines, number)) is not None]
     for program in entries:
         if program.key not in _ARGUMENTS or not any(map(is_program, program.words)):
@@ -166,7 +166,7 @@ def _beside(lines: list[str], taken: set[int]) -> Iterator[tuple[int, list[str]]
         words = [*program.words, *arguments.words]
         words = words[next(number for number, word in enumerate(words) if is_program(word)) :]
         if PARTS & set(words) or is_old(words):
-            taken |= set(range(program.first, program.last + 1)) | set(
+            paired |= set(range(program.first, program.last + 1)) | set(
                 range(arguments.first, arguments.last + 1)
             )
             yield min(program.first, arguments.first), words

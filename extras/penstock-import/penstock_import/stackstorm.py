@@ -520,7 +520,7 @@ class StackStormPack:
         return self._unwritten(file, node, name, runner, schema, timeout)
 
     def _to_be_written(self, file: str, node: Node, name: str, runner: str) -> dict[str, Any]:
-        """Return the keys of an action whose function is to be written, and its parameters."""
+        """Return the keys of an action with a function that is to be written, and its parameters."""
         return self._unwritten(file, node, name, runner, *self._schema_and_timeout(file, node, name, runner))
 
     def _unwritten(
