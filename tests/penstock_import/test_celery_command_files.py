@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.penstock_import.test_accounting import CASES
-from tests.penstock_import.test_celery_commands import commands
+from tests.penstock_import.test_celery_commands import APP, TASK, commands
+from tests.penstock_import.test_reviewed_changes import of_application, texts
 
 WORDS = ["celery", "-A", "tasks", "worker", "--time-limit=300", "-Q", "high"]
 WHOLE = " ".join(WORDS)
@@ -96,6 +97,70 @@ def test_older_program_and_program_of_a_variable_are_named(tmp_path: Path, text:
 
 
 @pytest.mark.parametrize(
+    ("name", "text", "subject"),
+    [
+        (
+            "etc/default/celeryd",
+            'CELERYD_OPTS="--time-limit=300 -Q high"\n',
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+        (
+            "etc/celeryd",
+            "export CELERYD_OPTS='--time-limit=300 \\\n  -Q high'\n",
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+        (
+            "docker-compose.yml",
+            "      - CELERYD_OPTS=--time-limit=300 -Q high\n",
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+        (
+            "deploy.yml",
+            '      CELERY_WORKER_OPTS: "--time-limit=300 -Q high"\n',
+            "CELERY_WORKER_OPTS --time-limit=300 -Q high",
+        ),
+        (
+            "a.service",
+            'Environment="CELERYD_OPTS=--time-limit=300 -Q high"\n',
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+    ],
+)
+def test_options_of_a_unit_are_named(tmp_path: Path, name: str, text: str, subject: str) -> None:
+    _, report = of_application(tmp_path, {"tasks.py": APP + TASK, name: text})
+    (line,) = [line for line in texts(report) if "the options" in line]
+    assert line.startswith(f"{name}:1 the options {subject} of a command | Start `penstock worker`")
+    assert "--time-limit is `timeout`" in line
+    assert "-Q high is `penstock worker --routes high`" in line
+
+
+def test_older_setting_of_a_unit_is_named(tmp_path: Path) -> None:
+    text = "CELERYD_TASK_TIME_LIMIT=300\nCELERYD_USER=celery\n"
+    _, report = of_application(tmp_path, {"tasks.py": APP + TASK, "etc/celeryd": text})
+    lines = [line for line in texts(report) if line.startswith("etc/celeryd")]
+    assert len(lines) == 1
+    assert lines[0].startswith(
+        "etc/celeryd:1 the variable CELERYD_TASK_TIME_LIMIT of a worker: 300 | Write `timeout`"
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "app.Worker(time_limit=300, queues='high', beat=True)",
+        "worker = app.Worker(time_limit=300, queues=['high'], beat=True)\nworker.start()",
+        "app.WorkController(time_limit=300, queues='high', beat=True).start()",
+    ],
+)
+def test_worker_of_python_code_is_named(tmp_path: Path, call: str) -> None:
+    (line,) = commands(tmp_path, {"start.py": f"from depot.tasks import app\n{call}\n"})
+    assert (
+        "start.py:2 the command celery worker --time-limit=300 --queues=high --beat | Start `penstock" in line
+    )
+    assert "--queues high is `penstock worker --routes high`" in line
+
+
+@pytest.mark.parametrize(
     ("name", "text"),
     [
         ("README.md", f"Run `{WHOLE}`.\n"),
@@ -105,6 +170,7 @@ def test_older_program_and_program_of_a_variable_are_named(tmp_path: Path, text:
         ("run.sh", "service celeryd restart\nrm /var/run/celeryd.pid\n"),
         ("super.conf", "[program:celeryd]\nuser=celery\n"),
         ("deploy.yaml", "    command: ['celery']\n  - name: other\n    args: ['-A', 'tasks', 'worker']\n"),
+        ("work.py", "import rq\nrq.Worker(queues=['a'], connection=None).work()\n"),
         ("data.bin", f"\0{WHOLE}\n"),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from penstock_import.celery_calls import bound_names, called, walk
 from penstock_import.celery_queues import Queues
+from penstock_import.celery_setting_names import advice_of, is_known
 from penstock_import.command_lines import COMMAND, OLD_PROGRAMS, command_lines, is_command, is_program
 
 _PROSE_SUFFIXES = frozenset(
@@ -36,6 +37,21 @@ _PYTHON = frozenset({".py", ".pyi", ".pyx"})
 _LEFT_OUT = frozenset({".git", ".tox", ".venv", "node_modules", "site-packages", "test", "tests", "docs"})
 _MAX_BYTES = 1_000_000
 _ROWS = re.compile(r"""["']?model["']?\s*:\s*["']?django_celery_beat\.(\w+)""")
+_OF_UNITS = re.compile(
+    r"""\s*(?:-\s+)?(?:(?:export|set|ENV|Environment)[\s=]+)?["']?(CELERY\w*_OPTS|CELERY(?:D|BEAT)_\w+)["']?\s*[:=]\s*(.*)"""
+)
+"""A pattern for a line that gives a script or a unit the options of a worker, or one of Celery's older settings."""
+_WORKERS = frozenset({"WorkController", "Worker"})
+_ARGUMENTS_OF_WORKERS = frozenset(
+    {
+        "autoscale", "beat", "concurrency", "exclude_queues", "hostname", "include", "logfile", "loglevel",
+        "max_memory_per_child", "max_tasks_per_child", "no_color", "optimization", "pidfile", "pool", "pool_cls",
+        "prefetch_multiplier", "purge", "queues", "quiet", "ready_callback", "redirect_stdouts", "redirect_stdouts_level",
+        "schedule_filename", "scheduler", "send_events", "soft_time_limit", "statedb", "task_events", "time_limit",
+        "without_gossip", "without_heartbeat", "without_mingle", None,
+    }
+)  # fmt: skip
+"""The arguments of `app.Worker(...)`. Workers of other packages have others."""
 _RUNNING = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "Popen", "split"})
 _OPTIONS: Mapping[str, str] = {
     "-Q": "is `penstock worker --routes`",
@@ -81,6 +97,18 @@ def other_files(folder: Path, queues: Queues) -> Iterator[tuple[str, int, str, s
             if command is not None:
                 words = _plain(command[0]).split()
                 yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
+            elif (unit := _OF_UNITS.match(line)) is not None and unit[2].strip():
+                words = ["celery", "beat" if "BEAT" in unit[1] else "worker", *_plain(unit[2]).split()]
+                if unit[1].endswith("_OPTS"):
+                    text_of_unit = f"the options {' '.join([unit[1], *words[2:]])} of a command"
+                    yield str(name), number, text_of_unit, advice(words, queues)
+                elif is_known(unit[1]):
+                    yield (
+                        str(name),
+                        number,
+                        f"the variable {unit[1]} of a worker: {unit[2].strip()}",
+                        advice_of(unit[1]),
+                    )
 
 
 def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
@@ -108,6 +136,9 @@ def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
                 # Celery refuses any other words than those of a worker.
                 yield node, ["celery", *([] if "worker" in words else ["worker"]), *words]
                 continue
+            if called(node) in _WORKERS and _is_worker(node):
+                yield node, ["celery", "worker", *map(_option, node.keywords)]
+                continue
             if called(node) in _RUNNING:
                 texts = [part for part in node.args if COMMAND.match(_word(part))]
                 inside |= {id(part) for part in texts}
@@ -120,6 +151,20 @@ def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
         if id(node) not in inside and starts and is_command(words[starts[0] :]):
             inside |= {id(part) for part in ast.walk(node)}
             yield node, [*words[starts[0] :], *_added_later(tree, node)]
+
+
+def _is_worker(call: ast.Call) -> bool:
+    """Return whether a call of a member `Worker` has arguments, and only those of Celery's workers."""
+    names = {word.arg for word in call.keywords}
+    return isinstance(call.func, ast.Attribute) and bool(names) and names <= _ARGUMENTS_OF_WORKERS
+
+
+def _option(word: ast.keyword) -> str:
+    """Return the option of a command for an argument of `app.Worker(...)`."""
+    name = f"--{(word.arg or '**').replace('_', '-')}"
+    if isinstance(word.value, ast.List | ast.Tuple):
+        return f"{name}={','.join(map(_word, word.value.elts))}"
+    return name if getattr(word.value, "value", None) is True else f"{name}={_word(word.value)}"
 
 
 def _list_named(tree: ast.Module, name: str) -> ast.List | ast.Tuple | None:
