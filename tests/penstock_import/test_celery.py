@@ -43,7 +43,8 @@ def test_an_application_becomes_a_project(tmp_path: Path) -> None:
     ran = CliRunner().invoke(build(), ["lint", str(into)])
     assert (ran.exit_code, "no fault" in ran.output) == (0, True), ran.output
     actions = yaml.safe_load((into / "actions.yaml").read_text())
-    assert "retry" not in actions["weigh"]  # max_retries alone tries nothing again
+    bounds = {key: actions["weigh"]["retry"][key] for key in ("max_attempts", "initial_delay", "retry_on")}
+    assert bounds == {"max_attempts": 3, "initial_delay": 30, "retry_on": ["Retry"]}
     assert actions["weigh"]["parameters"] == {"crate": {"required": True}}
     assert (actions["weigh"]["route"], actions["weigh"]["timeout"]) == ("scales", 60)
     assert len(actions) == 2

@@ -93,8 +93,9 @@ def test_failing_task_is_tried_as_often_as_celery_tries_it(options: str) -> None
 
 def test_max_retries_alone_retries_only_on_request() -> None:
     options = {"max_retries": ast.parse("5", mode="eval").body}
-    assert retry_of(options, False, lambda *_: None) is None
-    policy = RetryPolicy.model_validate(retry_of(options, True, lambda *_: None))
+    assert retry_of({}, False, lambda *_: None) is None
+    assert retry_of(options, False, lambda *_: None) == retry_of(options, True, lambda *_: None)
+    policy = RetryPolicy.model_validate(retry_of(options, False, lambda *_: None))
     assert (policy.max_attempts, policy.initial_delay, policy.jitter) == (6, 180, 0)
     assert not policy.allows(("ValueError", "Exception"))
     assert Retry(after=3) is not None

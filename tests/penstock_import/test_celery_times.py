@@ -78,6 +78,16 @@ def test_random_crontabs_fire_when_celery_fires(seed: int) -> None:
     assert compared > 40
 
 
+@pytest.mark.parametrize("values", [[0, "*", "*", "*", "*"], [5, 3, "*"], ["*/7", 2, "*", "*"]])
+def test_stars_by_position_fire_when_celery_fires(values: list[int | str]) -> None:
+    """Versions of Celery have other orders of the days. A star means the same at each place."""
+    start = datetime(2026, 1, 1, 0, 14, tzinfo=UTC)
+    theirs = crontab(*values)
+    fields = {field: sorted(getattr(theirs, field)) for field in RANGES}
+    ours = fires_of_ours(f"crontab({', '.join(map(repr, values))})", start, 12)
+    assert ours == fires_of_celery(dict(fields), start, 12)
+
+
 def test_both_days_of_a_crontab_are_required() -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     fires = fires_of_ours("crontab(minute=0, hour=8, day_of_month='1-7', day_of_week='mon')", start, 4)
@@ -89,6 +99,9 @@ def test_both_days_of_a_crontab_are_required() -> None:
     "source",
     [
         "crontab(0, 1, 2)",
+        "crontab(0, 1, '*', '*', 3)",
+        "crontab(0, 1, '*', day_of_week=3)",
+        "crontab(0, 1, '*', '*', '*', '*')",
         "crontab(minute='61')",
         "crontab(minute=0, tz='UTC')",
         "crontab(minute='5/10')",

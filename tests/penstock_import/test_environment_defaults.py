@@ -94,3 +94,16 @@ def test_schedules_under_an_expression_are_imported_and_named(tmp_path: Path, te
     source, gaps = imported(tmp_path, f"{HEAD}ON = not (OFF := False)\napp.conf.beat_schedule = {beat}\n")
     assert source.project.schedules["n"]["every"] == 30
     assert any(gap.startswith("beat_schedule where O") for gap in gaps), gaps
+
+
+@pytest.mark.parametrize(
+    ("zone", "is_enabled"),
+    [("''", True), ("'utc'", True), ("'Utc'", True), ("''\napp.conf.enable_utc = False", False)],
+)
+def test_empty_zone_and_small_utc_are_utc(tmp_path: Path, zone: str, is_enabled: bool) -> None:
+    beat = "app.conf.beat_schedule = {'n': {'task': 'tasks.weigh', 'schedule': crontab(minute=0, hour=3)}}\n"
+    source, _ = imported(tmp_path, f"{HEAD}app.conf.timezone = {zone}\n{beat}")
+    schedule = source.project.schedules["n"]
+    assert schedule["cron"] == "0 3 * * *"
+    assert "timezone" not in schedule
+    assert schedule.get("enabled", True) is is_enabled

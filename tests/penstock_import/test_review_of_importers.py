@@ -623,7 +623,7 @@ def test_workflow_that_runs_a_refused_one_is_not_refused_for_it(tmp_path: Path) 
 def test_retry_of_another_package_is_none_of_celery(
     tmp_path: Path, head: str, decorator: str, body: str, retried: bool
 ) -> None:
-    text = f"{head}{APP}@app.task(bind=True, max_retries=5)\n{decorator}def weigh(self): {body}\n"
+    text = f"{head}{APP}@app.task(bind=True)\n{decorator}def weigh(self): {body}\n"
     project, report = of_application(tmp_path, {"tasks.py": text})
     assert ("retry" in project.actions["weigh"]) is retried
     assert not decorator or any("the decorator" in line for line in texts(report))

@@ -30,6 +30,7 @@ from penstock_import.celery_calls import (
     sent,
     signature_of,
     task_decorator,
+    text_of,
     walk,
     with_constants,
     with_literal_dicts,
@@ -76,6 +77,7 @@ from penstock_import.celery_options import (
 )
 from penstock_import.celery_other_ways import uses_in_other_ways
 from penstock_import.celery_queues import CELERYS_DEFAULT, Queues, queue_names
+from penstock_import.celery_retries import Retries
 from penstock_import.celery_routes import RouteKey, deciding_key
 from penstock_import.celery_scopes import (
     bindings_at,
@@ -100,6 +102,7 @@ from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_sources import Sources, read_configuration, sources_of
 from penstock_import.celery_times import times
 from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
+from penstock_import.django_settings import DjangoSettings
 from penstock_import.environment_defaults import with_defaults
 from penstock_import.module_paths import ModulePaths
 from penstock_import.project import Project, bounded
@@ -120,8 +123,6 @@ _WITHOUT_SETTINGS = stdlib_module_names | {
     "sqlalchemy",
 }
 """Packages with base classes that give no setting of Celery."""
-_RETRYING = frozenset({"backoff", "retry", "retrying", "tenacity"})
-"""Packages with a `retry` of their own, which asks nothing of Celery."""
 _OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
 _RELEVANT = re.compile(
     r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule|\bconf\.|rate_limit|time_limit"
@@ -188,6 +189,7 @@ class CeleryProject:
         self._applications = Applications({})
         self._errors = ErrorNames({})
         self._trees: Mapping[str, ast.Module] = {}
+        self._retries = Retries({}, self._foreign_names)
         self._classes: dict[str, list[tuple[str, ast.ClassDef]]] = {}
         """By the name of a class: its definitions, with their files."""
         self._unread: frozenset[str] = frozenset()
@@ -240,6 +242,11 @@ class CeleryProject:
             note_overwritten(name, tree, own_modules)
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
+        of_django = DjangoSettings(trees, own_modules, changed)
+        for note in of_django.read():
+            self._gap(note.file, note.node, note.subject, note.by_hand)
+        for value in of_django.read_values:
+            self._take(value)
         self._constants = _shared_constants(trees, self._package)
         for name, tree in trees.items():
             read_own_constants(name, tree, own_modules, changed | self._constants.keys())
@@ -282,6 +289,7 @@ class CeleryProject:
                 if isinstance(node, ast.ClassDef):
                     self._classes.setdefault(node.name, []).append((name, node))
         self._are_rates_off = self._has_no_rates()
+        self._retries = Retries(trees, self._foreign_names)
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign = names_of_others(tree)
@@ -398,7 +406,7 @@ class CeleryProject:
     ) -> None:
         """Convert a task. `is_own`: the decorator is defined in the source, and may add options of its own."""
         self.report.found["tasks"] += 1
-        previous = len(self.report.gaps)
+        previous = len(self.report.gaps) - len(self._apart)
         name = _ascii_name(node.name)
         module = file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         modules = self._modules.of(file)
@@ -437,17 +445,16 @@ class CeleryProject:
             )
         action |= {"timeout": None, "on_worker_loss": "fail"}
         self.project.actions[name] = action
-        retries_by_hand = any(
-            _is_retry(self._trees[file], call) or (bound is not False and _hands_itself_on(node, call))
-            for statement in node.body
-            for call in walk(statement)
-            if isinstance(call, ast.Call)
-        )
+        retries_by_hand = self._retries.may_ask(file, node, is_bound)
         self._options(file, node.name, name, keywords)
         tell = lambda where, text, by_hand: self._gap(file, where, f"{text} of {node.name}", by_hand)  # noqa: E731
         retry = retry_of(
             {
-                key: value if key.endswith("autoretry_for") else with_constants(value, self._constants)
+                key: value
+                if key.endswith("autoretry_for")
+                else with_constants(
+                    self._by_default(file, value, f"{key} of the task {node.name}"), self._constants
+                )
                 for key, value in keywords.items()
                 if key in RETRY_OPTIONS
             },
@@ -482,7 +489,7 @@ class CeleryProject:
         self._bound |= {id(node)} if is_bound else set()
         self._signatures[name] = signature
         self._functions[node.name] = "" if node.name in self._functions else name
-        if len(self.report.gaps) == previous:
+        if len(self.report.gaps) - len(self._apart) == previous:
             self.report.map("tasks", name)
         self._gap(file, node, f"the code of {node.name}, the task {celery_name}",
                   f"Move it into the function {name}_ of {self.project.module}.py; callers start "
@@ -524,6 +531,8 @@ class CeleryProject:
         for option, value in options.items():
             if option in RETRY_OPTIONS:
                 continue
+            if option in _MAPPED_OPTIONS:
+                value = self._by_default(file, value, f"{option} of the task {theirs}")
             if option in ("soft_time_limit", "time_limit") and self._literal_or_none(value) is not None:
                 self._limits.append((file, value, f"{option} of {theirs}", name))
             try:
@@ -556,7 +565,7 @@ class CeleryProject:
                 self._gap(
                     file,
                     value,
-                    f"{option} of {theirs} {self._why(value)}: {ast.unparse(value)}",
+                    f"{option} of {theirs} {self._why(value)}: {text_of(value)}",
                     "Write the value.",
                 )
 
@@ -810,9 +819,8 @@ class CeleryProject:
         }
         simple = {option: value for option, value in supplied.items() if option not in RETRY_OPTIONS}
         for option in sorted(supplied.keys() - simple.keys()):
-            self._gap(
-                file, supplied[option], f"{option} of the annotation of {key}", "Write `retry` of the action."
-            )
+            self._gap(file, supplied[option], f"{option} of the annotation of {key}",
+                      f"Write `retry` of the action: it is {ast.unparse(supplied[option])} there.")  # fmt: skip
         for name in names:
             self._options(file, f"the annotation of {key}", name, simple)
 
@@ -883,10 +891,12 @@ class CeleryProject:
             return None, True
         if len(values) != 1 or not isinstance(zone := values.pop(), str):
             return None, True
+        if not zone:  # Celery reads an empty text as no zone
+            return None, is_local
         for _, use, value in zones:
             self._take(use)
             self._take(value)
-        return (None if zone == "UTC" else zone), False
+        return (None if zone.upper() == "UTC" else zone), False
 
     def _names_by_hand(self, advice: str) -> bool:
         """Return whether a value with another name has a gap with this advice."""
@@ -1017,7 +1027,11 @@ class CeleryProject:
                           "Write it as a schedule.")  # fmt: skip
             elif entry.zone is not None:
                 self._schedule(
-                    file, entry.key, entry.entry, None if entry.zone == "UTC" else entry.zone, False
+                    file,
+                    entry.key,
+                    entry.entry,
+                    None if entry.zone.upper() == "UTC" else entry.zone,
+                    False,
                 )
             else:
                 self._schedule(file, entry.key, entry.entry, zone, zone_unknown)
@@ -1295,28 +1309,6 @@ def _is_package(folder: Path) -> bool:
 def _stub(name: str, node: ast.FunctionDef | ast.AsyncFunctionDef, file: str, signature: Signature) -> str:
     message = f"to do: what {node.name} of {file} did"
     return f"def {name}_(**parameters):\n    raise NonRetryable({message!r})\n"
-
-
-def _is_retry(tree: ast.Module, call: ast.Call) -> bool:
-    """Return whether a call in a task may ask Celery for a retry: `self.retry()`, but no `retry()` of another package."""
-    if called(call) != "retry":
-        return False
-    bindings = bindings_at(tree, call, root_name(call.func))
-    imported = [part for part in bindings if isinstance(part, ast.Import | ast.ImportFrom)]
-    if isinstance(call.func, ast.Name):
-        functions = [part for part in bindings if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
-        return not bindings or len(imported) + len(functions) < len(bindings)
-    paths = [path for part in imported for name, path in imported_names(part) if name == root_name(call.func)]
-    return not paths or any(path.partition(".")[0] not in _RETRYING for path in paths)
-
-
-def _hands_itself_on(task: ast.FunctionDef | ast.AsyncFunctionDef, call: ast.Call) -> bool:
-    """Return whether a call passes the bound task to a function, which may request a retry."""
-    first = [*task.args.posonlyargs, *task.args.args][:1]
-    values = [*call.args, *(keyword.value for keyword in call.keywords)]
-    return (
-        any(isinstance(value, ast.Name) and value.id == first[0].arg for value in values) if first else False
-    )
 
 
 def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str, ast.expr]:

@@ -6,6 +6,7 @@ import ast
 import copy
 import json
 import math
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -41,8 +42,17 @@ def forget(tree: ast.Module) -> None:
 
 @once
 def walk(tree: ast.AST) -> list[ast.AST]:
-    """Return all nodes of a tree."""
-    return list(ast.walk(tree))
+    """Return all nodes of a tree, in the order of `ast.walk`: parents come before their children."""
+    nodes = [tree]
+    for node in nodes:  # the list grows with the children of each node
+        values = node.__dict__
+        for name in node._fields:
+            value = values.get(name)
+            if isinstance(value, ast.AST):
+                nodes.append(value)
+            elif isinstance(value, list):
+                nodes.extend([part for part in value if isinstance(part, ast.AST)])
+    return nodes
 
 
 class NotLiteral(Exception):
@@ -50,8 +60,8 @@ class NotLiteral(Exception):
 
 
 def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> Any:
-    """Return the value of a literal, or of a product or sum of numbers. A name may refer to a constant. Raises
-    NotLiteral for any other expression."""
+    """Return the value of a literal, or of arithmetic with numbers. A name may refer to a constant. Raises NotLiteral for
+    any other expression."""
     if isinstance(node, ast.Name) and constants is not None and node.id in constants:
         return literal(
             constants[node.id], {name: value for name, value in constants.items() if name != node.id}
@@ -61,11 +71,12 @@ def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
     if isinstance(node, ast.BinOp):
         first, second = literal(node.left, constants), literal(node.right, constants)
         if all(isinstance(side, int | float) and not isinstance(side, bool) for side in (first, second)):
-            with suppress(OverflowError):
-                if isinstance(node.op, ast.Mult):
-                    return first * second
-                if isinstance(node.op, ast.Add):
-                    return first + second
+            compute = _ARITHMETIC.get(type(node.op))
+            with suppress(OverflowError, ZeroDivisionError):
+                if compute is not None:
+                    return compute(first, second)
+    if isinstance(node, ast.Call):
+        return _number(node, constants)
     if isinstance(node, ast.Dict) and all(key is not None for key in node.keys):
         pairs = zip(node.keys, node.values, strict=True)
         with suppress(TypeError):  # the key is of a type that no dict accepts
@@ -78,7 +89,39 @@ def literal(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise NotLiteral(ast.unparse(node)) from None
+        raise NotLiteral(text_of(node)) from None
+
+
+_ARITHMETIC: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+_FUNCTIONS: Mapping[str, Callable[..., Any]] = {"float": float, "int": int, "max": max, "min": min}
+
+
+def _number(node: ast.Call, constants: Mapping[str, ast.expr] | None) -> Any:
+    """Return the value of `min`, `max`, `int` or `float` of numbers, or of the seconds of a `timedelta`."""
+    function = _FUNCTIONS.get(getattr(node.func, "id", ""))
+    if function is not None and node.args and not node.keywords:
+        numbers = [literal(argument, constants) for argument in node.args]
+        is_one = len(numbers) == 1
+        if all(type(number) in (int, float) for number in numbers) and is_one == (function in (int, float)):
+            with suppress(OverflowError, ValueError):
+                return function(*numbers)
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    is_interval = isinstance(owner, ast.Call) and called(owner) == "timedelta"
+    if owner is not None and is_interval and called(node) == "total_seconds" and not node.args:
+        return float(seconds(owner, constants))
+    raise NotLiteral(text_of(node))
+
+
+def text_of(node: ast.expr) -> str:
+    """Return an expression as text, or the reason why a setting in it has no value."""
+    reasons = [str(part.__dict__["reason"]) for part in ast.walk(node) if "reason" in part.__dict__]
+    return reasons[0] if reasons else ast.unparse(node)
 
 
 class _Constants(ast.NodeTransformer):
@@ -209,7 +252,7 @@ def seconds(node: ast.expr, constants: Mapping[str, ast.expr] | None = None) -> 
                     return float(sum(amount * unit for amount, unit in amounts))
     value = literal(node, constants)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise NotLiteral(ast.unparse(node))
+        raise NotLiteral(text_of(node))
     return value
 
 

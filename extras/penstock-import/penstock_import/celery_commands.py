@@ -10,20 +10,48 @@ from pathlib import Path
 
 from penstock_import.celery_calls import bound_names, called, walk
 from penstock_import.celery_queues import Queues
+from penstock_import.celery_setting_names import advice_of, is_known
+from penstock_import.command_lines import COMMAND, OLD_PROGRAMS, command_lines, is_command, is_program
 
-_SUFFIXES = frozenset(
-    {"", ".cfg", ".conf", ".env", ".ini", ".j2", ".json", ".service", ".sh", ".toml", ".tpl", ".yaml", ".yml"}
+_PROSE_SUFFIXES = frozenset(
+    {
+        ".adoc",
+        ".css",
+        ".csv",
+        ".htm",
+        ".html",
+        ".ipynb",
+        ".lock",
+        ".log",
+        ".map",
+        ".md",
+        ".po",
+        ".pot",
+        ".rst",
+        ".svg",
+        ".txt",
+    }
 )
+"""The ends of files that run nothing."""
+_PYTHON = frozenset({".py", ".pyi", ".pyx"})
 _LEFT_OUT = frozenset({".git", ".tox", ".venv", "node_modules", "site-packages", "test", "tests", "docs"})
 _MAX_BYTES = 1_000_000
-_COMMAND = re.compile(r"""\bcelery\b["',\s].*?\b(?:worker|beat|multi)\b.*""")
-_PARTS = frozenset({"worker", "beat", "multi"})
-_PROSE = re.compile(r"\s*(?:#|;|(?:Description|Documentation)\s*=)")
-"""A pattern for the lines of a settings file or a systemd unit that run nothing."""
 _ROWS = re.compile(r"""["']?model["']?\s*:\s*["']?django_celery_beat\.(\w+)""")
-_ITEM = re.compile(r"""(\s*)(?:-\s+)?("[^"]*"|'[^']*'|[^\s:"'#][^\s:"']*(?::[^\s:"']+)*)\s*(,?)\s*""")
-"""A pattern for a line with one item of a list, in YAML or in brackets."""
-_FOLDED = re.compile(r"""\s*(?:-\s+)?[\w-]+:\s*[>|][-+]?\s*""")
+_OF_UNITS = re.compile(
+    r"""\s*(?:-\s+)?(?:(?:export|set|ENV|Environment)[\s=]+)?["']?(CELERY\w*_OPTS|CELERY(?:D|BEAT)_\w+)["']?\s*[:=]\s*(.*)"""
+)
+"""A pattern for a line that gives a script or a unit the options of a worker, or one of Celery's older settings."""
+_WORKERS = frozenset({"WorkController", "Worker"})
+_ARGUMENTS_OF_WORKERS = frozenset(
+    {
+        "autoscale", "beat", "concurrency", "exclude_queues", "hostname", "include", "logfile", "loglevel",
+        "max_memory_per_child", "max_tasks_per_child", "no_color", "optimization", "pidfile", "pool", "pool_cls",
+        "prefetch_multiplier", "purge", "queues", "quiet", "ready_callback", "redirect_stdouts", "redirect_stdouts_level",
+        "schedule_filename", "scheduler", "send_events", "soft_time_limit", "statedb", "task_events", "time_limit",
+        "without_gossip", "without_heartbeat", "without_mingle", None,
+    }
+)  # fmt: skip
+"""The arguments of `app.Worker(...)`. Workers of other packages have others."""
 _RUNNING = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "Popen", "split"})
 _OPTIONS: Mapping[str, str] = {
     "-Q": "is `penstock worker --routes`",
@@ -34,6 +62,7 @@ _OPTIONS: Mapping[str, str] = {
     "--time-limit": "is `timeout` and `executor: process` of each action that says none itself",
     "--soft-time-limit": "is `timeout` of each action that says none itself",
     "--max-memory-per-child": "is `memory_limit` of the executor `process` (docs/task-executors.md)",
+    "--max-tasks-per-child": "is `jobs_per_child` of the executor `process` (docs/task-executors.md)",
     "-P": "is `executor` of the actions",
     "-S": "names a store of schedules, and those of a database are not read: write them as schedules",
     "--purge": "removes what waits, which no option here does",
@@ -53,56 +82,33 @@ def other_files(folder: Path, queues: Queues) -> Iterator[tuple[str, int, str, s
     """Yield a gap for each command and for each file of rows: file, line, subject, work by hand."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        if _LEFT_OUT & set(name.parts) or path.suffix not in _SUFFIXES or not path.is_file():
+        if _LEFT_OUT & set(name.parts) or path.suffix in _PROSE_SUFFIXES | _PYTHON or not path.is_file():
             continue
-        if path.stat().st_size > _MAX_BYTES:
+        content = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else b""
+        if b"celery" not in content.lower() or b"\0" in content:
             continue
-        text = path.read_text(errors="replace")
+        text = content.decode(errors="replace")
         rows = _ROWS.search(text)
         if rows is not None:
             yield (str(name), text.count("\n", 0, rows.start()) + 1, f"rows of the table {rows[1]} of django-celery-beat",
                    "Write them as schedules: files of rows are not read.")  # fmt: skip
-        for number, line in _commands_of(text.splitlines()):
-            command = _COMMAND.search(line)
+        for number, line in command_lines(text):
+            command = COMMAND.search(line)
             if command is not None:
                 words = _plain(command[0]).split()
                 yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
-
-
-def _commands_of(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line that is no comment, and of each list with an item on each line. A line
-    that goes on is one text with the next line."""
-    start, text = 1, ""
-    items: list[str] = []
-    for number, line in enumerate(lines, 1):
-        is_prose = _PROSE.match(line) is not None
-        start, text = (start, text) if text else (number, "")
-        if not is_prose and line.rstrip().endswith("\\"):
-            text += line.rstrip().rstrip("\\") + " "
-            continue
-        if not is_prose:
-            yield start, text + line
-        text = ""
-    for number, line in enumerate(lines, 1):
-        item = _ITEM.fullmatch(line)
-        if item is not None and (items or _is_program(item[2].strip("\"'"))):
-            start = start if items else number
-            items.append(item[2].strip("\"'"))
-        if items and (item is None or number == len(lines)):
-            if is_command(items):
-                yield start, " ".join(items)
-            items = []
-    for number, (line, following) in enumerate(pairwise([*lines, ""]), 1):
-        if _FOLDED.fullmatch(line):
-            indent = len(following) - len(following.lstrip())
-            block = []
-            for part in lines[number:]:
-                if part.strip() and len(part) - len(part.lstrip()) < indent:
-                    break
-                block.append(part.strip())
-            folded = " ".join(block)
-            if len(block) > 1 and not any(_COMMAND.search(part) for part in block):
-                yield number, folded
+            elif (unit := _OF_UNITS.match(line)) is not None and unit[2].strip():
+                words = ["celery", "beat" if "BEAT" in unit[1] else "worker", *_plain(unit[2]).split()]
+                if unit[1].endswith("_OPTS"):
+                    text_of_unit = f"the options {' '.join([unit[1], *words[2:]])} of a command"
+                    yield str(name), number, text_of_unit, advice(words, queues)
+                elif is_known(unit[1]):
+                    yield (
+                        str(name),
+                        number,
+                        f"the variable {unit[1]} of a worker: {unit[2].strip()}",
+                        advice_of(unit[1]),
+                    )
 
 
 def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
@@ -130,18 +136,35 @@ def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
                 # Celery refuses any other words than those of a worker.
                 yield node, ["celery", *([] if "worker" in words else ["worker"]), *words]
                 continue
+            if called(node) in _WORKERS and _is_worker(node):
+                yield node, ["celery", "worker", *map(_option, node.keywords)]
+                continue
             if called(node) in _RUNNING:
-                texts = [part for part in node.args if _COMMAND.match(_word(part))]
+                texts = [part for part in node.args if COMMAND.match(_word(part))]
                 inside |= {id(part) for part in texts}
                 yield from ((part, _word(part).split()) for part in texts)
         elif isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in comments | inside:
             words = _word(node).split() if isinstance(getattr(node, "value", ""), str) else []
         else:
             continue
-        starts = [number for number, word in enumerate(words) if _is_program(word)]
+        starts = [number for number, word in enumerate(words) if is_program(word)]
         if id(node) not in inside and starts and is_command(words[starts[0] :]):
             inside |= {id(part) for part in ast.walk(node)}
             yield node, [*words[starts[0] :], *_added_later(tree, node)]
+
+
+def _is_worker(call: ast.Call) -> bool:
+    """Return whether a call of a member `Worker` has arguments, and only those of Celery's workers."""
+    names = {word.arg for word in call.keywords}
+    return isinstance(call.func, ast.Attribute) and bool(names) and names <= _ARGUMENTS_OF_WORKERS
+
+
+def _option(word: ast.keyword) -> str:
+    """Return the option of a command for an argument of `app.Worker(...)`."""
+    name = f"--{(word.arg or '**').replace('_', '-')}"
+    if isinstance(word.value, ast.List | ast.Tuple):
+        return f"{name}={','.join(map(_word, word.value.elts))}"
+    return name if getattr(word.value, "value", None) is True else f"{name}={_word(word.value)}"
 
 
 def _list_named(tree: ast.Module, name: str) -> ast.List | ast.Tuple | None:
@@ -187,23 +210,17 @@ def _word(node: ast.expr) -> str:
     return f"{{{ast.unparse(node.value if isinstance(node, ast.FormattedValue) else node)}}}"
 
 
-def _is_program(word: str) -> bool:
-    return word == "celery" or word.endswith("/celery")
-
-
 def names_within(words: Sequence[str]) -> set[str]:
     """Return the names in the computed words of a command."""
     return {name for word in words if word.startswith("{") for name in re.findall(r"\w+", word)}
 
 
-def is_command(words: Sequence[str]) -> bool:
-    """Return whether words that begin with `celery` start something, with at least one option."""
-    return bool(_PARTS & set(words)) and any(word.startswith("-") for word in words)
-
-
 def _plain(command: str) -> str:
     """Return a command without the signs of a list, or of a text in quotation marks."""
-    return re.sub(r"""["'\]]|(?<=["']),""", " ", command)
+    return re.sub(r"""["'\[\]]|(?<=["']),|,(?=\s|$)""", " ", command)
+
+
+_OLD_WORKERS = OLD_PROGRAMS - {"celerybeat"}
 
 
 def advice(words: Sequence[str], queues: Queues) -> str:
@@ -219,7 +236,9 @@ def advice(words: Sequence[str], queues: Queues) -> str:
         hints[option] = f"{named} {_OPTIONS[option]}"
         if option == "-Q":
             hints[option] = f"{named} {_routes(value if is_assigned else following, queues)}"
-    is_worker = "worker" in words or "multi" in words
+    is_worker = bool({"multi", "worker"} & set(words)) or any(
+        word.rpartition("/")[2] in _OLD_WORKERS for word in words
+    )
     start = "Start `penstock worker` and `penstock executor`."
     if not is_worker:
         start = "Start `penstock executor`, which starts what is due."

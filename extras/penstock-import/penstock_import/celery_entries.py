@@ -47,7 +47,7 @@ def periodic_tasks(tree: ast.Module, apps: Collection[str], constants: Mapping[s
         entry = Entry("", call, places=[call, call.func])
         try:
             _check_scope(scope, call, call.func.value, apps)
-            _of_periodic_task(entry, call, _visible(scope, constants))
+            _of_periodic_task(entry, call, _visible(scope, constants) | _local_times(scope, call))
             _name_registered(entry, scope, apps)
             _check_names(entry, scope)
         except (NotMapped, NotLiteral) as error:
@@ -363,6 +363,29 @@ def _visible(scope: _Scope, constants: Mapping[str, ast.expr]) -> dict[str, ast.
     """Return the constants, except those with names that the function binds itself."""
     own = _own_names(scope)
     return {name: value for name, value in constants.items() if name.partition(".")[0] not in own}
+
+
+def _local_times(scope: _Scope, call: ast.Call) -> dict[str, ast.expr]:
+    """Return the names that one statement of a function gives a value before a call. The value has no name of the
+    function in it."""
+    if isinstance(scope, ast.Module):
+        return {}
+    own = _own_names(scope)
+    stored = Counter(
+        part.id for part in walk(scope) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+    )
+    return {
+        target.id: statement.value
+        for statement in scope.body
+        if isinstance(statement, ast.Assign)
+        and statement.lineno < call.lineno
+        and len(statement.targets) == 1
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+        and stored[target.id] == 1
+        and isinstance(statement.value, ast.Call | ast.Constant)
+        if not {part.id for part in ast.walk(statement.value) if isinstance(part, ast.Name)} & own
+    }
 
 
 def _check_names(entry: Entry, scope: _Scope) -> None:

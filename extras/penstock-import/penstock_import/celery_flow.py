@@ -9,6 +9,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from penstock_import.celery_calls import called, root_name, walk
 from penstock_import.celery_makers import Applications
 from penstock_import.celery_options import RETRY_OPTIONS, TASK_OPTIONS
+from penstock_import.celery_results import (
+    HARMLESS_OF_RESULT,
+    PARTS,
+    PASSED_ON,
+    advice_of_result,
+    is_start,
+    may_be_of_result,
+)
 from penstock_import.celery_setting_names import OF_ANY, OF_ZONE, ZONES, advice_of, is_setting, today
 from penstock_import.celery_uses import (
     ADVICE_OF_REQUEST,
@@ -18,7 +26,19 @@ from penstock_import.celery_uses import (
     advice_of_start,
     of_application,
 )
-from penstock_import.celery_values import APP, CONF, IN, SETTING, SIGNATURE, TASK, Function, Values, within
+from penstock_import.celery_values import (
+    APP,
+    CONF,
+    IN,
+    MAYBE_RESULT,
+    RESULT,
+    SETTING,
+    SIGNATURE,
+    TASK,
+    Function,
+    Values,
+    within,
+)
 
 _HELD_SETTINGS = frozenset({"beat_schedule", "task_annotations", "task_queues", "task_routes"})
 _HELD_NAMES = frozenset({"CELERYBEAT_SCHEDULE", "CELERY_ANNOTATIONS", "CELERY_ROUTES"}) | {
@@ -28,7 +48,7 @@ _OPTIONS = TASK_OPTIONS | RETRY_OPTIONS | {"__call__", "run"}
 _READING = frozenset({"copy", "get", "humanize", "items", "keys", "table", "values", "without_defaults"})
 _PUTTING = frozenset({"add", "append", "appendleft", "extend", "insert", "put", "setdefault", "update"})
 _TAKING = frozenset({"copy", "get", "items", "pop", "popitem", "popleft", "values", "setdefault", "union"})
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     {
         "all", "any", "bool", "callable", "format", "hasattr", "hash", "id",
         "isinstance", "issubclass", "len", "print", "repr", "str", "super",
@@ -44,9 +64,9 @@ _PASSING = frozenset(
 """Functions of Python that return their argument, or a part of it."""
 _LOGGING = frozenset({"critical", "debug", "error", "exception", "info", "log", "warning"})
 _SIGNING = frozenset({"s", "si", "signature", "subtask"})
-_NAMES_OF_TASK = frozenset({"__doc__", "__module__", "__name__", "__qualname__", "name"})
+NAMES_OF_TASK = frozenset({"__doc__", "__module__", "__name__", "__qualname__", "name"})
 """The members of a task that have nothing but its name."""
-_MEMBERS_OF_TASK = RETRY_OPTIONS | TASK_OPTIONS | frozenset(
+MEMBERS_OF_TASK = RETRY_OPTIONS | TASK_OPTIONS | frozenset(
     {
         "AsyncResult", "__wrapped__", "add_to_chord", "add_trail", "after_return", "annotate", "apply", "apply_async",
         "backend", "before_start", "bind", "chunks", "delay", "map", "on_bound", "on_failure", "on_replace", "on_retry",
@@ -57,12 +77,14 @@ _MEMBERS_OF_TASK = RETRY_OPTIONS | TASK_OPTIONS | frozenset(
 )  # fmt: skip
 _SUBJECTS = {
     APP: "the application", CONF: "the configuration", SETTING: "a setting", SIGNATURE: "a signature", TASK: "a task",
+    RESULT: "a result",
 }  # fmt: skip
 _SEE = "See what it should do, and write it of the actions and schedules."
 _OF_APP = frozenset({"conf", "current_task", "main", "name", "task", "tasks"})
 _LOOK = "Code outside of the sources may change settings, options and schedules: look there, and write what it sets by hand."
 _OF_ACTION = "Write it of the action, unless it is no task."
 _LOOK_WHERE = "Settings and options may be given by that name: look where it goes, and write them of the actions and schedules."
+_KEPT = "Other code may start the task, change its options or ask it for a retry: see what it does, and write that by hand."
 _Place = tuple[str, Function | ast.ClassDef | ast.Lambda]
 
 
@@ -115,6 +137,8 @@ class Flow:
                         self._values.add(file, node, SETTING)
                 elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in _HELD_NAMES:
                     self._values.add(file, node, SETTING)
+                elif isinstance(node, ast.Call) and file in self._relevant and is_start(node):
+                    self._values.add(file, node, RESULT)
                 elif isinstance(node, ast.ClassDef) and node.name in self._app_classes:
                     for part in node.body:
                         if isinstance(part, ast.FunctionDef) and part.args.args:
@@ -176,6 +200,7 @@ class Flow:
             case ast.Assign(targets=targets):
                 for target in targets:
                     self._values.store(file, target, [kind])
+                    self._of_keeping(file, parent, target, kind)
             case ast.AnnAssign(target=target, value=value) | ast.AugAssign(target=target, value=value) if (
                 value is node
             ):
@@ -236,7 +261,9 @@ class Flow:
         """Follow the member of a value that an expression reads, or record a gap for its use."""
         parents = self._values.names(file).parents
         above = parents.get(id(node))
-        if member == "__class__":
+        if kind in (MAYBE_RESULT, RESULT):
+            self._of_result(file, node, holder, member, kind)
+        elif member == "__class__":
             self._values.add(file, node, kind)
         elif member == "__dict__":
             place = above if isinstance(above, ast.expr) else node
@@ -249,7 +276,7 @@ class Flow:
             self._values.add(file, node, APP)
         elif isinstance(above, ast.Call) and above.func is node:
             self._of_method(file, above, holder, member, kind)
-        elif kind == TASK and member not in _NAMES_OF_TASK and _may_be_of_task(holder, member):
+        elif kind == TASK and member not in NAMES_OF_TASK and _may_be_of_task(holder, member):
             while isinstance(above := parents.get(id(node)), ast.Attribute):
                 node = above
             advice = ADVICE_OF_REQUEST if member == "request" else advice_of_member(member)
@@ -258,6 +285,20 @@ class Flow:
             self._gap(file, node, f"{ast.unparse(node)}, which is read of the configuration", _LOOK_WHERE)
         elif kind == APP and member not in _OF_APP and root_name(node) not in self._apps(self._trees[file]):
             self._name(file, of_application(node, member))
+
+    def _of_result(self, file: str, node: ast.expr, holder: ast.expr, member: str, kind: str) -> None:
+        """Record a gap for a member of a result that code reads or calls. Follow the parts of a result."""
+        above = self._values.names(file).parents.get(id(node))
+        call = above if isinstance(above, ast.Call) and above.func is node else None
+        advice = advice_of_result(member)
+        is_certain = kind == RESULT and not isinstance(holder, ast.Attribute)
+        if member in HARMLESS_OF_RESULT or advice is None or not may_be_of_result(is_certain, member, call):
+            return
+        place = call or node
+        if member in PARTS:
+            self._values.add(file, place, kind)
+        subject = f"the call {ast.unparse(place)}" if call else f"{ast.unparse(place)}, which is read"
+        self._gap(file, place, f"{subject} of a result", advice)
 
     def _of_method(self, file: str, call: ast.Call, holder: ast.expr, name: str, kind: str) -> None:
         """Follow a call of a method of a value, or record a gap for the call."""
@@ -285,7 +326,7 @@ class Flow:
             self._gap(file, call, f"{text}, which changes a setting", _LOOK_WHERE)
         elif kind == APP and name in ("register_task", "task"):
             self._values.add(file, call, TASK if call.args else IN + TASK)
-        elif kind == TASK and _may_be_of_task(holder, name) and name not in _NAMES_OF_TASK:
+        elif kind == TASK and _may_be_of_task(holder, name) and name not in NAMES_OF_TASK:
             if name in _SIGNING:
                 self._values.add(file, call, SIGNATURE)
             self._gap(file, call, f"the call {text}", advice_of_start(call, name))
@@ -299,7 +340,9 @@ class Flow:
     def _of_item(self, file: str, node: ast.Subscript, kind: str) -> None:
         """Follow an item of a value, or record a gap if the item is set."""
         if isinstance(node.ctx, ast.Load):
-            self._values.add_all(file, node, [SETTING] if kind == SETTING else within(kind))
+            self._values.add_all(
+                file, node, [kind] if kind in (MAYBE_RESULT, RESULT, SETTING) else within(kind)
+            )
             key = node.slice
             if kind == CONF and (
                 not isinstance(key, ast.Constant) or today(str(key.value)) in _HELD_SETTINGS
@@ -318,6 +361,14 @@ class Flow:
             self._gap(file, statement, f"{text}, which changes a setting", _LOOK_WHERE)
         elif kind in (APP, TASK, SIGNATURE):
             self._gap(file, statement, f"{text}, which is set on {_SUBJECTS[kind]}", _SEE)
+
+    def _of_keeping(self, file: str, statement: ast.Assign, target: ast.expr, kind: str) -> None:
+        """Record a gap for a task that an object keeps where no code of the sources reads it."""
+        if kind != TASK or not isinstance(target, ast.Attribute | ast.Subscript):
+            return
+        is_foreign = root_name(target) in self._foreign(file)
+        if is_foreign or (isinstance(target, ast.Attribute) and not self._values.is_read(target.attr)):
+            self._gap(file, statement, f"{ast.unparse(statement)}, which keeps a task", _KEPT)
 
     def _of_argument(self, file: str, call: ast.Call, node: ast.expr | ast.keyword, kind: str) -> None:
         """Follow an argument of a call into the function's parameter, or record a gap for the call."""
@@ -340,7 +391,7 @@ class Flow:
             return self._gap(file, call, f"{text}, which takes something from {_SUBJECTS[kind]}", _SEE)
         if kind == SIGNATURE:
             return None  # the call makes a canvas, which is mapped or reported elsewhere
-        if (is_plain and name in _HARMLESS) or root_name(call.func) == "inspect" or _is_log(call):
+        if (is_plain and name in HARMLESS) or root_name(call.func) == "inspect" or is_log(call):
             return None
         if name == "__init__":
             return self._of_base(file, call, value, node, kind)
@@ -371,7 +422,9 @@ class Flow:
             return None
         if plain_kind == SETTING and name == "Celery":
             return None
-        advice = OF_ANY if name == "vars" and kind == CONF else _LOOK
+        if plain_kind == MAYBE_RESULT or (plain_kind == RESULT and kind != RESULT):
+            return None
+        advice = OF_ANY if name == "vars" and kind == CONF else PASSED_ON if kind == RESULT else _LOOK
         self._gap(file, call, f"the call {text}, which is given {ast.unparse(value)}", advice)
         return None
 
@@ -445,10 +498,10 @@ class Flow:
         for kind in kinds:
             if own:
                 self._to_parameters(file, call, own, 0, call.args[1], kind)
-            elif not (isinstance(function, ast.Name) and function.id in _HARMLESS | _PASSING):
-                self._gap(
-                    file, call, f"the call {ast.unparse(call)}, which is given a value of {kind}", _LOOK
-                )
+            elif not (isinstance(function, ast.Name) and function.id in HARMLESS | _PASSING):
+                advice = PASSED_ON if kind.removeprefix(IN) == RESULT else _LOOK
+                text = f"the call {ast.unparse(call)}, which is given a value of {kind}"
+                self._gap(file, call, text, advice)
 
     def _to_parameters(
         self, file: str, call: ast.Call, own: list[_Place] | None,
@@ -456,7 +509,8 @@ class Flow:
     ) -> None:  # fmt: skip
         """Pass an argument to the parameters of functions that are in the source."""
         if not own:
-            self._gap(file, call, f"the call {ast.unparse(call)}, which is given {ast.unparse(node)}", _LOOK)
+            advice = PASSED_ON if kind.removeprefix(IN) == RESULT else _LOOK
+            self._gap(file, call, f"the call {ast.unparse(call)}, which is given {ast.unparse(node)}", advice)
             return
         word = node.arg if isinstance(node, ast.keyword) else None
         is_spread = isinstance(node, ast.Starred) or (isinstance(node, ast.keyword) and word is None)
@@ -486,7 +540,8 @@ class Flow:
                 if further is not None and (is_spread or not targets):
                     self._values.give((place, id(function), further.arg), IN + kind.removeprefix(IN))
         if not is_taken:  # the name means another function
-            self._gap(file, call, f"the call {ast.unparse(call)}, which is given {ast.unparse(node)}", _LOOK)
+            advice = PASSED_ON if kind.removeprefix(IN) == RESULT else _LOOK
+            self._gap(file, call, f"the call {ast.unparse(call)}, which is given {ast.unparse(node)}", advice)
 
     def _to_class(
         self, file: str, class_: ast.ClassDef, position: int, word: str | None, kind: str, is_any: bool,
@@ -558,7 +613,7 @@ def _statement(node: ast.AST, parents: Mapping[int, ast.AST]) -> ast.AST:
 
 def _may_be_of_task(holder: ast.expr, member: str) -> bool:
     """Return whether a task has a member. Behind a member of an object, the value may be any other by that name."""
-    return isinstance(holder, ast.Name | ast.Call | ast.Subscript) or member in _MEMBERS_OF_TASK
+    return isinstance(holder, ast.Name | ast.Call | ast.Subscript) or member in MEMBERS_OF_TASK
 
 
 def _is_plain_conf(call: ast.Call) -> bool:
@@ -566,7 +621,7 @@ def _is_plain_conf(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value).endswith("conf")
 
 
-def _is_log(call: ast.Call) -> bool:
+def is_log(call: ast.Call) -> bool:
     """Return whether a call writes a line of a log."""
     return called(call) in _LOGGING and "log" in ast.unparse(call.func).lower()
 

@@ -35,6 +35,10 @@ def drop_replaced_sources(trees: Mapping[str, ast.Module]) -> list[LeftOut]:
     as in Celery, if the later one gives none."""
     left_out: list[LeftOut] = []
     for file, tree in trees.items():
+        if not any(
+            isinstance(node, ast.Call) and called(node) == "config_from_object" for node in walk(tree)
+        ):
+            continue
         for block in _blocks(tree):
             earlier: dict[str, ast.Expr] = {}
             for statement in list(block):

@@ -26,6 +26,8 @@ RETRY_OPTIONS = frozenset(
     }
     | {"retry_backoff_max", "retry_jitter"}
 )
+_BOUNDS = frozenset({"max_retries", "default_retry_delay"})
+"""The options that bound the retries which code asks for, wherever that code is."""
 _FOR_EVER = 2_147_483_647
 Tell = Callable[[ast.expr, str, str], None]
 """A function that records a gap: (node, option, what to do by hand)."""
@@ -45,10 +47,11 @@ def retry_of(
     errors_of: ErrorsOf = _without_file,
 ) -> dict[str, Any] | None:
     """Return the retry policy of a task; None if the task is never retried. Celery retries the errors in
-    `autoretry_for`, and on a call of `self.retry`. `max_retries` alone causes no retry."""
+    `autoretry_for`, and on a call of `self.retry`. `max_retries` and `default_retry_delay` alone cause no retry, and bound
+    those that code asks for. So does the policy, which retries `Retry` alone then."""
     values = _values(options, tell)
     errors = _error_names(options, "autoretry_for", tell, errors_of)
-    if not errors and not retries_by_hand:
+    if not errors and not retries_by_hand and not values.keys() & _BOUNDS:
         return None
     own_tries, own_pause = values.get("max_retries", 3), values.get("default_retry_delay", 180)
     tries, pause = own_tries, own_pause

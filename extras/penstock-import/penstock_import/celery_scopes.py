@@ -40,6 +40,13 @@ def local_statements(tree: ast.AST) -> set[int]:
     keeps its members."""
     statements: set[int] = set()
     parents = parents_of(tree)
+    shared_of: dict[int, set[str]] = {}
+    """The names that a function, or one within it, takes from its module, by the function."""
+    for node in walk(tree):
+        function = parents.get(id(node)) if isinstance(node, ast.Global) else None
+        while function is not None:
+            shared_of.setdefault(id(function), set()).update(getattr(node, "names", ()))
+            function = parents.get(id(function))
     for node in walk(tree):
         if not isinstance(node, ast.Assign | ast.AnnAssign):
             continue
@@ -48,7 +55,7 @@ def local_statements(tree: ast.AST) -> set[int]:
             scope = parents.get(id(scope))
         if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        shared = {name for part in walk(scope) if isinstance(part, ast.Global) for name in part.names}
+        shared = shared_of.get(id(scope), set())
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if all(isinstance(target, ast.Name) and target.id not in shared for target in targets):
             statements.add(id(node))

@@ -22,6 +22,11 @@ _FIELDS: dict[str, tuple[int, int, tuple[str, ...]]] = {
     ),
     "day_of_week": (0, 6, ("sun", "mon", "tue", "wed", "thu", "fri", "sat")),
 }
+_ORDERS = (
+    ("minute", "hour", "day_of_week", "day_of_month", "month_of_year"),
+    ("minute", "hour", "day_of_month", "month_of_year", "day_of_week"),
+)
+"""The orders of a crontab's arguments in versions of Celery."""
 _TERM = re.compile(r"(?:\*|(?P<first>\w+)(?:-(?P<last>\w+))?)(?:/(?P<step>\w+))?")
 
 
@@ -67,9 +72,12 @@ def is_false(node: ast.expr | None) -> bool:
 def crontab(node: ast.Call, constants: Mapping[str, ast.expr] | None = None) -> CronTimes:
     """Return the times of `crontab(...)`. Raises NotMapped for an argument without an equivalent in Penstock, and
     NotLiteral for a value that is only known when the module runs."""
-    supplied: dict[str, ast.expr] = dict(zip(("minute", "hour"), node.args, strict=False))
     if len(node.args) > 2:
-        raise NotMapped("a crontab with days by position, whose order differs between versions of Celery")
+        first, second = (_by_keyword(node, names) for names in _ORDERS)
+        if (both := crontab(first, constants)) != crontab(second, constants):
+            raise NotMapped("a crontab with days by position, whose order differs between versions of Celery")
+        return both
+    supplied: dict[str, ast.expr] = dict(zip(("minute", "hour"), node.args, strict=False))
     for keyword in node.keywords:
         if keyword.arg is None:
             raise NotMapped(f"**{ast.unparse(keyword.value)} of a crontab")
@@ -87,6 +95,16 @@ def crontab(node: ast.Call, constants: Mapping[str, ast.expr] | None = None) -> 
         month=fields["month_of_year"],
         weekday=fields["day_of_week"],
     )
+
+
+def _by_keyword(node: ast.Call, names: tuple[str, ...]) -> ast.Call:
+    """Return a crontab with keyword arguments for those by position. Raises NotMapped for too many of them."""
+    if len(node.args) > len(names) or any(isinstance(argument, ast.Starred) for argument in node.args):
+        raise NotMapped("a crontab with arguments that are spread with *")
+    words = [ast.keyword(name, value) for name, value in zip(names, node.args, strict=False)]
+    if {word.arg for word in words} & {word.arg for word in node.keywords}:
+        raise NotMapped("a crontab with days by position, whose order differs between versions of Celery")
+    return ast.copy_location(ast.Call(node.func, [], [*words, *node.keywords]), node)
 
 
 def crontab_field(name: str, value: Any) -> frozenset[int]:

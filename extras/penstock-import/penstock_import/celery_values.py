@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 
 from penstock_import.celery_calls import absolute_path, called, walk
 
-APP, CONF, SETTING, SIGNATURE, TASK = "app", "conf", "setting", "signature", "task"
-"""The kinds of values: an application, its configuration, a dict or a list within that, a signature, and a task."""
+APP, CONF, RESULT, SETTING, SIGNATURE, TASK = "app", "conf", "result", "setting", "signature", "task"
+"""The kinds of values: an application, its configuration, the result of a start, a dict or a list within a configuration, a
+signature, and a task."""
+MAYBE_RESULT = "maybe result"
+"""The kind of a value that a member of any object has: a result, or the value of another class's member of that name."""
 IN = "in "
 """The mark in the kind of a container or a function: its contents, or its return values, have the kind that follows the
 mark."""
@@ -154,6 +157,10 @@ class Values:
         elif scope in names.classes:
             self.give(("", 0, name), kind)
 
+    def is_read(self, member: str) -> bool:
+        """Return whether any code reads a member of this name."""
+        return member in self._members
+
     def store(self, file: str, target: ast.AST, kinds: Iterable[str]) -> None:
         """Note that the target of an assignment gets a value of these kinds."""
         for kind in kinds:
@@ -161,7 +168,7 @@ class Values:
                 case ast.Name(id=variable):
                     self.bind(file, target, variable, kind)
                 case ast.Attribute(attr=member):
-                    self.give(("", 0, member), kind)
+                    self.give(("", 0, member), _of_any_object(kind))
                 case ast.Subscript(
                     value=ast.Call(func=ast.Name(id="globals" | "locals")),
                     slice=ast.Constant(value=str(text)),
@@ -194,8 +201,10 @@ class Values:
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             is_property = any("property" in ast.unparse(part) for part in function.decorator_list)
             result = kind if is_property else IN + kind.removeprefix(IN)
+            is_method = isinstance(self.names(file).scope(function), ast.ClassDef)
+            result = _of_any_object(result) if is_method else result
             self.bind(file, function, function.name, result)
-            if isinstance(self.names(file).scope(function), ast.ClassDef):
+            if is_method:
                 self.give(("", 0, function.name), result)
 
     def _export(self, file: str, name: str, kind: str) -> None:
@@ -210,6 +219,11 @@ class Values:
             is_module = last == stem or last in self.names(place).modules_as.get(stem, ())
             if (place != file and is_module) or _may_import(holder, stem):
                 self.add(place, member, kind)
+
+
+def _of_any_object(kind: str) -> str:
+    """Return the kind of a value as the member of any object that has a member of its name."""
+    return kind.replace(RESULT, MAYBE_RESULT) if kind.removeprefix(IN) == RESULT else kind
 
 
 def is_namespace(node: ast.expr) -> bool:
@@ -232,7 +246,7 @@ def within(kind: str) -> list[str]:
     """Return the kinds of the contents of a container, which may be containers too."""
     if kind.startswith(IN):
         return [kind.removeprefix(IN), kind]
-    return [SETTING] if kind == SETTING else []
+    return [kind] if kind in (MAYBE_RESULT, RESULT, SETTING) else []
 
 
 def _names_bound(node: ast.AST) -> Iterator[str]:

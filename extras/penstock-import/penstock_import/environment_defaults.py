@@ -28,6 +28,8 @@ class _Defaults(ast.NodeTransformer):
     def __init__(self, constants: Mapping[str, ast.expr]) -> None:
         self._constants = constants
         self._written: set[int] = set()
+        self._names: dict[int, str] = {}
+        """The variable of each constant that replaces a call, by the constant."""
         self.defaults: dict[str, int | float | str] = {}
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -37,6 +39,25 @@ class _Defaults(ast.NodeTransformer):
         replaced = self.visit_Call(copy.deepcopy(value))
         return replaced if isinstance(replaced, ast.Constant) else node
 
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        """Replace `getenv("EVERY") or 30` by the value that counts where the variable is not set."""
+        self.generic_visit(node)
+        last = node.values[-1]
+        if not isinstance(node.op, ast.Or) or not isinstance(last, ast.Constant):
+            return node
+        for value in node.values[:-1]:
+            variable = self._names.get(id(value)) or _variable_without_default(value)
+            if variable is None:
+                return node
+            if isinstance(value, ast.Constant) and value.value:
+                return value
+        constant = self._constant(node, lambda plain: plain, last.value)
+        if constant is None:
+            return node
+        for value in node.values[:-1]:
+            self.defaults[self._names.get(id(value)) or str(_variable_without_default(value))] = last.value  # type: ignore[assignment]
+        return constant
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         cast = _CASTS.get(getattr(node.func, "id", ""))
@@ -45,20 +66,24 @@ class _Defaults(ast.NodeTransformer):
         words = {word.arg: word.value for word in node.keywords}
         supplied = dict(enumerate(node.args))
         name, default = words.get("name", supplied.get(0)), words.get("default", supplied.get(1))
+        cast_name = words.get("cast", supplied.get(2))
+        if cast_name is not None and getattr(cast_name, "id", "") not in _CASTS:
+            return node
         if not _is_reader(node) or not isinstance(name, ast.Constant) or default is None:
             return node
         try:
             value = literal(default, self._constants)
         except NotLiteral:
             return node
-        of_text = getattr(words.get("cast"), "id", called(node) if root_name(node.func) == "env" else "")
+        of_text = getattr(cast_name, "id", called(node) if root_name(node.func) == "env" else "")
         constant = self._constant(node, _CASTS.get(of_text, lambda plain: plain), value)
         if constant is None:
             return node
         self.defaults[str(name.value)] = value
+        self._names[id(constant)] = str(name.value)
         return constant
 
-    def _constant(self, node: ast.Call, cast: Any, value: Any) -> ast.Constant | None:
+    def _constant(self, node: ast.expr, cast: Any, value: Any) -> ast.Constant | None:
         try:
             result = cast(value)
         except (TypeError, ValueError):
@@ -68,6 +93,14 @@ class _Defaults(ast.NodeTransformer):
         constant = ast.copy_location(ast.Constant(result), node)
         self._written.add(id(constant))
         return constant
+
+
+def _variable_without_default(node: ast.expr) -> str | None:
+    """Return the variable that a call of Python itself reads, if the call gives no default; None for any other call."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+        return None
+    is_plain = called(node) == "getenv" or ast.unparse(node.func).endswith("environ.get")
+    return str(node.args[0].value) if is_plain and isinstance(node.args[0], ast.Constant) else None
 
 
 def _is_reader(call: ast.Call) -> bool:

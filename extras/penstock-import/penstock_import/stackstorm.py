@@ -440,31 +440,57 @@ class StackStormPack:
                     f"action {name} is disabled",
                     "It fails until its function is written.",
                 )
-                self.project.actions[name] = (
-                    self.project.function(name, stub(name, f"{name}, which is disabled")) | UNBOUNDED
-                )
+                if kind == "workflows":
+                    self._stand_in(file, node, name, f"{name}, which is disabled")
+                else:
+                    self._plain_action(node, name, self._to_be_written(file, node, name, runner))
             elif kind == "workflows":
                 self._workflow(file, node, name, runner)
             else:
-                body = self._run(file, node, name, runner)
-                immutable = self._immutable.get(f"{self.project.name}.{name}", ())
-                parameters = {
-                    key: about for key, about in body.pop("parameters").items() if key not in immutable
-                }
-                self.project.actions[name] = body | {
-                    "description": str(_peek(node, "description") or ""),
-                    "parameters": parameters,
-                }
+                self._plain_action(node, name, self._run(file, node, name, runner))
         if file in self._with_gaps:
             self.report.unmap(kind, name)
 
-    def _run(self, file: str, node: Node, name: str, runner: str) -> dict[str, Any]:
-        """Return the keys that say what an action runs, and its parameters."""
+    def _plain_action(self, node: Node, name: str, body: dict[str, Any]) -> None:
+        """Add an action that is no workflow. A caller cannot give its immutable parameters."""
+        immutable = self._immutable.get(f"{self.project.name}.{name}", ())
+        parameters = {key: about for key, about in body.pop("parameters").items() if key not in immutable}
+        self.project.actions[name] = body | {
+            "description": str(_peek(node, "description") or ""),
+            "parameters": parameters,
+        }
+
+    def _stand_in(self, file: str, node: Node, name: str, was: str) -> None:
+        """Add an action in the place of a workflow that is not read. It has the workflow's parameters, and its function is
+        to be written. Record a gap for each default that only the workflow would fill in."""
+        ref = f"{self.project.name}.{name}"
+        schema = {key: dict(about) for key, about in self._schemas[ref].items()}
+        parameters = node.get("parameters") or Node(1)
+        for key in sorted(
+            {*self._fixed.get(ref, ()), *self._stored.get(ref, ()), *self._computed.get(ref, ())}
+        ):
+            self.report.gap(file, parameters.line_of(key), f"the default of {key} of action {name} is computed",
+                            f"Give it in the function {name}_ of {self.project.module}.py.")  # fmt: skip
+        body = self._function(name, stub(name, was), schema) | UNBOUNDED
+        self.project.actions[name] = body | {
+            "description": str(_peek(node, "description") or ""),
+            "parameters": schema,
+        }
+
+    def _schema_and_timeout(
+        self, file: str, node: Node, name: str, runner: str
+    ) -> tuple[dict[str, Any], float | None]:
+        """Return the parameters of an action, without its time limit, and the time limit."""
         schema = {key: dict(about) for key, about in self._schemas[f"{self.project.name}.{name}"].items()}
-        entry = str(_peek(node, "entry_point") or "")
         timeout: float | None = RUNNER_TIMEOUTS.get(runner)
         if "timeout" in schema and timeout is not None:
             timeout = self._timeout(file, node, name, schema.pop("timeout"), timeout)
+        return schema, timeout
+
+    def _run(self, file: str, node: Node, name: str, runner: str) -> dict[str, Any]:
+        """Return the keys that say what an action runs, and its parameters."""
+        schema, timeout = self._schema_and_timeout(file, node, name, runner)
+        entry = str(_peek(node, "entry_point") or "")
         line = node.line_of("runner_type")
         if runner == "noop":
             source = f"def {name}_(**parameters):\n    return {NOOP_RESULT}\n"
@@ -491,6 +517,16 @@ class StackStormPack:
             )
             self.report.gap(file, line, f"action {name} of the runner {runner}",
                             advice.format(name, entry, f"{self.project.module}.py"))  # fmt: skip
+        return self._unwritten(file, node, name, runner, schema, timeout)
+
+    def _to_be_written(self, file: str, node: Node, name: str, runner: str) -> dict[str, Any]:
+        """Return the keys of an action with a function that is to be written, and its parameters."""
+        return self._unwritten(file, node, name, runner, *self._schema_and_timeout(file, node, name, runner))
+
+    def _unwritten(
+        self, file: str, node: Node, name: str, runner: str, schema: dict[str, Any], timeout: float | None
+    ) -> dict[str, Any]:
+        entry = str(_peek(node, "entry_point") or "")
         for key in sorted(runner_parameters(runner) & schema.keys()):
             if schema[key].get("required") is None and "default" not in schema[key]:
                 schema.pop(key)
@@ -605,14 +641,14 @@ class StackStormPack:
             self.report.gap(
                 file, node.line_of("entry_point"), f"{entry} is not there", "Find the workflow's file."
             )
-            self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
+            self._stand_in(file, node, name, entry)
             return
         try:
             root = read_tree(path)
         except InvalidInput as error:
             self.report.gap(entry, 1, f"{entry} cannot be read: {str(error).removeprefix(f'{path}: ')}",
                             "Correct the file, and import again.")  # fmt: skip
-            self.project.actions[name] = self.project.function(name, stub(name, entry)) | UNBOUNDED
+            self._stand_in(file, node, name, entry)
             return
         self._tell_environment(entry)
         self._tell_loose(entry, path.read_text())

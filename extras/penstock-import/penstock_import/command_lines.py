@@ -1,0 +1,221 @@
+"""The commands in the lines of scripts, settings of containers and units of services: each is one text, in whatever way the
+file spreads it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+PARTS = frozenset({"worker", "beat", "multi"})
+OLD_PROGRAMS = frozenset({"celeryd", "celerybeat", "celeryd-multi", "celeryd_multi"})
+"""The programs of Celery 3, each of which is a command without a further word."""
+_VARIABLE = r"\$[{(]?celery\w*[)}]?|%celery\w*%"
+COMMAND = re.compile(
+    rf"""(?:(?<![\w.$-])celery\b|(?i:{_VARIABLE}))["',\s].*?\b(?:worker|beat|multi)\b.*"""
+    r"""|(?<![\w.-])(?:celeryd(?:[-_]multi)?|celerybeat)["',\s]+-.*"""
+    r"""|(?<=manage\.py)["',\s]+celery(?:d|beat|d_multi)\b.*"""
+)
+"""A pattern for a command that starts Celery, up to the end of its line."""
+_PROSE = re.compile(r"\s*(?:#|;|//|::|(?i:rem)\s|(?:Description|Documentation)\s*=)")
+"""A pattern for the lines of a settings file, a script or a systemd unit that run nothing."""
+_ITEM = re.compile(r"""(\s*)(?:-\s+)?("[^"]*"|'[^']*'|[^\s:"'#][^\s:"']*(?::[^\s:"']+)*)\s*(,?)\s*""")
+"""A pattern for a line with one item of a list, in YAML or in brackets."""
+_FOLDED = re.compile(r"""\s*(?:-\s+)?[\w-]+:\s*[>|][-+]?\s*""")
+_SECTION = re.compile(r"(?m)^\[[\w:.@ -]+\]\s*$")
+_KEY_OF_INI = re.compile(r"[\w.-]+\s*=")
+_GIVEN = re.compile(
+    r"""\s*(?:-\s+)?(?:(?:export|set|ENV|Environment)[\s=]+)?["']?(\w+)\s*[:?]?=\s*["']?([^"'\n]*\bcelery\b[^"'\n]*?)["']?\s*"""
+)
+"""A pattern for a line that gives a variable a text with the program."""
+_PROGRAMS = ("entrypoint", "command", "script")
+_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "entrypoint": ("command", "cmd"),
+    "command": ("args", "arguments"),
+    "script": ("args", "arguments"),
+}
+"""By the key with a program: the keys beside it that have the program's arguments."""
+_KEY = re.compile(
+    r"""(\s*(?:-\s+)?)["']?(?i:(entry_?point|command|script|cmd|args|arguments))["']?(?:\s*[:=]\s*|\s+(?=[\["']))(.*)"""
+)
+_WORD = re.compile(r""""((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s,\[\]"']+)""")
+_MAX_LINES = 100
+"""The number of lines in which a list ends, and in which the arguments stand beside their program."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The words of a key with a program or with arguments, and its lines, counted from 0."""
+
+    key: str
+    indent: int
+    first: int
+    last: int
+    words: tuple[str, ...]
+
+
+def is_program(word: str) -> bool:
+    """Return whether a word is the program of Celery, also with its folder."""
+    last = word.rpartition("/")[2]
+    return (
+        last == "celery" or last in OLD_PROGRAMS or re.fullmatch(_VARIABLE, word, re.IGNORECASE) is not None
+    )
+
+
+def command_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the number and the text of each line that is no comment, and of each command that several lines hold."""
+    lines = _with_values(text.splitlines())
+    paired: set[int] = set()
+    for entry, words in _beside(lines, paired):
+        yield entry + 1, " ".join(words)
+    for first, last in _continued(lines, _SECTION.search(text) is not None):
+        if not paired & set(range(first, last + 1)):
+            yield first + 1, " ".join(_without_end(line) for line in lines[first : last + 1])
+    yield from _items(lines, paired)
+    yield from _folded(lines)
+
+
+def _with_values(lines: list[str]) -> list[str]:
+    """Return the lines with each variable that has the program of Celery replaced by its text."""
+    matches = [_GIVEN.fullmatch(line) for line in lines]
+    values = {match[1]: match[2].strip() for match in matches if match is not None}
+    if not values:
+        return lines
+    names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
+    pattern = re.compile(rf"\$\{{({names})\}}|\$\(({names})\)|\$({names})\b|%({names})%")
+    return [
+        line
+        if match is not None
+        else pattern.sub(lambda part: values[next(filter(None, part.groups()))], line)
+        for line, match in zip(lines, matches, strict=True)
+    ]
+
+
+def _continued(lines: list[str], is_ini: bool) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last line of each text: a line that goes on is one text with the next. In a file with
+    sections, an indented line belongs to the key above it."""
+    number = 0
+    while number < len(lines):
+        first = number
+        if _PROSE.match(lines[number]) is not None:
+            number += 1
+            continue
+        has_key = is_ini and _KEY_OF_INI.match(lines[number]) is not None
+        while number + 1 < len(lines) and (
+            lines[number].rstrip().endswith(("\\", " ^"))
+            or (has_key and lines[number + 1][:1] in (" ", "\t") and lines[number + 1].strip())
+        ):
+            number += 1
+        yield first, number
+        number += 1
+
+
+def _without_end(line: str) -> str:
+    line = line.rstrip()
+    return line[:-1].rstrip() if line.endswith(("\\", " ^")) else line
+
+
+def _items(lines: list[str], paired: set[int]) -> Iterator[tuple[int, str]]:
+    """Yield each list with an item on each line, from the program on."""
+    start, items = 1, list[str]()
+    for number, line in enumerate(lines, 1):
+        item = _ITEM.fullmatch(line)
+        if item is not None and number - 1 not in paired and (items or is_program(item[2].strip("\"'"))):
+            start = start if items else number
+            items.append(item[2].strip("\"'"))
+        if items and (item is None or number == len(lines)):
+            if is_command(items):
+                yield start, " ".join(items)
+            items = []
+
+
+def _folded(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield each text that YAML folds from several lines."""
+    for number, (line, following) in enumerate(pairwise([*lines, ""]), 1):
+        if _FOLDED.fullmatch(line):
+            indent = len(following) - len(following.lstrip())
+            block = []
+            for part in lines[number:]:
+                if part.strip() and len(part) - len(part.lstrip()) < indent:
+                    break
+                block.append(part.strip())
+            folded = " ".join(block)
+            if len(block) > 1 and not any(COMMAND.search(part) for part in block):
+                yield number, folded
+
+
+def _beside(lines: list[str], paired: set[int]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the first line and the words of each command that two keys of a mapping hold: `command` and `args`, `ENTRYPOINT`
+    and `CMD`. Its lines are added to `paired`."""
+    entries = [entry for number in range(len(lines)) if (entry := _entry(lines, number)) is not None]
+    for program in entries:
+        if program.key not in _ARGUMENTS or not any(map(is_program, program.words)):
+            continue
+        beside = [
+            entry
+            for entry in entries
+            if entry.key in _ARGUMENTS[program.key] and _are_beside(lines, program, entry)
+        ]
+        if not beside:
+            continue
+        arguments = min(
+            beside, key=lambda entry: (entry.first < program.first, abs(entry.first - program.first))
+        )
+        words = [*program.words, *arguments.words]
+        words = words[next(number for number, word in enumerate(words) if is_program(word)) :]
+        if PARTS & set(words) or is_old(words):
+            paired |= set(range(program.first, program.last + 1)) | set(
+                range(arguments.first, arguments.last + 1)
+            )
+            yield min(program.first, arguments.first), words
+
+
+def _are_beside(lines: list[str], program: _Entry, arguments: _Entry) -> bool:
+    """Return whether two keys are of one mapping: no line between them is less indented."""
+    first, last = sorted((program, arguments), key=lambda entry: entry.first)
+    between = lines[first.last + 1 : last.first]
+    if program.indent != arguments.indent or len(between) > _MAX_LINES:
+        return False
+    return all(len(line) - len(line.lstrip()) >= program.indent for line in between if line.strip())
+
+
+def _entry(lines: list[str], number: int) -> _Entry | None:
+    """Return the words of the key in a line; None for a line without such a key, or without a value that is read."""
+    match = _KEY.fullmatch(lines[number])
+    if match is None or _PROSE.match(lines[number]) is not None:
+        return None
+    indent, value, last = len(match[1]), match[3].strip(), number
+    if value.startswith("["):
+        while "]" not in value and last + 1 < len(lines) and last - number < _MAX_LINES:
+            last += 1
+            value += " " + lines[last].strip()
+        words = ["".join(parts) for parts in _WORD.findall(value.partition("]")[0])]
+    elif value:
+        try:
+            words = shlex.split(value.rstrip(","), comments=True)
+        except ValueError:
+            words = value.split()
+        if len(words) == 1:  # a text in quotation marks
+            words = words[0].split()
+    else:
+        words = []
+        while last + 1 < len(lines) and (item := re.match(r"(\s*)-\s+(.+)", lines[last + 1])) is not None:
+            if len(item[1]) < indent - 2:
+                break
+            words.append(item[2].strip().strip("\"'"))
+            last += 1
+    key = match[2].lower().replace("_", "")
+    return _Entry(key, indent, number, last, tuple(words)) if words else None
+
+
+def is_old(words: Sequence[str]) -> bool:
+    """Return whether words begin with a program of Celery 3, which is a command by itself."""
+    return bool(words) and words[0].rpartition("/")[2] in OLD_PROGRAMS
+
+
+def is_command(words: Sequence[str]) -> bool:
+    """Return whether words that begin with a program of Celery start something, with at least one option."""
+    has_part = bool(PARTS & set(words)) or is_old(words)
+    return has_part and any(word.startswith("-") for word in words)

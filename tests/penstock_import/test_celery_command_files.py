@@ -1,0 +1,190 @@
+"""Commands of workers in all files of an application, in each way a file spreads one: each has one line with all options."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.penstock_import.test_accounting import CASES
+from tests.penstock_import.test_celery_commands import APP, TASK, commands
+from tests.penstock_import.test_reviewed_changes import of_application, texts
+
+WORDS = ["celery", "-A", "tasks", "worker", "--time-limit=300", "-Q", "high"]
+WHOLE = " ".join(WORDS)
+REST = '"--time-limit=300", "-Q", "high"'
+QUOTED = ", ".join(f'"{word}"' for word in WORDS)
+NAMES = [
+    "Dockerfile.worker",
+    "celery.Dockerfile",
+    "Procfile.dev",
+    ".ebextensions/01_celery.config",
+    "run.bat",
+    "run.cmd",
+    "run.bash",
+    "deploy/worker.template",
+    "start.sh.example",
+    "unit.tmpl",
+    "unit.j2",
+    "worker.service",
+    "Makefile",
+    "Justfile",
+    "fabric.rb",
+]
+LINES = [
+    "worker: {}\n",
+    "CMD {}\n",
+    "exec {}\n",
+    "ExecStart=/usr/bin/env {}\n",
+    "run:\n\t{}\n",
+]
+FORMS = {
+    "continued line": "celery -A tasks worker \\\n  --time-limit=300 \\\n  -Q high\n",
+    "continued line of a batch file": "celery -A tasks worker ^\n  --time-limit=300 ^\n  -Q high\n",
+    "ini": "[program:worker]\ncommand=celery -A tasks worker\n    --time-limit=300\n    -Q high\nautostart=true\n",
+    "ini, value below": "[program:worker]\ncommand =\n    celery -A tasks worker\n    --time-limit=300 -Q high\n",
+    "flow of plain words": '  - name: w\n    args: [celery, -A, tasks, worker, "--time-limit=300", -Q, high]\n',
+    "flow": f"  command: [{QUOTED}]\n",
+    "args": '  - command: ["celery"]\n    args: ["-A", "tasks", "worker", "--time-limit=300", "-Q", "high"]\n',
+    "args before": '    args: ["-A", "tasks", "worker", "--time-limit=300", "-Q", "high"]\n    command: ["celery"]\n',
+    "args of a started worker": f'    command: ["celery", "-A", "tasks", "worker"]\n    args: [{REST}]\n',
+    "args one per line": "    command:\n    - celery\n"
+    "    args:\n    - -A\n    - tasks\n    - worker\n    - --time-limit=300\n    - -Q\n    - high\n",
+    "args deeper": '    command:\n      - "celery"\n    image: x\n'
+    '    args:\n      - "-A"\n      - "tasks"\n      - "worker"\n      - "--time-limit=300"\n      - "-Q"\n      - "high"\n',
+    "flow over lines": f'    command: [\n      "celery", "-A",\n      "tasks"\n    ]\n    args: ["worker", {REST}]\n',
+    "args as a text": "    command: celery\n    args: -A tasks worker --time-limit=300 -Q high\n",
+    "compose": "    entrypoint: celery\n    command: -A tasks worker --time-limit=300 -Q high\n",
+    "docker": f'FROM x\nENTRYPOINT ["celery", "-A", "tasks"]\nEXPOSE 1\nCMD ["worker", {REST}]\n',
+    "task definition": f'{{\n  "entryPoint": ["celery"],\n  "command": ["-A", "tasks", "worker", {REST}]\n}}\n',
+    "terraform": '  entryPoint = ["celery"]\n  command = ["-A", "tasks", "worker", "--time-limit=300", "-Q", "high"]\n',
+    "javascript": "module.exports = {\n  script: 'celery',\n  args: '-A tasks worker --time-limit=300 -Q high',\n}\n",
+    "variable": 'CELERY="celery -A tasks"\n$CELERY worker --time-limit=300 -Q high\n',
+    "variable in braces": "export CELERY='celery -A tasks'\nexec ${CELERY} worker --time-limit=300 -Q high\n",
+    "variable of make": "RUN := celery -A tasks\nworker:\n\t$(RUN) worker --time-limit=300 -Q high\n",
+    "variable of a batch file": "set RUN=celery -A tasks\n%RUN% worker --time-limit=300 -Q high\n",
+}
+"""Texts of files with one command, by the way in which they hold it."""
+OLD = {
+    "celeryd --time-limit=300": "celeryd --time-limit=300",
+    "exec /opt/bin/celeryd --time-limit=300": "celeryd --time-limit=300",
+    "python manage.py celeryd --time-limit=300": "celeryd --time-limit=300",
+    'CMD ["python", "manage.py", "celeryd", "--time-limit=300"]': "celeryd --time-limit=300",
+    "${CELERY_BIN} -A tasks worker --time-limit=300": "${CELERY_BIN} -A tasks worker --time-limit=300",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_command_is_one_line_with_all_options(tmp_path: Path, form: str) -> None:
+    (line,) = commands(tmp_path, {"deploy/worker.yaml": FORMS[form]})
+    assert f"the command {WHOLE} |" in line
+    assert "Start `penstock worker`" in line
+    assert "--time-limit is `timeout`" in line
+    assert "-Q high is `penstock worker --routes high`" in line
+
+
+@pytest.mark.parametrize("name", [*NAMES, "ecosystem.config.js", "main.tf"])
+def test_file_of_any_name_is_read(tmp_path: Path, name: str) -> None:
+    (line,) = commands(tmp_path, {name: f"run {WHOLE}\n"})
+    assert line.startswith(f"{name}:1 the command {WHOLE} |")
+
+
+@pytest.mark.parametrize("text", OLD)
+def test_older_program_and_program_of_a_variable_are_named(tmp_path: Path, text: str) -> None:
+    (line,) = commands(tmp_path, {"run.sh": f"#!/bin/sh\n{text}\n"})
+    assert line.startswith(f"run.sh:2 the command {OLD[text]} | Start `penstock worker`")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "subject"),
+    [
+        (
+            "etc/default/celeryd",
+            'CELERYD_OPTS="--time-limit=300 -Q high"\n',
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+        (
+            "etc/celeryd",
+            "export CELERYD_OPTS='--time-limit=300 \\\n  -Q high'\n",
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+        (
+            "docker-compose.yml",
+            "      - CELERYD_OPTS=--time-limit=300 -Q high\n",
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+        (
+            "deploy.yml",
+            '      CELERY_WORKER_OPTS: "--time-limit=300 -Q high"\n',
+            "CELERY_WORKER_OPTS --time-limit=300 -Q high",
+        ),
+        (
+            "a.service",
+            'Environment="CELERYD_OPTS=--time-limit=300 -Q high"\n',
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+    ],
+)
+def test_options_of_a_unit_are_named(tmp_path: Path, name: str, text: str, subject: str) -> None:
+    _, report = of_application(tmp_path, {"tasks.py": APP + TASK, name: text})
+    (line,) = [line for line in texts(report) if "the options" in line]
+    assert line.startswith(f"{name}:1 the options {subject} of a command | Start `penstock worker`")
+    assert "--time-limit is `timeout`" in line
+    assert "-Q high is `penstock worker --routes high`" in line
+
+
+def test_older_setting_of_a_unit_is_named(tmp_path: Path) -> None:
+    text = "CELERYD_TASK_TIME_LIMIT=300\nCELERYD_USER=celery\n"
+    _, report = of_application(tmp_path, {"tasks.py": APP + TASK, "etc/celeryd": text})
+    lines = [line for line in texts(report) if line.startswith("etc/celeryd")]
+    assert len(lines) == 1
+    assert lines[0].startswith(
+        "etc/celeryd:1 the variable CELERYD_TASK_TIME_LIMIT of a worker: 300 | Write `timeout`"
+    )
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "app.Worker(time_limit=300, queues='high', beat=True)",
+        "worker = app.Worker(time_limit=300, queues=['high'], beat=True)\nworker.start()",
+        "app.WorkController(time_limit=300, queues='high', beat=True).start()",
+    ],
+)
+def test_worker_of_python_code_is_named(tmp_path: Path, call: str) -> None:
+    (line,) = commands(tmp_path, {"start.py": f"from depot.tasks import app\n{call}\n"})
+    assert (
+        "start.py:2 the command celery worker --time-limit=300 --queues=high --beat | Start `penstock" in line
+    )
+    assert "--queues high is `penstock worker --routes high`" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("README.md", f"Run `{WHOLE}`.\n"),
+        ("run.sh", f"# {WHOLE}\n"),
+        ("run.bat", f"rem {WHOLE}\n"),
+        ("main.js", f"// {WHOLE}\n"),
+        ("run.sh", "service celeryd restart\nrm /var/run/celeryd.pid\n"),
+        ("super.conf", "[program:celeryd]\nuser=celery\n"),
+        ("deploy.yaml", "    command: ['celery']\n  - name: other\n    args: ['-A', 'tasks', 'worker']\n"),
+        ("work.py", "import rq\nrq.Worker(queues=['a'], connection=None).work()\n"),
+        ("data.bin", f"\0{WHOLE}\n"),
+    ],
+)
+def test_text_that_starts_nothing_has_no_line(tmp_path: Path, name: str, text: str) -> None:
+    assert commands(tmp_path, {name: text}) == []
+
+
+def test_random_command_in_a_random_file_is_named(tmp_path: Path) -> None:
+    rng = random.Random(2)
+    for case in range(CASES):
+        options = rng.sample(
+            ["--time-limit=7", "-c 3", "-Q low", "-P solo", "--soft-time-limit=2", "-l info"], 3
+        )
+        command = " ".join(["celery", "-A", "tasks", rng.choice(["worker", "beat"]), *options])
+        name, text = rng.choice(NAMES), rng.choice(LINES).format(command)
+        lines = commands(tmp_path / f"case{case}", {name: text})
+        assert [line for line in lines if f"the command {command} |" in line], (name, text, lines)
