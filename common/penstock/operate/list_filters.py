@@ -13,6 +13,7 @@ from penstock.language.moves import STATUSES
 from penstock.language.terms.durations import seconds
 from penstock.language.terms.options import Wrong, did_you_mean
 from penstock.language.terms.run_labels import parse_label_words
+from penstock.run import instants
 from penstock.run.cut_texts import cut_end
 from penstock.store.executions.execution_list import ExecutionFilter
 
@@ -110,7 +111,7 @@ def instant(name: str, text: str, now: Clock = local_clock) -> datetime:
     if age is not None:
         return now() - age
     try:
-        at = datetime.fromisoformat(text)
+        at = instants.instant(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidInput(
