@@ -12,6 +12,7 @@ from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
 from penstock.language.terms.durations import seconds
 from penstock.language.terms.options import Wrong, did_you_mean
+from penstock.language.terms.outside_names import check_tenant
 from penstock.language.terms.run_labels import parse_label_words
 from penstock.run import instants
 from penstock.run.cut_texts import cut_end
@@ -73,6 +74,8 @@ def _checked(name: str, value: Any) -> Any:
         raise _wrong_type(name, value, "a text without NUL characters")
     if name in INSTANTS:
         instant(name, value)
+    if name == "tenant":
+        check_tenant(value)
     return str(_id(name, value)) if name in IDS else value
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
 import orjson
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 from pydantic_core import PydanticCustomError
 
 from penstock.language.terms.column_ranges import INTEGER
@@ -107,3 +107,13 @@ MaxDescendants = Annotated[
 Duration = str | float
 """Seconds, or a text such as "5m"."""
 Text = Annotated[str, Field(max_length=10_000)]
+
+
+def _without_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a NUL character, which PostgreSQL refuses: remove it")
+    return text
+
+
+ReasonText = Annotated[Text, AfterValidator(_without_nul)]
+"""The reason of a command. It is refused before the command looks for objects, so also where none matches."""
