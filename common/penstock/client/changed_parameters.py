@@ -154,7 +154,8 @@ def edited(
     """Return the parameters `old` with other values, in the given order, and without those in `unset`.
 
     A name with dots or indexes is a path into a parameter, unless a parameter has exactly that name. Raises
-    InvalidInput for a name that is set and unset, is no path or leads nowhere, and for an element of a list that is unset."""
+    InvalidInput for a name that is set and unset, that is no path, or that leads nowhere. Raises it for an element of a list
+    that is unset, too."""
     new = copy.deepcopy(dict(old))
     parameters = {*properties, *old}
     for name, value in changed.items():

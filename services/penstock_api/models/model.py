@@ -16,8 +16,6 @@ from penstock.language.terms.outside_names import TENANT
 from penstock.run import instants
 
 T = TypeVar("T")
-INSTANT_FAULT = "instant"
-"""The type of the error for a value that is not an instant. Its message is the reason."""
 
 
 class Answer(BaseModel):
@@ -53,13 +51,17 @@ def _instant(value: Any) -> Any:
     """Return the datetime of a text. pydantic itself would read digits and numbers as Unix seconds or milliseconds."""
     if isinstance(value, datetime):
         return value
+    reason = "it has no offset"
     try:
         at = instants.instant(value)
     except instants.WrongInstant as wrong:
-        raise PydanticCustomError(INSTANT_FAULT, "{reason}", {"reason": str(wrong)}) from None
-    if at.tzinfo is None:
-        raise PydanticCustomError(INSTANT_FAULT, "it has no offset")
-    return at
+        reason = str(wrong)
+    else:
+        if at.tzinfo is not None:
+            return at
+    raise PydanticCustomError(
+        "instant", "is not an instant, such as 2030-01-31T09:00:00Z: {reason}", {"reason": reason}
+    )
 
 
 Instant = Annotated[

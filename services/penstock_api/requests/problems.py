@@ -19,7 +19,6 @@ from penstock import errors
 from penstock.language.terms.options import dotted
 from penstock.service.explain_errors import explained
 from penstock.service.problems import KIND, Fault, Problem, http_status, problem_of, too_large
-from penstock_api.models.model import INSTANT_FAULT
 
 log = structlog.get_logger()
 
@@ -117,8 +116,6 @@ def fault_sentence(faults: Sequence[Fault]) -> str:
 
 def _fault_text(item: Mapping[str, Any]) -> str:
     """Return a predicate about the faulty value. pydantic's own text begins with another name of the value."""
-    if item["type"] == INSTANT_FAULT:
-        return f"is not an instant, such as 2030-01-31T09:00:00Z: {item['msg']}"
     text = _FAULT_TEXTS.get(item["type"])
     if text is not None:
         return text

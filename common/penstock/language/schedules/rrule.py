@@ -35,8 +35,8 @@ _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
 _FIRST_YEAR = 1900
 """The first year of DTSTART. A search for the next instant begins there, at each start of a process."""
 _CENTURY = 100
-"""The years of a search. It ends with the century after the instant from which it searches, so that a rule without a
-further match is not searched up to the year 9999."""
+"""The years of a search, which ends with the century after the instant from which it searches. Without an end, a rule with no
+further match would be searched up to the year 9999."""
 _MOST_A_DAY = 96
 
 
