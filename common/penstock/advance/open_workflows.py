@@ -94,12 +94,12 @@ async def _opened(tx: Transaction, stored: Sequence[StoredWorkflow]) -> list[Ope
 async def read_plans(db: Session | Transaction, definitions: Collection[int]) -> dict[int, Plan]:
     """Return the plans of workflow definitions. Each is compiled once per process, since a stored version never
     changes."""
-    missing = [id for id in definitions if ("plan", id) not in db.cache]
-    if missing:
-        for id, body in (await catalog.bodies(db, missing)).items():
-            document = {key: value for key, value in body.items() if key != "kind"}
-            db.cache["plan", id] = Plan(Workflow.model_validate(document), db.settings.payload_cap)
-    return {id: db.cache["plan", id] for id in definitions}
+
+    def plan(body: Mapping[str, Any]) -> Plan:
+        document = {key: value for key, value in body.items() if key != "kind"}
+        return Plan(Workflow.model_validate(document), db.settings.payload_cap)
+
+    return await catalog.compiled(db, "plan", definitions, plan)
 
 
 def opened(stored: StoredWorkflow, plan: Plan, trace: Trace | None) -> OpenWorkflow:

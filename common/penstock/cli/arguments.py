@@ -15,6 +15,7 @@ from penstock.errors import InvalidInput
 from penstock.language.terms.durations import positive_seconds
 from penstock.language.terms.options import Wrong
 from penstock.language.terms.run_labels import parse_label_words
+from penstock.run import instants
 from penstock.run.cut_texts import cut_end
 from penstock.run.json_integers import parsed_by_hand
 
@@ -67,10 +68,9 @@ def parse_instant(option: str, word: str, zone: tzinfo = UTC) -> datetime:
     """Return the value of an option such as `2030-01-31T09:00`, in `zone` if it has no offset. Raises InvalidInput that names
     the option."""
     try:
-        instant = datetime.fromisoformat(word)
-    except ValueError as error:
-        hint = "Write 2030-01-31, 2030-01-31T09:00 or 2030-01-31T09:00:00+01:00."
-        raise InvalidInput(f"{option} {word!r} is not an instant: {error}", hint=hint) from None
+        instant = instants.instant(word)
+    except instants.WrongInstant as wrong:
+        raise InvalidInput(f"{option} {word!r} is not an instant: {wrong}", hint=instants.HINT) from None
     return instant if instant.tzinfo else instant.replace(tzinfo=zone)
 
 

@@ -19,6 +19,7 @@ from penstock.cli.output import Json, age, err, fields, json_line, out, table
 from penstock.cli.server import by_either, read
 from penstock.cli.text_values import schema_of, send_as_typed
 from penstock.errors import NotFound
+from penstock.language.terms.outside_names import check_tenant
 from penstock.operate import event_rules
 from penstock.operate.executions import plain
 from penstock.store.events.event_list import EventFilter
@@ -98,7 +99,7 @@ def events(
     """List the newest events, each with its outcome: rules that matched or failed, and executions that it continued."""
     event_filter = EventFilter(
         trigger=trigger,
-        tenant=tenant,
+        tenant=None if tenant is None else check_tenant(tenant),
         source=source,
         since=of.instant("--since", since),
         until=of.instant("--until", until),

@@ -208,14 +208,17 @@ async def _upcoming(session: Session, ref: str, count: int) -> list[Preview]:
 def history(
     ref: Ref,
     limit: Annotated[int, typer.Option(min=1, max=1000)] = 20,
-    before: Annotated[datetime | None, typer.Option(help="List fires before this instant (UTC).")] = None,
+    before: Annotated[
+        str | None, typer.Option(help="List fires before this instant, in UTC if it has no offset.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show the newest fires of a schedule, their outcomes, and their origins."""
+    end = None if before is None else parse_instant("--before", before)
 
     async def work(session: Session) -> list[Fire]:
         await _one(session, ref)
-        return await reading.history(session, ref, limit, before.replace(tzinfo=UTC) if before else None)
+        return await reading.history(session, ref, limit, end)
 
     rows = with_session(work)
     listing(

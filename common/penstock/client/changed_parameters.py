@@ -21,6 +21,7 @@ from penstock.language.schemas.secrets import is_secret_at
 from penstock.language.terms.options import did_you_mean, dotted, nearest
 from penstock.language.terms.redaction import MASK
 from penstock.language.workflows.templates import Path
+from penstock.run.cut_texts import cut_end
 from penstock.store.definitions import catalog
 from penstock.store.durable import steps
 from penstock.store.executions.executions import Execution
@@ -116,7 +117,7 @@ class ChangedParameters:
 def _meant(changed: Iterable[str], parameters: set[str]) -> str | None:
     """Return a hint for the first path that begins with no parameter, but with a name similar to one; None for none."""
     for name in changed:
-        begin = re.split(r"[.\[]", name, maxsplit=1)[0]
+        begin = _begin(name)
         if begin == name or name in parameters or begin in parameters:
             continue
         if near := nearest(begin, sorted(parameters)):
@@ -153,7 +154,8 @@ def edited(
     """Return the parameters `old` with other values, in the given order, and without those in `unset`.
 
     A name with dots or indexes is a path into a parameter, unless a parameter has exactly that name. Raises
-    InvalidInput for a name that is set and unset, or leads nowhere, and for an element of a list that is unset."""
+    InvalidInput for a name that is set and unset, that is no path, or that leads nowhere. Raises it for an element of a list
+    that is unset, too."""
     new = copy.deepcopy(dict(old))
     parameters = {*properties, *old}
     for name, value in changed.items():
@@ -174,13 +176,33 @@ def edited(
     return new
 
 
-_INDEX = re.compile(r"\[(\d+)\]")
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9})\]", re.ASCII)
+"""A step of a path: a name, or the number of an element."""
 
 
 def _path(name: str, parameters: set[str]) -> list[str]:
-    """Return the path of a name such as `customer.name`, `lines.1.sku` or `lines[1].sku`."""
-    path = _INDEX.sub(r".\1", name).split(".")
-    return [name] if name in parameters or path[0] not in parameters else path
+    """Return the path of a name such as `customer.name`, `lines.1.sku` or `lines[1].sku`. Raises InvalidInput for a name that
+    begins with a parameter and is no path."""
+    parameter = _begin(name)
+    if name in parameters or parameter not in parameters:
+        return [name]
+    path, position = [parameter], len(parameter)
+    while position < len(name):
+        step = _STEP.match(name, position)
+        if step is None:
+            raise InvalidInput(
+                f"{cut_end(name, 80)} is not a path in the parameter {parameter}",
+                hint=f"Write a part of an object as {parameter}.name, and of a list as {parameter}[0].name, where 0 is the "
+                f"first element. Or set {parameter} as a whole.",
+            )
+        path.append(step[1] or step[2])
+        position = step.end()
+    return path
+
+
+def _begin(name: str) -> str:
+    """Return the part of a name before its first dot or bracket."""
+    return re.split(r"[.\[\]]", name, maxsplit=1)[0]
 
 
 def _place(params: dict[str, Any], path: Sequence[str], name: str, *, create: bool) -> tuple[Any, str | int]:
@@ -204,12 +226,15 @@ def _key(container: Any, step: str, name: str, place: str) -> str | int:
         raise InvalidInput(
             f"{name}: {place} is neither an object nor a list", hint=f"Set {place} as a whole."
         )
-    if not step.isdecimal() or int(step) >= len(container):
+    if not _NUMBER.fullmatch(step) or int(step) >= len(container):
         raise InvalidInput(
             f"{name}: the list {place} has no element {step}",
             hint=f"It has {len(container)} elements, and the first is 0. Or set the whole list.",
         )
     return int(step)
+
+
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 
 def _missing(name: str, container: Mapping[str, Any]) -> InvalidInput:

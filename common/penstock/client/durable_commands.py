@@ -11,7 +11,7 @@ import orjson
 from penstock.client.sent_signals import sent_signal
 from penstock.client.signal_receivers import check_receiver, unknown_key
 from penstock.engine.durable.journal import signal_key
-from penstock.engine.durable.names import step_name
+from penstock.engine.durable.names import signal_name
 from penstock.engine.durable.records import SIGNAL, Key
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.schemas import Schema, check_value
@@ -84,7 +84,7 @@ def signal_content(name: str | None, value: Any, cap: int) -> tuple[str, str]:
     if the name is not valid, and InvalidInput if it is missing or the value is not valid."""
     if name is None:
         raise InvalidInput("the signal has no name", hint='Give the name of ctx.signal: signal(id, "paid").')
-    return step_name(name), check_value(value, cap, what="the signal's value").decode()
+    return signal_name(name), check_value(value, cap, what="the signal's value").decode()
 
 
 async def send_signal(tx: Transaction, new: NewSignal) -> SentSignal:

@@ -12,7 +12,9 @@ from penstock.errors import InvalidInput
 from penstock.language.moves import STATUSES
 from penstock.language.terms.durations import seconds
 from penstock.language.terms.options import Wrong, did_you_mean
+from penstock.language.terms.outside_names import check_tenant
 from penstock.language.terms.run_labels import parse_label_words
+from penstock.run import instants
 from penstock.run.cut_texts import cut_end
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.session.noted_clock import noted
@@ -68,6 +70,8 @@ def _checked(name: str, value: Any) -> Any:
         raise _wrong_type(name, value, "a text without NUL characters")
     if name in INSTANTS:
         instant(name, value)
+    if name == "tenant":
+        check_tenant(value)
     return str(_id(name, value)) if name in IDS else value
 
 
@@ -106,7 +110,7 @@ def instant(name: str, text: str, now: Clock = noted) -> datetime:
     if age is not None:
         return now() - age
     try:
-        at = datetime.fromisoformat(text)
+        at = instants.instant(text)
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidInput(

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from penstock import errors
 from penstock.errors import ExecutionFailed, InvalidInput, OutsideRun, PenstockError
+from penstock.run import instants
 from penstock.run.sent_signal import SentSignal
 
 
@@ -156,7 +157,7 @@ def request_of(document: Mapping[str, Any]) -> Request:
     try:
         kind = KINDS[values.pop("request")]
         if values.get("at") is not None:
-            values["at"] = datetime.fromisoformat(values["at"])
+            values["at"] = instants.instant(values["at"])
         if values.get("execution_id") is not None:
             values["execution_id"] = UUID(values["execution_id"])
         return kind(**values)

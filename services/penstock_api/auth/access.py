@@ -29,6 +29,7 @@ from penstock.errors import (
     TooManyAttempts,
 )
 from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.outside_names import check_tenant
 from penstock.operate import access
 from penstock.operate.access import ANYBODY, Caller
 from penstock.operate.audit import kept
@@ -315,7 +316,9 @@ Asked = Annotated[Caller, Depends(_caller)]
 
 
 def own(caller: Caller, tenant: str) -> str:
-    """Return the tenant if the caller may see it. Raises NotAllowed otherwise."""
+    """Return the tenant if the caller may see it. Raises InvalidInput for a text that is no name of a tenant, and NotAllowed for
+    a tenant that the caller may not see."""
+    check_tenant(tenant)
     if not caller.sees(tenant):
         raise NotAllowed(
             f"{caller.name} is not for tenant {tenant!r}",

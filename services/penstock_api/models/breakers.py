@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from penstock_api.models.model import Given, Instant, Text
+from penstock_api.models.model import Given, Instant, ReasonText, Text
 
 
 class OpenBreaker(Given):
@@ -15,7 +15,7 @@ class OpenBreaker(Given):
         default=None,
         description="The values of the parameters that it is grouped by. null: it is not grouped.",
     )
-    reason: Text | None = None
+    reason: ReasonText | None = None
     until: Instant | None = Field(
         default=None,
         description="The instant at which one execution is let through as a probe. null: it stays open until it is "

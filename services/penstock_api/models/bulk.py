@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from penstock.client.bulk import Tally
 from penstock.language.terms.run_labels import MAX_LABELS
-from penstock_api.models.model import Answer, Given, Id, Instant, Tenant, Text
+from penstock_api.models.model import Answer, Given, Id, ReasonText, Tenant, Text
 
 
 class ChosenExecutions(Given):
@@ -27,11 +27,13 @@ class ChosenExecutions(Given):
         default=None,
         description="Only executions of this tenant. null: of all tenants that the caller may use.",
     )
-    since: Instant | None = Field(
-        default=None, description="Only executions created at this instant or later. null: no bound."
+    since: Text | None = Field(
+        default=None,
+        description="Only executions created at this instant or later, or within this time: `24h`. null: no bound.",
     )
-    until: Instant | None = Field(
-        default=None, description="Only executions created before this instant. null: no bound."
+    until: Text | None = Field(
+        default=None,
+        description="Only executions created before this instant, or longer ago than this: `1h`. null: no bound.",
     )
     event: Id | None = Field(
         default=None, description="Only executions that this event started. null: no restriction."
@@ -66,7 +68,7 @@ class Bulk(Given):
     before: Id | None = Field(
         default=None, description="The `next` of the previous answer. null: from the beginning."
     )
-    reason: Text | None = Field(
+    reason: ReasonText | None = Field(
         default=None, description="The reason, stored with each execution. null: none."
     )
 
@@ -85,7 +87,7 @@ class BulkLetters(Given):
     """The dead letters of a bulk command."""
 
     queue: Text | None = Field(default=None, description="Only letters of this queue. null: of all queues.")
-    reason: Text | None = Field(
+    reason: ReasonText | None = Field(
         default=None, description="Only letters with this text in their reason. null: with any reason."
     )
     all: bool = Field(default=False, description="True to select all, if no other field selects.")

@@ -28,6 +28,7 @@ from penstock_api.models.model import (
     Instant,
     MaxDepth,
     MaxDescendants,
+    ReasonText,
     Tenant,
     Text,
 )
@@ -320,7 +321,7 @@ class Explanation(Answer):
     )
 
 
-Reason = Annotated[Text | None, Field(description="The reason, stored with the run. null: none.")]
+Reason = Annotated[ReasonText | None, Field(description="The reason, stored with the run. null: none.")]
 
 
 class CommandReason(Given):

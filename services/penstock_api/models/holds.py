@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from penstock_api.models.model import Given, Instant, Text
+from penstock_api.models.model import Given, Instant, ReasonText, Text
 
 Kind = Literal["action", "pack", "route", "tenant"]
 
@@ -16,7 +16,7 @@ class NewHold(Given):
         description="The kind of the hold: of an action or workflow, a pack, a route or a tenant."
     )
     name: Text = Field(description="An action or workflow, a pack, a route or a tenant.")
-    reason: Text | None = None
+    reason: ReasonText | None = None
     until: Instant | None = Field(
         default=None,
         description="The instant at which it ends by itself. null: it stays until it is released.",

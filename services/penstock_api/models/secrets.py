@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, SecretStr
 
-from penstock_api.models.model import Given, Tenant, Text
+from penstock_api.models.model import Given, ReasonText, Tenant
 
 
 class SetSecret(Given):
@@ -12,6 +12,6 @@ class SetSecret(Given):
         max_length=65_536, description="At least 4 characters. The value is never shown again."
     )
     tenant: Tenant = Field(default="public", description="Only executions of this tenant can use the secret.")
-    reason: Text | None = Field(
+    reason: ReasonText | None = Field(
         default=None, description="The reason for the change, stored with your name. null: none."
     )

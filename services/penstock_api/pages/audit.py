@@ -12,6 +12,7 @@ from penstock.store.access import audit
 from penstock.store.session.audited_change import DONE, REFUSED, UNCHANGED
 from penstock_api.auth.access import ADMIN_ALL
 from penstock_api.backend import Lists
+from penstock_api.models.model import Day
 from penstock_api.pages.page import PageRouter, page
 
 router: APIRouter = PageRouter("audit")
@@ -30,8 +31,8 @@ async def show_all(
     target: str = "",
     outcome: str = "",
     tenant: str = "",
-    since: Annotated[date | Literal[""], Query(description="The first day, in UTC.")] = "",
-    until: Annotated[date | Literal[""], Query(description="The last day, in UTC.")] = "",
+    since: Annotated[Day | Literal[""], Query(description="The first day, in UTC.")] = "",
+    until: Annotated[Day | Literal[""], Query(description="The last day, in UTC.")] = "",
     end: Annotated[int | None, Query(alias="before", ge=0, le=2**62)] = None,
 ) -> Response:
     """Show the newest changes and refusals, by caller, operation, target, outcome, tenant and day."""

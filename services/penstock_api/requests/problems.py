@@ -138,10 +138,6 @@ _FAULT_TEXTS: Mapping[str, str] = {
     "list_type": "is not a list",
     **dict.fromkeys(("dict_type", "model_attributes_type", "model_type"), "is not a JSON object"),
     "json_invalid": "is not JSON",
-    **dict.fromkeys(
-        ("datetime_parsing", "datetime_from_date_parsing", "datetime_type", "timezone_aware"),
-        "is not an instant, such as 2030-01-31T09:00:00Z",
-    ),
 }
 """The texts for values of the wrong form, by the type of pydantic's error."""
 

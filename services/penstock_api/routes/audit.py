@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import Query
 
 from penstock.errors import NotFound
+from penstock.language.terms.outside_names import check_tenant
 from penstock.operate.audit import Head
 from penstock.store.access import audit
 from penstock_api.auth.access import ADMIN_ALL
@@ -47,7 +48,9 @@ async def list_changes(
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number to return.")] = 50,
 ) -> Page[audit.AuditedChange]:
     """List the changes and refusals, newest first."""
-    matching = audit.AuditFilter(by, operation, target, outcome, role, since, until, tenant)
+    matching = audit.AuditFilter(
+        by, operation, target, outcome, role, since, until, None if tenant is None else check_tenant(tenant)
+    )
     rows = await audit.newest(session, matching, end=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None
     return Page(items=rows, next=last)

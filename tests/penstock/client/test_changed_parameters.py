@@ -43,6 +43,27 @@ def test_edited_parameters(changed: dict[str, Any], unset: tuple[str, ...], new:
     assert DEFAULTS == {"options": {"a": 1}}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("rows[-1].x", "rows[0", "rows[ 0 ]", "rows[0]x", "rows[x]", "rows[]", "rows]", "rows[٠]"),
+        *("customer..id", "customer.", "customer.home[0", "customer.id.", "customer[.id]", "rows[0]]"),
+        "rows[" + "9" * 5000 + "]",
+    ],
+)
+def test_malformed_path_is_refused(name: str) -> None:
+    for changed, unset in (({name: 2}, ()), ({}, (name,))):
+        with pytest.raises(InvalidInput, match=r"is not a path|no parameter") as refused:
+            edit(changed, unset)
+        assert refused.value.hint
+
+
+@pytest.mark.parametrize("step", ["-1", "٠", "9" * 5000])
+def test_element_has_a_plain_number(step: str) -> None:
+    with pytest.raises(InvalidInput, match="has no element"):
+        edit({f"rows.{step}": 2}, ())
+
+
 def test_unset_parameter_is_left_out() -> None:
     assert "customer" not in edit({}, ("customer",))
     assert "empty" not in edit({}, ("empty",))

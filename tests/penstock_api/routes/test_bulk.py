@@ -64,6 +64,39 @@ async def test_many_are_cancelled_in_parts_and_run_once_more(
     )
 
 
+async def refusal(caller: AsyncClient, path: str, **body: Any) -> str:
+    answer = await caller.post(f"{V1}{path}", json=body)
+    assert answer.status_code == 422, answer.text
+    return str(answer.json()["detail"])
+
+
+@pytest.mark.parametrize("command", ["cancel", "rerun"])
+async def test_bulk_command_takes_the_times_of_lists(call: AsyncClient, command: str) -> None:
+    path = f"/bulk/executions/{command}"
+    for since in ("0s", "2030-12-31T00:00:00Z", "2030-12-31"):
+        assert (await done(call, path, chosen={"since": since}, dry_run=True))["count"] == 0
+    for since in ("20301231", "5"):
+        detail = await refusal(call, path, chosen={"since": since}, dry_run=True)
+        assert detail.startswith(f"since: '{since}' is neither an instant nor an age")
+        listed = await call.get(f"{V1}/executions", params={"since": since})
+        assert (listed.status_code, listed.json()["detail"]) == (422, detail)
+
+
+@pytest.mark.parametrize("command", ["cancel", "rerun"])
+async def test_reason_with_a_nul_is_refused_where_nothing_matches(call: AsyncClient, command: str) -> None:
+    chosen = {"action": "shop.nothing"}
+    detail = await refusal(call, f"/bulk/executions/{command}", chosen=chosen, reason="a\0b")
+    assert "body.reason holds a NUL character" in detail
+
+
+async def test_lists_refuse_a_text_that_is_no_tenant(call: AsyncClient) -> None:
+    for path in ("/executions", "/events", "/inquiries", "/audit"):
+        answer = await call.get(f"{V1}{path}", params={"tenant": "ACME"})
+        assert (answer.status_code, "no name of a tenant" in answer.text) == (422, True), path
+    view = {"name": "acme", "filters": {"tenant": "ACME"}}
+    assert (await call.post(f"{V1}/views", json=view)).status_code == 422
+
+
 async def test_executions_of_a_label_or_a_key_are_chosen(api: Api, call: AsyncClient) -> None:
     start = api.house.client.start
     options: dict[str, Any] = {"delay": 3600, "tenant": "bulk-labels"}

@@ -18,7 +18,14 @@ from penstock.engine.durable.child_runs import run_child
 from penstock.engine.durable.core import Core
 from penstock.engine.durable.first import First, first_of
 from penstock.engine.durable.journal import state_key
-from penstock.engine.durable.names import called_name, child_name, step_name, target_of, undo_name
+from penstock.engine.durable.names import (
+    called_name,
+    child_name,
+    signal_name,
+    step_name,
+    target_of,
+    undo_name,
+)
 from penstock.engine.durable.records import Record
 from penstock.engine.durable.step_runs import run_step
 from penstock.engine.durable.time_limit import TimeLimit
@@ -189,7 +196,7 @@ class DurableContext(ContextMark):
         that receives a signal. Raises StepTimedOut if no signal was sent before the deadline. `timeout=0` takes a
         signal only if it was sent before."""
         core, wait = self._core, timedelta(seconds=span(timeout or 0, f"the timeout of signal {name!r:.80}"))
-        core.refuse_inside_step(f"signal {step_name(name)}")
+        core.refuse_inside_step(f"signal {signal_name(name)}")
         core.waiting.check()
         deadline = None if timeout is None else core.ask(records.SLEEP, f"timeout of {name}")
         return await_signal(core, name, core.deliveries.signals.number(), deadline, wait)

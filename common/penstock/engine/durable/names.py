@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from penstock.errors import DefinitionError
+from penstock.run.cut_texts import cut_end
 
 _STEP = re.compile(r"[^/\x00-\x1f]{1,200}")
 UNDO = "on failure "
@@ -18,8 +19,19 @@ def step_name(name: object) -> str:
     `/`."""
     if not isinstance(name, str) or not _STEP.fullmatch(name):
         raise DefinitionError(
-            f"a step's name is a text of 1 to 200 characters without '/', not {name!r}",
+            f"a step's name is a text of 1 to 200 characters without '/', not {cut_end(repr(name), 80)}",
             hint='Name it first: await ctx.step("charge", charge, order).',
+        )
+    return name
+
+
+def signal_name(name: object) -> str:
+    """Return the name of a signal, checked. Raises DefinitionError if it is not a text of 1 to 200 characters without
+    `/`."""
+    if not isinstance(name, str) or not _STEP.fullmatch(name):
+        raise DefinitionError(
+            f"a signal's name is a text of 1 to 200 characters without '/', not {cut_end(repr(name), 80)}",
+            hint='Give the name for which the function waits: ctx.signal("paid").',
         )
     return name
 

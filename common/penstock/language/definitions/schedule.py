@@ -22,6 +22,7 @@ from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.terms.durations import Duration, PositiveDuration, as_text, positive_seconds
 from penstock.language.terms.options import Count, Options, Wrong, did_you_mean
 from penstock.language.terms.sources import caller, of_frame
+from penstock.run import instants
 
 MOST_CONTEXT = 32 * 1024
 """The maximum size of a schedule's context, in bytes of JSON. Programs get the context in one environment variable."""
@@ -35,7 +36,7 @@ def _instant(value: object) -> str:
     """Return a datetime, or its ISO text, as ISO text. An instant with a zone is converted to UTC."""
     hint = "Write '2030-01-31T09:00:00+01:00', or a datetime."
     try:
-        when = datetime.fromisoformat(value) if isinstance(value, str) else value
+        when = instants.instant(value) if isinstance(value, str | int | float) else value
     except ValueError as error:
         raise Wrong(f"is not an instant: {error}", hint) from None
     if not isinstance(when, datetime):

@@ -11,6 +11,7 @@ from penstock.language.schedules.due import Due
 from penstock.language.schedules.zones import first_instant
 from penstock.language.terms.durations import seconds
 from penstock.language.terms.options import Wrong
+from penstock.run import instants
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -20,7 +21,7 @@ def parse_at(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]]:
     Raises DefinitionError if the text is not an instant."""
     instant_text = text.split(maxsplit=1)[1].strip()
     try:
-        at = datetime.fromisoformat(instant_text)
+        at = instants.instant(instant_text)
         due = Due(at.astimezone(UTC)) if at.tzinfo else Due(first_instant(at, zone), at)
     except (ValueError, OverflowError) as error:
         hint = "Write 'at 2030-01-31T09:00', or with an offset, 'at 2030-01-31T09:00:00+01:00'."

@@ -8,6 +8,7 @@ leave out a time that falls into a gap, but a daily job must run each day.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -31,8 +32,11 @@ _PARTS = {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST", "BYDAY", "BYMONTHDAY", "
 _DAYS = ("BYDAY", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO")
 _WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _FREQUENCIES = ("DAILY", "WEEKLY", "MONTHLY", "YEARLY")
-_YEARS = 100
-"""The number of years after which a rule without an end is taken to end."""
+_FIRST_YEAR = 1900
+"""The first year of DTSTART. A search for the next instant begins there, at each start of a process."""
+_CENTURY = 100
+"""The years of a search, which ends with the century after the instant from which it searches. Without an end, a rule with no
+further match would be searched up to the year 9999."""
 _MOST_A_DAY = 96
 
 
@@ -49,11 +53,19 @@ def parse_rrule(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]
     parts = _parts(text, match["rule"].upper())
     count = _whole(text, "COUNT", parts.pop("COUNT")) if "COUNT" in parts else None
     _whole(text, "INTERVAL", parts.get("INTERVAL", "1"))
-    end = start.replace(year=min(9999, start.year + _YEARS), day=min(28, start.day))
-    if "UNTIL" in parts:
-        end = min(end, _local(text, "UNTIL", parts.pop("UNTIL"), zone))
+    if start.year < _FIRST_YEAR:
+        raise _wrong(
+            text, f"DTSTART is before the year {_FIRST_YEAR}", "Begin it later, at an instant of the rule."
+        )
+    last = _local(text, "UNTIL", parts.pop("UNTIL"), zone) if "UNTIL" in parts else datetime.max
+
+    @functools.lru_cache(maxsize=2)
+    def rule_until(year: int) -> Any:
+        """Return the rule with an end in a year at the latest. It caches its instants."""
+        return _rule(parts, start).replace(until=min(last, datetime(min(year, 9999), 12, 31, 23, 59, 59)))
+
     try:
-        rule = _rule(parts, start).replace(until=end)
+        rule = rule_until(_end_year(start))
         # A rule that never matches would be searched up to the year 9999. So first test the quick yearly rule.
         if (
             next(iter(_rule(_year_by_year(parts, start), start)), None) is None
@@ -65,12 +77,17 @@ def parse_rrule(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]
 
     def walk(since: datetime) -> Iterator[Due]:
         wall_time = wall(since, zone)
-        for time in islice(rule, count):
+        for time in islice(rule_until(_end_year(max(start, wall_time))), count):
             if time > wall_time and (instant := first_instant(time, zone)) > since:
                 since = instant
                 yield Due(instant, time)
 
     return walk
+
+
+def _end_year(time: datetime) -> int:
+    """Return the year with which the search for instants after `time` ends: the last one of the following century."""
+    return (time.year // _CENTURY + 2) * _CENTURY - 1
 
 
 def _rule(parts: Mapping[str, str], start: datetime) -> Any:

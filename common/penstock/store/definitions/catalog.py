@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import orjson
 
@@ -14,6 +14,8 @@ from penstock.language.terms.options import nearest
 from penstock.language.terms.windows import PATTERNS
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
+
+T = TypeVar("T")
 
 
 class Document(Protocol):
@@ -51,14 +53,27 @@ async def bodies(db: Session | Transaction, ids: Collection[int]) -> dict[int, A
     return {row["id"]: {**orjson.loads(row["body"]), "kind": row["kind"], "ref": row["ref"]} for row in rows}
 
 
+async def compiled(
+    db: Session | Transaction, name: str, ids: Collection[int], compile: Callable[[dict[str, Any]], T]
+) -> dict[int, T]:
+    """Return the compiled form of these definitions by id, from the cache of the process if possible. `name` is that of the form
+    in the cache, and `compile` makes it of a body.
+
+    The result holds each form itself. While this call or its caller waits for the database, another request of the process
+    may apply a definition and clear the cache.
+    """
+    forms: dict[int, T] = {id: db.cache[name, id] for id in ids if (name, id) in db.cache}
+    missing = [id for id in ids if id not in forms]
+    if missing:
+        for id, body in (await bodies(db, missing)).items():
+            forms[id] = db.cache[name, id] = compile(body)
+    return forms
+
+
 async def parameter_schemas(db: Session | Transaction, ids: Collection[int | None]) -> dict[int, Schema]:
     """Return the parameter schemas of these definitions, by id. Each is compiled once."""
     definition_ids = {id for id in ids if id is not None}
-    missing = [id for id in definition_ids if ("schema", id) not in db.cache]
-    if missing:
-        for id, body in (await bodies(db, missing)).items():
-            db.cache["schema", id] = Schema(body.get("parameters"))
-    return {id: db.cache["schema", id] for id in definition_ids if ("schema", id) in db.cache}
+    return await compiled(db, "schema", definition_ids, lambda body: Schema(body.get("parameters")))
 
 
 CURRENT = """

@@ -43,12 +43,7 @@ class NewEnforcement:
 
 async def compiled(tx: Transaction, current: Sequence[CurrentRule]) -> dict[int, CompiledRule]:
     """Return these rules by definition id. Each version is compiled once."""
-    ids = {rule.definition_id for rule in current}
-    missing = {id for id in ids if ("rule", id) not in tx.cache}
-    if missing:
-        for id, body in (await catalog.bodies(tx, missing)).items():
-            tx.cache["rule", id] = compile_rule(body)
-    return {id: tx.cache["rule", id] for id in ids}
+    return await catalog.compiled(tx, "rule", {rule.definition_id for rule in current}, compile_rule)
 
 
 async def enforcements(

@@ -26,7 +26,7 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
     """Store schedules (ref, definition, body), in the transaction that makes these definitions current. A schedule
     that is due at the same instants as before goes on where it was. Otherwise it begins now, and fires of the old
     expression that were due before are recorded first. Raises DefinitionError for a new
-    schedule with an instant `at` that is past."""
+    schedule with an instant `at` that is past, or with a rule that has ended."""
     if not applied:
         return
     rows = {row.ref: row for row in await statements.lock(tx, [ref for ref, _, _ in applied])}
@@ -45,9 +45,10 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
         if row is not None and not goes_on:
             replaced.append(row)
         due = compiled[ref].first_after(since) if enabled else None
-        if due is None and not goes_on and enabled and body.get("at"):
+        if due is None and not goes_on and enabled and (body.get("at") or body.get("rrule")):
+            reason = f"{body['at']} is past" if body.get("at") else "its rule has no instant that is to come"
             raise DefinitionError(
-                f"schedule {ref} would never fire: {body['at']} is past",
+                f"schedule {ref} would never fire: {reason}",
                 hint="Give it an instant that is to come, or remove it; `enabled: false` keeps it.",
             )
         prepared.append((ref, definition, places[spaces[ref]], enabled, since, due))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -161,12 +161,14 @@ class FireBuilder:
     def __init__(
         self,
         cache: dict[Any, Any],
+        schedules: Mapping[int, CompiledSchedule | DefinitionError],
         actions: Mapping[str, int],
         schemas: Mapping[int, Schema],
         now: datetime,
         payload_cap: int,
     ) -> None:
         self._cache = cache
+        self._schedules = schedules
         self._payload_cap = payload_cap
         self._actions = actions
         self._schemas = schemas
@@ -175,17 +177,16 @@ class FireBuilder:
     @classmethod
     async def load(cls, tx: Transaction, rows: Sequence[Schedule]) -> FireBuilder:
         """Load a builder for rows with a `definition_id` that were read at the database's instant `now`."""
-        await _look_up(tx, {row.definition_id for row in rows})
-        schedules = [tx.cache["schedule", row.definition_id] for row in rows]
+        schedules = await catalog.compiled(tx, "schedule", {row.definition_id for row in rows}, _compiled)
         actions = await statements.actions(
-            tx, {c.action for c in schedules if isinstance(c, CompiledSchedule)}
+            tx, {c.action for c in schedules.values() if isinstance(c, CompiledSchedule)}
         )
         schemas = await catalog.parameter_schemas(tx, actions.values())
-        return cls(tx.cache, actions, schemas, rows[0].now, tx.settings.payload_cap)
+        return cls(tx.cache, schedules, actions, schemas, rows[0].now, tx.settings.payload_cap)
 
     def compiled(self, definition: int) -> CompiledSchedule:
         """Return a compiled schedule. Raises DefinitionError if its definition has an error."""
-        entry: CompiledSchedule | DefinitionError = self._cache["schedule", definition]
+        entry = self._schedules[definition]
         if isinstance(entry, DefinitionError):
             raise entry
         return entry
@@ -269,16 +270,12 @@ def context_of(compiled: CompiledSchedule, due: datetime, kind: str, *, recovery
     }
 
 
-async def _look_up(tx: Transaction, ids: Collection[int]) -> None:
-    """Compile the versions of schedules that are not cached."""
-    missing = [id for id in ids if ("schedule", id) not in tx.cache]
-    if not missing:
-        return
-    for id, body in (await catalog.bodies(tx, missing)).items():
-        try:
-            tx.cache["schedule", id] = compile_schedule(body)
-        except DefinitionError as error:
-            tx.cache["schedule", id] = error
+def _compiled(body: dict[str, Any]) -> CompiledSchedule | DefinitionError:
+    """Return the compiled schedule of a definition, or the error of its definition."""
+    try:
+        return compile_schedule(body)
+    except DefinitionError as error:
+        return error
 
 
 def ids_at(now: datetime) -> Iterator[UUID]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock import Trigger, action
-from penstock.engine.durable.names import called_name, child_name, step_name, target_of
+from penstock.engine.durable.names import called_name, child_name, signal_name, step_name, target_of
 from penstock.errors import DefinitionError
 
 STEP_NAMES: dict[Any, bool] = {
@@ -41,6 +41,18 @@ CHILD_NAMES: dict[Any, bool] = {
 @pytest.mark.parametrize("name", STEP_NAMES)
 def test_step_name_has_1_to_200_characters_without_slash(name: Any) -> None:
     _check(step_name, name, STEP_NAMES[name], "a step's name")
+
+
+@pytest.mark.parametrize("name", STEP_NAMES)
+def test_signal_name_has_1_to_200_characters_without_slash(name: Any) -> None:
+    _check(signal_name, name, STEP_NAMES[name], "a signal's name")
+
+
+def test_wrong_name_of_a_signal_is_shown_in_part() -> None:
+    with pytest.raises(DefinitionError) as refused:
+        signal_name("x" * 5000)
+    assert len(refused.value.message) < 200
+    assert "ctx.signal" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize("name", STEP_NAMES)

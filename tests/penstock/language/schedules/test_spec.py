@@ -72,6 +72,34 @@ def test_it_fires_at(text: str, fires: list[str]) -> None:
     assert next_of(text) == fires
 
 
+@pytest.mark.parametrize(
+    ("text", "since", "expected"),
+    [
+        ("DTSTART:19000107T090000 RRULE:FREQ=DAILY", datetime(2026, 3, 4, tzinfo=UTC), "2026-03-04"),
+        ("DTSTART:20000107T090000 RRULE:FREQ=WEEKLY", datetime(2100, 1, 2, tzinfo=UTC), "2100-01-08"),
+        ("DTSTART:20000107T090000 RRULE:FREQ=YEARLY", datetime(2199, 12, 31, tzinfo=UTC), "2200-01-07"),
+        ("DTSTART:20000229T090000 RRULE:FREQ=YEARLY", datetime(2096, 3, 1, tzinfo=UTC), "2104-02-29"),
+        ("DTSTART:20000107T090000 RRULE:FREQ=YEARLY", datetime(8899, 12, 31, tzinfo=UTC), "8900-01-07"),
+    ],
+)
+def test_rule_without_an_end_goes_on(text: str, since: datetime, expected: str) -> None:
+    fire = Spec.parse(text).after(since)
+    assert fire is not None
+    assert f"{fire:%Y-%m-%d}" == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DTSTART:20000107T090000 RRULE:FREQ=DAILY;COUNT=5",
+        "DTSTART:20000107T090000 RRULE:FREQ=DAILY;UNTIL=20010101T000000",
+        "DTSTART:20260101T090000 RRULE:FREQ=DAILY;INTERVAL=1000000;UNTIL=20270101T000000",
+    ],
+)
+def test_ended_rule_has_no_next_fire(text: str) -> None:
+    assert Spec.parse(text).after(NOW) is None
+
+
 def test_a_zone_shifts_it() -> None:
     assert Spec.parse("0 9 * * *", "Asia/Kolkata").after(NOW) == datetime(2026, 3, 5, 3, 30, tzinfo=UTC)
 
@@ -197,6 +225,7 @@ def test_the_calendar_ends_in_the_year_9999() -> None:
         ("RRULE:FREQ=DAILY", "it is not a start and a rule", "DTSTART:"),
         ("FREQ=DAILY", "it is not a start and a rule", "DTSTART:"),
         ("DTSTART:20260101 RRULE:FREQ=DAILY", "DTSTART '20260101' is not a time", "20300107T090000"),
+        ("DTSTART:18991231T0900 RRULE:FREQ=DAILY", "DTSTART is before the year 1900", "Begin it later"),
         ("DTSTART:20260101T0900 RRULE:FREQ=HOURLY", "FREQ is not one of DAILY", "@every"),
         ("DTSTART:20260101T0900 RRULE:INTERVAL=2", "FREQ is not one of DAILY", None),
         ("DTSTART:20260101T0900 RRULE:FREQ=DAILY;BYDOY=1", "there is no 'BYDOY=1' in a rule", "BYDAY"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import Limit, Schedule
-from penstock.errors import NotFound
+from penstock.errors import DefinitionError, NotFound
 from tests.flows import shop
 from tests.penstock.store.schedules.conftest import House
 
@@ -18,6 +18,13 @@ REF = "clock.minutely"
 def schedule(**options: Any) -> Schedule:
     options = {"action": shop.charge, "params": {"order": 1}, "cron": "* * * * *", **options}
     return Schedule(REF, **options)
+
+
+async def test_ended_rule_is_refused_unless_disabled(house: House) -> None:
+    ended = {"cron": None, "rrule": "DTSTART:20200107T090000 RRULE:FREQ=DAILY;COUNT=3"}
+    with pytest.raises(DefinitionError, match="would never fire: its rule has no instant that is to come"):
+        await house.apply(*shop.ALL, schedule(**ended))
+    await house.apply(*shop.ALL, schedule(**ended, enabled=False))
 
 
 async def test_applying_again_changes_nothing(house: House) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from penstock import MissedFires
 from penstock.language.schedules import fire_plan
 from penstock.store.schedules import changes, firing
-from penstock.store.session.database import Session
+from penstock.store.session.database import Row, Session, Transaction
 from tests.flows import shop
 from tests.penstock.store.schedules.conftest import House, every_minute
 
@@ -61,6 +62,27 @@ async def test_fires_due_before_a_change_are_made_once(house: House, change: Cha
     assert [fire["kind"] for fire in await house.fires(REF)] == ["due"] * 3
     assert await house.statuses() == {"scheduled": 3}
     assert (await house.fire()).schedules == 0
+    await house.sound()
+
+
+@CHANGES
+async def test_fires_are_made_while_another_request_clears_the_cache(
+    house: House, change: Change, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.apply(*shop.ALL, every_minute())
+    await house.sleep(REF, timedelta(minutes=3))
+    fetch = Transaction.fetch
+
+    async def fetch_beside_apply(tx: Transaction, sql: str, *args: Any) -> list[Row]:
+        """Fetch rows while another request of this process applies a definition, which clears the cache."""
+        tx.cache.clear()
+        rows = await fetch(tx, sql, *args)
+        tx.cache.clear()
+        return rows
+
+    monkeypatch.setattr(Transaction, "fetch", fetch_beside_apply)
+    await change(house)
+    assert await statuses(house) == ["created"] * 3
     await house.sound()
 
 
