@@ -105,7 +105,7 @@ async def test_commands_show_refused_calls_of_a_webhook(
 
 
 async def test_flood_of_names_writes_few_rows_in_one_statement(api: Api, call: httpx.AsyncClient) -> None:
-    begun = []
+    begun: list[Any] = []
     calls = RefusedWebhookCalls(api.app.state.backend.pool, begun.append)
     for n in range(2000):
         calls.note(f"name-{n}", "unknown webhook")
