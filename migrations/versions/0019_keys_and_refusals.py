@@ -17,7 +17,7 @@ KEYS = (
 )
 
 # `webhook` is empty for calls of names that no webhook has; `last_name` is then the last of these names. `webhook` is also empty
-# for callbacks, whose reasons begin with "callback:". `hour` is the begin of the hour in UTC. A row counts all calls of its hour
+# for callbacks. Their reasons begin with "callback:". `hour` is the begin of the hour in UTC. A row counts all calls of its hour
 # that were refused for one reason, so no caller decides how many rows there are.
 WEBHOOK_REFUSAL = """
 create table if not exists webhook_refusal (

@@ -112,8 +112,8 @@ order by c.kind, c.ref
 
 
 async def users(session: Session, tenant: str, name: str) -> list[str]:
-    """Return the enabled definitions whose current version refers to a secret, each as `KIND REF`. Rules and schedules of
-    other tenants are left out."""
+    """Return the enabled definitions that refer to a secret in their current version, each as `KIND REF`. Rules and
+    schedules of other tenants are left out."""
     return [row["name"] for row in await session.fetch(USERS, tenant, name)]
 
 
