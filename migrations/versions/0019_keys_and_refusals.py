@@ -16,9 +16,9 @@ KEYS = (
     "create index concurrently idempotency_execution on idempotency (execution_id)",
 )
 
-# `webhook` is empty for calls of names that no webhook has; `last_name` is then the last of these names. `hour` is the begin of
-# the hour in UTC. A row counts all calls of its hour that were refused for one reason, so no caller decides how many rows there
-# are.
+# `webhook` is empty for calls of names that no webhook has; `last_name` is then the last of these names. `webhook` is also empty
+# for callbacks. Their reasons begin with "callback:". `hour` is the begin of the hour in UTC. A row counts all calls of its hour
+# that were refused for one reason, so no caller decides how many rows there are.
 WEBHOOK_REFUSAL = """
 create table if not exists webhook_refusal (
     webhook text not null,

@@ -15,7 +15,6 @@ from penstock_api.auth.allowed import table
 from penstock_api.auth.same_origin import Receive, SameOrigin, Scope, Send, public_netloc, with_headers
 from penstock_api.backend import Backend
 from penstock_api.pages.page import unknown_address
-from penstock_api.refused_webhook_calls import PATH
 from penstock_api.requests import public_path
 from penstock_api.requests.description import describe
 from penstock_api.requests.problems import ANSWERS, answer, handle_errors, refused
@@ -50,7 +49,7 @@ class Application(FastAPI):
                 public_path.enter(self.public_path, scope),
                 public_path.leave(self.public_path, send),
             )
-            if self.has_webhooks and scope["path"].startswith(PATH):
+            if self.has_webhooks:
                 send = self.state.backend.refused_webhook_calls.watched(scope, send)
             if declared_length(scope) > (self.max_body_size or 0):
                 return await answer(too_large())(scope, receive, with_headers(send))

@@ -1,5 +1,5 @@
-"""The counts of refused webhook calls. A flood of calls writes a bounded number of rows, whatever names it calls, and at
-most one statement a second."""
+"""The counts of refused calls of webhooks and callbacks. A flood of calls writes a bounded number of rows, whatever names it
+calls, and at most one statement a second."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import structlog
 from fastapi import Request
 from starlette.types import Message, Scope, Send
 
+from penstock.operate import outside
 from penstock.operate.webhooks import NAME
 from penstock.store.access import webhook_refusals
 from penstock_api.session_pool import SessionPool
@@ -35,7 +36,19 @@ REASONS: Mapping[int, str] = {
     503: "service unavailable",
 }
 """The reason of a refusal by its HTTP status, unless the route names another one. A reason never has text of the call."""
+CALLBACK_REASONS: Mapping[int, str] = {
+    400: "callback: unreadable call",
+    403: "callback: another origin",
+    404: "callback: unknown address",
+    405: "callback: wrong method",
+    409: "callback: the attempt does not wait",
+    413: "callback: too large",
+    422: "callback: invalid body",
+    503: "callback: service unavailable",
+}
+"""The reason of the refusal of a callback by its HTTP status. The address is a permission, so no count has it."""
 FAILED = "service failed"
+CALLBACK_FAILED = "callback: service failed"
 SCOPE_KEY = "penstock.webhook_refusal"
 
 
@@ -44,7 +57,7 @@ def _after_interval(write: Callable[[], None]) -> None:
 
 
 class RefusedWebhookCalls:
-    """The refused webhook calls of one process that are not yet counted in the database."""
+    """The refused calls of webhooks and callbacks of one process that are not yet counted in the database."""
 
     def __init__(
         self, pool: SessionPool, after_interval: Callable[[Callable[[], None]], None] = _after_interval
@@ -55,14 +68,19 @@ class RefusedWebhookCalls:
         self._writing: asyncio.Task[None] | None = None
 
     def watched(self, scope: Scope, send: Send) -> Send:
-        """Return a `send` that notes the call if its answer refuses it."""
+        """Return a `send` that notes the call if its answer refuses it. The call of another path is not watched."""
+        if scope["path"].startswith(outside.PATH):
+            name, reasons, failed = "", CALLBACK_REASONS, CALLBACK_FAILED
+        elif scope["path"].startswith(PATH):
+            name, reasons, failed = scope["path"].removeprefix(PATH), REASONS, FAILED
+        else:
+            return send
         reason: list[str] = []
         scope[SCOPE_KEY] = reason
 
         async def watching(message: Message) -> None:
             if message["type"] == "http.response.start" and message["status"] >= 400:
-                default = REASONS.get(message["status"], FAILED)
-                self.note(scope["path"].removeprefix(PATH), reason[0] if reason else default)
+                self.note(name, reason[0] if reason else reasons.get(message["status"], failed))
             await send(message)
 
         return watching

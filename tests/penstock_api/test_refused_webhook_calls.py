@@ -1,14 +1,17 @@
-"""Refused webhook calls are counted by webhook, reason and hour, whatever their callers send."""
+"""Refused calls of webhooks and callbacks are counted by webhook, reason and hour, whatever their callers send."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
 
+from penstock.operate.execution_tokens import packed
+from penstock.store.access import signing_key
 from penstock_api.refused_webhook_calls import RefusedWebhookCalls
 from tests.penstock.cli.commands import penstock
 from tests.penstock_api.conftest import Api
@@ -73,6 +76,36 @@ async def test_each_kind_of_refused_call_is_counted(api: Api, call: httpx.AsyncC
     assert (await call.delete(f"{V1}/webhooks/till")).status_code == 204
     assert await counted(api, call, "till") == {}
     await call.delete(f"{V1}/webhooks/strict")
+    await api.house.rows("delete from webhook_refusal returning 1")
+
+
+async def test_each_kind_of_refused_callback_is_counted(api: Api, call: httpx.AsyncClient) -> None:
+    started = await call.post(f"{V1}/executions", json={"action": "shop.count", "parameters": {"words": "a"}})
+    id = UUID(started.json()["id"])
+    await api.house.client.result(id, timeout=20)
+    signed = packed(id, 1, await signing_key.expected(api.house.session, id, 1, "callback"))
+    async with api.caller(None) as sender:
+        for address, method, sent, status in (
+            ("forged", "POST", b'{"result": 1}', 404),
+            ("forged", "GET", b"", 405),
+            (signed, "POST", b'{"result": 1}', 409),
+            (signed, "POST", b"{", 422),
+            (signed, "POST", b'{"outcome": 1}', 422),
+            (signed, "POST", b"x" * 400_000, 413),
+            ("x" * 300, "POST", b'{"result": 1}', 422),
+        ):
+            answer = await sender.request(method, f"/callbacks/{address}", content=sent)
+            assert answer.status_code == status, answer.text
+    assert await counted(api, call, None) == {
+        "callback: unknown address": 1,
+        "callback: wrong method": 1,
+        "callback: the attempt does not wait": 1,
+        "callback: invalid body": 3,
+        "callback: too large": 1,
+    }
+    rows = await api.house.rows("select webhook, last_name from webhook_refusal")
+    assert {(row["webhook"], row["last_name"]) for row in rows} == {("", None)}
+    assert "callback: unknown address" in (await call.get("/webhooks")).text
     await api.house.rows("delete from webhook_refusal returning 1")
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 
-from penstock import action
+from penstock import Schedule, action
 from penstock.language.workflows import from_yaml
+from tests.flows import shop
 from tests.penstock_api.conftest import Api
 
 V1 = "/api/v1"
@@ -231,7 +232,13 @@ async def test_secrets_are_set_and_never_read(api: Api, call: httpx.AsyncClient)
     id = (await sent(call, "POST", "/executions", body))["id"]
     assert await api.house.client.result(id, timeout=20) == 3
     assert (await got(call, f"/executions/{id}"))["params"] == {"words": "{{ secrets.pin }}"}
-    await sent(call, "DELETE", "/secrets/pin")
+    await api.house.apply(
+        Schedule("shop.pinned", action=shop.count, cron="0 2 * * *", params={"words": "{{ secrets.pin }}"})
+    )
+    deleted = await sent(call, "DELETE", "/secrets/pin")
+    assert (deleted["name"], deleted["tenant"]) == ("pin", "public")
+    assert "still use the secret pin: schedule shop.pinned." in deleted["notice"]
+    await sent(call, "DELETE", "/schedules/shop.pinned")
     assert [one["tenant"] for one in await got(call, "/secrets")] == ["acme"]
 
 

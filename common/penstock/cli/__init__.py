@@ -102,9 +102,7 @@ def build(only: Iterable[str] | None = None) -> typer.Typer:
     if not only:
         _add_common(app)
         return app
-    from penstock.cli.global_options import common
-
-    app.callback()(common)
+    _add_options(app)
     return app
 
 
@@ -133,11 +131,19 @@ def _unlisted() -> None:
 def _add_common(app: typer.Typer) -> None:
     """Add the groups of other packages, and the options of the whole command line."""
     from penstock.cli import added_commands
-    from penstock.cli.global_options import common
 
     ours = {command for parts in PARTS.values() for commands in parts.values() for command in commands}
     added_commands.add_to(app, ours)
+    _add_options(app)
+
+
+def _add_options(app: typer.Typer) -> None:
+    """Add the options of the whole command line, and the answers of its groups to unknown commands."""
+    from penstock.cli import command_group
+    from penstock.cli.global_options import common
+
     app.callback()(common)
+    command_group.use_in(app)
 
 
 def print_version() -> None:

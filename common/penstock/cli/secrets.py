@@ -70,12 +70,15 @@ def list_(
 
 @secrets.command()
 def delete(name: Name, tenant: Tenant = "public", json: Json = False) -> None:
-    """Delete a secret. Executions that need it fail from now on, with an explanation."""
-    with_session(lambda session: operate.delete(session, tenant, name))
+    """Delete a secret. Executions that need it fail from now on, with an explanation. The answer names definitions that
+    still use it."""
+    notice = with_session(lambda session: operate.delete(session, tenant, name))
     if json:
-        json_line({"deleted": name, "tenant": tenant})
+        json_line({"deleted": name, "tenant": tenant, "notice": notice})
     else:
         out.print(f"Secret {name} of tenant {tenant} is gone.")
+        if notice is not None:
+            out.print(notice, highlight=False, markup=False)
 
 
 @secrets.command()

@@ -155,7 +155,7 @@ def show(name: Name, json: Json = False) -> None:
 @webhooks.command()
 def refusals(json: Json = False) -> None:
     """List how many calls were refused in the last seven days, by webhook and reason, and when the last one was. Calls of
-    names that no webhook has are listed, too."""
+    names that no webhook has, and of callbacks, are listed, too."""
     listing(
         ["webhook", "reason", "calls", "last", "last name"],
         with_session(webhook_refusals.listed),

@@ -27,6 +27,8 @@ from penstock.store.session.master_keys import MasterKeys, held_keys, master_key
 LONGEST = 64 * 1024
 """The maximum bytes of a secret."""
 AT_ONCE = 100
+MOST_NAMES = 10
+"""The maximum number of definitions that the notice about a deleted secret names."""
 
 
 async def put(session: Session, tenant: str, name: str, value: str, *, by: str) -> SecretSummary:
@@ -67,12 +69,24 @@ async def opened(settings: Settings, secret: Sealed) -> str:
     return unseal(AESGCM(data_key), secret.sealed, context).decode()
 
 
-async def delete(session: Session, tenant: str, name: str) -> None:
-    """Delete a secret. An execution that needs it fails from now on. Raises NotFound if the tenant has no such
-    secret."""
+async def delete(session: Session, tenant: str, name: str) -> str | None:
+    """Delete a secret. An execution that needs it fails from now on. Return a notice with the enabled definitions that
+    refer to it, or None if there are none. Raises NotFound if the tenant has no such secret."""
+    users = await store.users(session, tenant, name) if SECRET.fullmatch(name) else []
     if not await store.delete(session, tenant, name):
         names = [secret.name for secret in await store.listed(session, [tenant])]
         raise NotFound(f"tenant {tenant} has no secret {name!r}", hint=did_you_mean(name, names))
+    return _notice(tenant, name, users)
+
+
+def _notice(tenant: str, name: str, users: Sequence[str]) -> str | None:
+    if not users:
+        return None
+    unnamed = f" and {len(users) - MOST_NAMES:,} more" if len(users) > MOST_NAMES else ""
+    return (
+        f"These definitions still use the secret {name}: {', '.join(users[:MOST_NAMES])}{unnamed}. Their executions of tenant "
+        f"{tenant} fail until the secret is set again: penstock secrets set {name} --tenant {tenant}"
+    )
 
 
 async def rotate(session: Session, *, force: bool = False) -> int:

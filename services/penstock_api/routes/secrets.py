@@ -36,7 +36,11 @@ async def set_secret(name: Name, body: models.SetSecret, session: Db, caller: As
     return await secrets.put(session, tenant, name, value, by=caller.name)
 
 
-@router.delete("/secrets/{name}", status_code=204, dependencies=[DEFINE])
-async def delete_secret(name: Name, session: Db, caller: Asked, tenant: Whose = "public") -> None:
-    """Delete a secret. Executions that need it fail from now on, with an explanation."""
-    await secrets.delete(session, own(caller, tenant), name)
+@router.delete("/secrets/{name}", dependencies=[DEFINE])
+async def delete_secret(
+    name: Name, session: Db, caller: Asked, tenant: Whose = "public"
+) -> models.DeletedSecret:
+    """Delete a secret. Executions that need it fail from now on, with an explanation. The answer names definitions that
+    still use it."""
+    notice = await secrets.delete(session, own(caller, tenant), name)
+    return models.DeletedSecret(name=name, tenant=tenant, notice=notice)

@@ -23,7 +23,7 @@ async def list_webhooks(session: Db) -> list[store.Webhook]:
 @router.get("/webhook-refusals", dependencies=[READ_ALL])
 async def list_refusals(session: Db) -> list[WebhookRefusals]:
     """List the numbers of calls that were refused in the last seven days, by webhook and reason. They also count calls of
-    names that no webhook has. A call is counted about a second after its answer."""
+    names that no webhook has, and of callbacks. A call is counted about a second after its answer."""
     return await webhook_refusals.listed(session)
 
 

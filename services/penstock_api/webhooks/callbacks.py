@@ -8,6 +8,7 @@ from typing import Annotated
 import orjson
 from fastapi import APIRouter, Path, Request
 from pydantic import Field
+from starlette.requests import ClientDisconnect
 
 from penstock.errors import InvalidInput
 from penstock.operate import outside
@@ -17,6 +18,7 @@ from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Transaction
 from penstock_api.backend import Here
 from penstock_api.models.model import Answer
+from penstock_api.refused_webhook_calls import refused_as
 from penstock_api.requests.problems import ANSWERS
 from penstock_api.routes.router import operation_id
 from penstock_api.webhooks.unreadable_secrets import concealed_from_caller
@@ -42,7 +44,8 @@ async def report(
 ) -> ReportEffect:
     """Complete or fail an execution that waits for something outside, or report its progress. The same outcome again
     changes nothing."""
-    raw = await request.body()
+    with refused_as(request, {ClientDisconnect: "callback: caller hung up"}):
+        raw = await request.body()
     async with backend.pool.session() as session:
         execution, attempt = await outside.attempt_of(session, signed)
         try:

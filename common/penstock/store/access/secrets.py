@@ -100,6 +100,23 @@ async def delete(session: Session, tenant: str, name: str) -> bool:
     return bool(await session.fetch(DELETE, tenant, name))
 
 
+USERS = r"""
+select c.kind || ' ' || c.ref as name from catalog c join definition d on d.id = c.definition_id
+where c.enabled and d.body::text ~ ('\{\{[-+]?(\s|\\[nrt])*secrets\s*\.\s*' || $2 || '\M')
+    and case c.kind
+        when 'schedule' then coalesce(nullif(d.body ->> 'tenant', ''), 'public') = $1
+        when 'rule' then coalesce(nullif(d.body ->> 'tenant', ''), $1) = $1
+        else true end
+order by c.kind, c.ref
+"""
+
+
+async def users(session: Session, tenant: str, name: str) -> list[str]:
+    """Return the enabled definitions that refer to a secret in their current version, each as `KIND REF`. Rules and
+    schedules of other tenants are left out."""
+    return [row["name"] for row in await session.fetch(USERS, tenant, name)]
+
+
 UNDER_OTHERS = """
 select tenant, name, sealed, data_key, master_key from secret
 where master_key <> $1 and (tenant, name) > ($2, $3) order by tenant, name limit $4

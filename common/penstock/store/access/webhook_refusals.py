@@ -1,4 +1,4 @@
-"""The rows that count refused calls of webhooks, by webhook, reason and hour."""
+"""The rows that count refused calls of webhooks and callbacks, by webhook, reason and hour."""
 
 from __future__ import annotations
 
@@ -18,21 +18,28 @@ KEPT_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class WebhookRefusals:
-    """The calls of a webhook that were refused for one reason in the last seven days."""
+    """The calls of a webhook, or of callbacks, that were refused for one reason in the last seven days."""
 
     webhook: Annotated[
-        str | None, Field(description="The name of the webhook; null: no webhook has the called name.")
+        str | None,
+        Field(
+            description="The name of the webhook; null: no webhook has the called name, or the call was one of a callback."
+        ),
     ]
     reason: Annotated[
-        str, Field(description="The reason, such as `wrong signature`, `unknown webhook` or `too large`.")
+        str,
+        Field(
+            description="The reason, such as `wrong signature`, `unknown webhook` or `too large`. The reasons of callbacks "
+            "begin with `callback:`."
+        ),
     ]
     calls: Annotated[int, Field(description="The number of calls that were refused in the last seven days.")]
     last_at: Annotated[datetime, Field(description="The instant of the last refused call.")]
     last_name: Annotated[
         str | None,
         Field(
-            description="If no webhook has the called name: the last such name. null: there is a webhook, or the name "
-            "cannot be one of a webhook."
+            description="If no webhook has the called name: the last such name. null: there is a webhook, the name "
+            "cannot be one of a webhook, or the call was one of a callback."
         ),
     ]
 
@@ -64,6 +71,6 @@ group by webhook, reason order by max(last_at) desc, webhook, reason
 
 
 async def listed(session: Session, webhook: str | None = None) -> list[WebhookRefusals]:
-    """Return the refusals of the last seven days by webhook and reason, the newest first: of all webhooks and of unknown
-    names, or of one webhook."""
+    """Return the refusals of the last seven days by webhook and reason, the newest first. They are those of all webhooks,
+    of unknown names and of callbacks, or those of one webhook."""
     return rows_as(WebhookRefusals, await session.fetch(LIST, KEPT_DAYS, webhook))

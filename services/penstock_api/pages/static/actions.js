@@ -166,5 +166,5 @@ export function tell(text) {
   told.textContent = text;
   told.hidden = false;
   clearTimeout(tell.timer);
-  tell.timer = setTimeout(() => { told.hidden = true; }, 4000);
+  tell.timer = setTimeout(() => { told.hidden = true; }, Math.max(4000, 60 * text.length));
 }

@@ -1,0 +1,66 @@
+"""A group of commands that answers an unknown word with the command that the group has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from typer.core import TyperGroup
+
+if TYPE_CHECKING:
+    import typer
+    from typer._click import Command, Context
+
+_DELETE = ("delete", "remove", "rm", "revoke", "drop")
+_LIST = ("list", "executions")
+_SHOW = ("show", "list")
+_CREATE = ("create", "set", "save")
+_CHANGE = ("update", "set", "save")
+_ENABLE = ("enable", "on", "resume")
+_DISABLE = ("disable", "off", "pause")
+USUAL_WORDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(
+        ("delete", "del", "remove", "rm", "unset", "drop", "destroy", "erase", "revoke"), _DELETE
+    ),
+    **dict.fromkeys(("list", "ls", "ps", "all", "index"), _LIST),
+    **dict.fromkeys(("show", "get", "describe", "inspect", "info", "cat", "status"), _SHOW),
+    **dict.fromkeys(("create", "add", "new", "make", "set", "put", "save", "register"), _CREATE),
+    **dict.fromkeys(("update", "edit", "change", "modify", "patch"), _CHANGE),
+    **dict.fromkeys(("enable", "activate", "unpause"), _ENABLE),
+    **dict.fromkeys(("disable", "deactivate", "suspend"), _DISABLE),
+    **dict.fromkeys(("start", "exec", "execute", "submit", "enqueue", "call", "launch"), ("run",)),
+    **dict.fromkeys(("stop", "kill", "abort", "terminate"), ("cancel",)),
+    **dict.fromkeys(("retry", "restart", "redo"), ("rerun", "replay")),
+    **dict.fromkeys(("send", "emit"), ("publish",)),
+    **dict.fromkeys(("deploy",), ("apply",)),
+    **dict.fromkeys(("init",), ("new",)),
+    **dict.fromkeys(("serve", "up"), ("dev",)),
+    **dict.fromkeys(("drain",), ("cordon",)),
+    **dict.fromkeys(("undrain",), ("uncordon",)),
+}
+"""The commands for the words that other command lines use. A group names the first one that it has."""
+
+
+def usual_command(word: str, commands: Collection[str]) -> str | None:
+    """Return the command for a usual word among these commands, or None."""
+    return next((command for command in USUAL_WORDS.get(word.lower(), ()) if command in commands), None)
+
+
+class CommandGroup(TyperGroup):
+    """A group that names its own command for a usual word, such as `delete` for `rm`. The similar spelling counts only if
+    there is no such command."""
+
+    def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
+        """Return the name, the command and its arguments. Ends with wrong usage if there is no such command."""
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            command = usual_command(args[0], self.list_commands(ctx))
+            if command is not None:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {command!r}?")
+        return super().resolve_command(ctx, args)
+
+
+def use_in(app: typer.Typer) -> None:
+    """Let a command line and all its groups answer unknown words in this way."""
+    app.info.cls = CommandGroup
+    for group in app.registered_groups:
+        group.cls = CommandGroup
