@@ -83,6 +83,12 @@ class Plain:
         self._dropped: set[tuple[str, int]] = set()
         """The waits that were cancelled. What they wait for is cancelled once another call begins."""
         self._begun: set[str] = set()
+        self._next_tries: dict[str, float] = {}
+        """When an attempt calls each step again that has failed or was cancelled before, and that waits for this."""
+        self._cancelled: dict[tuple[str, int], tuple[float, float]] = {}
+        """When each call of a step was cancelled, and when its end was told."""
+        self._anew: set[str] = set()
+        """The steps that are called anew: their calls in the attempts before are set aside."""
         self._ended: Counter[str] = Counter()
         """The calls of each step that have ended."""
         self.state: dict[str, Any] = {}
@@ -185,14 +191,39 @@ class Plain:
             return NEVER
         return seconds + (self.failures[failures - 1] + PAUSE if failures else 0.0)
 
+    async def _until_held(self, place: str, hold: Hold) -> None:
+        """Wait until the call of a step may begin."""
+        failures, seconds = hold
+        begin = self._end_of(hold)
+        if failures and not seconds and self._was_called(place):
+            self._next_tries[place] = begin
+        await asyncio.sleep(max(begin - time.monotonic(), 0))
+        self._next_tries.pop(place, None)
+
     async def step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         try:
             return await self._step(name, function, *args, retry=retry)
         except asyncio.CancelledError:
-            self.cut.add((args[0], self._ended[args[0]]))
-            if args[0] in self._begun:  # it takes a turn to end, in which other calls begin
-                await self._sleep_whatever(2 * SOON + self.world.delay(f"end of cancelled {args[0]}"))
+            call = args[0], self._ended[args[0]]
+            self.cut.add(call)
+            self._cancelled[call] = now, told = time.monotonic(), self._end_of_cancelled(call)
+            await self._sleep_whatever(told - now)
             raise
+
+    def _end_of_cancelled(self, call: tuple[str, int]) -> float:
+        """Return the instant at which the end of a call is told that is cancelled now."""
+        place, now = call[0], time.monotonic()
+        next_try = self._next_tries.pop(place, None)
+        if self._before is not None and place not in self._anew:
+            cancelled, told = self._before._cancelled.get(call, (NEVER, NEVER))
+            if abs(cancelled - now) < SOON / 2:  # the attempt before has recorded it
+                return told
+        if next_try is not None:
+            # A replay cancels the step. The next attempt tells the end of the run before that, and begins calls after that.
+            return next_try + SOON * 3 / 4
+        if place in self._begun:  # it takes a turn to end, in which other calls begin
+            return now + 2 * SOON + self.world.delay(f"end of cancelled {place}")
+        return now
 
     async def _sleep_whatever(self, seconds: float) -> None:
         """Sleep so long, however often the branch is cancelled."""
@@ -214,6 +245,7 @@ class Plain:
                 ended += attempt.world.ended(place, attempt.world.calls)
                 failed = attempt.world.failed[place]
                 self.rounds[place] = []
+                self._anew.add(place)
                 anew = len(self.failures), 0.0
                 self.holds[place, ended] = max(anew, self.holds.get((place, ended), (0, 0.0)))
             self._ended[place] = self.world.set_aside[place] = ended
@@ -227,17 +259,26 @@ class Plain:
             attempt = attempt._before
         return attempt
 
+    def _was_called(self, place: str) -> bool:
+        """Return whether an attempt has called this step, and its calls count."""
+        attempt: Plain | None = self
+        while attempt is not None and place not in attempt._begun:
+            attempt = None if place in attempt._anew else attempt._before
+        return attempt is not None
+
     async def _step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         place, step, _ = args
         self._ask(place)
         for round in range(1 + len(self.rounds[place])):
             if round:
-                await self._until(self.rounds[place][round - 1])
+                self._next_tries[place] = self.rounds[place][round - 1]
+                await self._until(self._next_tries[place])
+                del self._next_tries[place]
             for tried in range(retry["max_attempts"]):
                 if tried and retry["initial_delay"]:
                     await self.sleep(retry["initial_delay"])
                 if (hold := self.holds.get((place, self._ended[place]))) is not None:
-                    await asyncio.sleep(max(self._end_of(hold) - time.monotonic(), 0))
+                    await self._until_held(place, hold)
                 await self._next_attempt()
                 await self._turn()
                 self._begun.add(place)

@@ -84,3 +84,45 @@ def test_first_branch_that_a_request_ends_decides() -> None:
     played = check(program, request=EndRequest(1000.0))
     assert played.outcome == ("cancelled",)
     assert [call.place for call in played.world.undone] == ["0.0"]
+
+
+_FAILS = (s.Start(0, s.Step(fails=s.ALWAYS)), s.Sleep(1))
+_ENDS_WITH_A_BRANCH_THAT_FAILS = (
+    s.Start(0, s.Step(yields=3)),
+    s.Start(
+        1,
+        s.Try(
+            "wrap",
+            s.Branches("group", (s.Step("b", fails=s.ALWAYS), s.Await(0))),
+            s.Block((s.Step(yields=3), s.Step(yields=3))),
+        ),
+    ),
+    s.Step("b", yields=3),
+)
+
+
+@pytest.mark.parametrize("before", [_FAILS, _ENDS_WITH_A_BRANCH_THAT_FAILS], ids=["failed", "cancelled"])
+def test_request_is_told_before_the_end_of_a_step_that_only_the_next_attempt_cancels(
+    before: tuple[s.Statement, ...],
+) -> None:
+    """The step has ended in the attempt that fails, and the next attempt is to call it again. Before that, its replay cancels
+    the step's task. The end is requested between the two attempts."""
+    cancels = s.Try("refuse", s.Await(0, cancel=True), s.Step("b"))
+    program = Program(s.Block((s.Undo(), *before, cancels, s.Await(1))), attempts=2)
+    [(failed, begins)] = check(program).run.pauses
+    for share in (0.1, 0.5, 0.9):
+        played = check(program, request=EndRequest(round(failed + share * (begins - failed), 6)))
+        assert played.outcome == ("cancelled",)
+        assert f"0.{1 + len(before)}!" in [call.place for call in played.world.calls if call.recorded]
+        assert [call.place for call in played.world.undone] == ["0.0"]
+
+
+def test_call_that_a_failure_cancelled_before_the_request_does_not_go_on() -> None:
+    """A failure cancels the same call in two attempts. In the second one the end is requested before, and again before the call
+    has ended."""
+    goes_on = s.Branches("gather", (s.Step("b", yields=1, deaf=15.0), s.Undo()))
+    program = Program(s.Branches("group", (s.Step(fails=s.ALWAYS), goes_on)), attempts=3)
+    played = check(program, request=EndRequest(commit=2, again=4.0))
+    lingered = [call.lingered for call in played.world.calls if call.place == "0|1|0"]
+    assert lingered == [0.0, pytest.approx(4.0)]
+    assert not played.world.undone

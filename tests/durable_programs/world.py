@@ -161,9 +161,12 @@ class World:
 
     def lingers(self, place: str, step: Step) -> float:
         """Return how long a call of this step goes on that is cancelled now: as long as in the run that this play is compared
-        with, which may have lost the call with a crash."""
+        with, which may have lost the call with a crash. The run may have cancelled this call in several attempts. It goes on only
+        in the one that is asked to end."""
         if self.lingered is None:
             return self._deafness(step.deaf)
+        if time.monotonic() + NEAR < self.requested_at:
+            return 0.0
         return self.lingered.get((place, self.ended(place, self.calls)), 0.0)
 
     def _deafness(self, seconds: float) -> float:
