@@ -27,7 +27,7 @@ MOST_KEYS = 100
 REASONS: Mapping[int, str] = {
     400: "unreadable call",
     401: "wrong signature",
-    403: "another origin",
+    403: "wrong host or origin",
     404: "unknown webhook",
     405: "wrong method",
     409: "key of another call",
@@ -38,7 +38,7 @@ REASONS: Mapping[int, str] = {
 """The reason of a refusal by its HTTP status, unless the route names another one. A reason never has text of the call."""
 CALLBACK_REASONS: Mapping[int, str] = {
     400: "callback: unreadable call",
-    403: "callback: another origin",
+    403: "callback: wrong host or origin",
     404: "callback: unknown address",
     405: "callback: wrong method",
     409: "callback: the attempt does not wait",

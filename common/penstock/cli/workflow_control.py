@@ -17,7 +17,7 @@ from penstock.cli.server import by_either
 RunId = Annotated[
     UUID,
     typer.Argument(
-        parser=parse_id, help="An execution of a workflow.", autocompletion=name_completion.open_executions
+        parser=parse_id, help="An execution of a workflow or a durable function.", autocompletion=name_completion.open_executions
     ),
 ]
 Task = Annotated[str, typer.Argument(help="The name of a task or a step that has not ended.")]
@@ -82,7 +82,7 @@ def _command(
     else:
         if notice is not None:
             out.print(notice, highlight=False, markup=False)
-        out.print(f"Told. See what came of it with: penstock show {id}")
+        out.print(f"Requested. See what came of it with: penstock show {id}")
 
 
 def add_to(app: typer.Typer) -> None:
