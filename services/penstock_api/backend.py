@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Annotated
 from uuid import UUID
@@ -158,24 +157,8 @@ Here = Annotated[Backend, Depends(_backend)]
 """The dependency with the backend."""
 
 
-@asynccontextmanager
-async def _lent(request: Request, pool: SessionPool) -> AsyncIterator[Session]:
-    """Lend a session of `pool` to this request, or give it the one that it has of that pool: a request that keeps one
-    session and waits for another one would wait for ever once all sessions are with such requests."""
-    lent: dict[SessionPool, Session] = request.scope.setdefault("penstock.sessions", {})
-    if pool in lent:
-        yield lent[pool]
-        return
-    async with pool.session() as session:
-        lent[pool] = session
-        try:
-            yield session
-        finally:
-            del lent[pool]
-
-
 async def _session(request: Request) -> AsyncIterator[Session]:
-    async with _lent(request, backend_of(request).pool) as session:
+    async with backend_of(request).pool.session() as session:
         yield session
 
 
@@ -187,7 +170,7 @@ async def _reading(request: Request, response: Response) -> AsyncIterator[Sessio
     backend = backend_of(request)
     if backend.standby is not None and await backend.standby.is_near():
         response.headers[BEHIND] = f"{backend.behind:.3f}"
-    async with _lent(request, backend.reading) as session:
+    async with backend.reading.session() as session:
         yield session
 
 
