@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute, APIRouter
 
 from penstock.client import dead_letters
 from penstock.errors import ConnectionFailed
-from penstock.store.outbox.dead_letters import LetterFilter
+from penstock.store.outbox.dead_letters import DeadLetter, LetterFilter
 from penstock.store.session import audited_change
 from penstock.store.session.database import Session
 from penstock_api import backend, pages, session_pool
@@ -51,7 +51,7 @@ async def test_replays_of_letters_that_others_replayed_meanwhile_end(
     ids = [row["id"] for row in await api.house.rows(insert)]
     find = dead_letters.find
 
-    async def found_by_two(session: Session, id: UUID) -> dead_letters.DeadLetter:
+    async def found_by_two(session: Session, id: UUID) -> DeadLetter:
         letter = await find(session, id)
         with audited_change.apart():
             await dead_letters.drop(api.house.session, LetterFilter([id]))
