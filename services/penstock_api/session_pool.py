@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from typing import Any
 
 from penstock.errors import ConnectionFailed
 from penstock.store.session.database import Database, Session
@@ -19,37 +18,26 @@ PATIENCE = 30.0
 """The seconds for which a request waits for a session."""
 
 
-@dataclass(slots=True)
-class _Loan:
-    """The session that a request has. None once the request has returned it."""
-
-    session: Session | None
-
-
-_LOANS: ContextVar[Mapping[SessionPool, _Loan]] = ContextVar("loans")
-"""The loans of the current request, by pool. A task that a request has started inherits them, and may outlive them."""
-
-
 class SessionPool:
-    """A pool of sessions. With `standby` they read from it if possible."""
+    """A pool of sessions. A task has at most one of them: a task that keeps one and waits for another one would wait for
+    ever once all sessions are with such tasks. With `standby` they read from it if possible."""
 
     def __init__(self, database: Database, standby: Standby | None = None) -> None:
         self._free: asyncio.LifoQueue[Session] = asyncio.LifoQueue()
+        self._lent: dict[asyncio.Task[Any] | None, Session] = {}
+        """The session of each task that has one."""
         for _ in range(SESSIONS):
             session = database.session(timeout=MOST)
             self._free.put_nowait(StandbySession(standby, session) if standby else session)
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """Lend a session to one request at a time. The most recently used one comes first, so that few are open when few
-        are needed.
-
-        A request that has one gets the same one: if each request kept a session and waited for a second one, none would
-        end. Raises ConnectionFailed if no session is free within PATIENCE.
-        """
-        loans = _LOANS.get({})
-        if self in loans and (session := loans[self].session) is not None:
-            yield session
+        """Lend a session to this task, for one request. A task that has a session gets the same one: outside of a
+        transaction of that session, in which it would wait for itself. The most recently used session comes first, so
+        that few are open when few are needed. Raises ConnectionFailed if no session is free within PATIENCE."""
+        task = asyncio.current_task()
+        if task in self._lent:
+            yield self._lent[task]
             return
         try:
             async with asyncio.timeout(PATIENCE):
@@ -59,10 +47,9 @@ class SessionPool:
                 f"this API has answered too many requests at once for {PATIENCE:g} seconds",
                 hint="Try again later. If it happens often, run more replicas of the API.",
             ) from None
-        loan = _Loan(session)
-        _LOANS.set({**loans, self: loan})
+        self._lent[task] = session
         try:
             yield session
         finally:
-            loan.session = None
+            del self._lent[task]
             self._free.put_nowait(session)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
-from contextvars import Context
+from uuid import UUID
 
 import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, APIRouter
 
+from penstock.client import dead_letters
 from penstock.errors import ConnectionFailed
+from penstock.store.outbox.dead_letters import DeadLetter, LetterFilter
+from penstock.store.session import audited_change
+from penstock.store.session.database import Session
 from penstock_api import backend, pages, session_pool
 from penstock_api.routes import ROUTERS
 from penstock_api.session_pool import SessionPool
@@ -28,40 +31,65 @@ async def test_requests_that_read_lists_and_the_primary_end(api: Api, address: s
 
 
 async def test_requests_that_change_nothing_end(api: Api) -> None:
-    """Such a request is noted as unchanged before its session is returned."""
+    """Their audit row is written while the request still has the session of its route."""
+    body = {"reason": "of no letter"}
     async with api.caller() as caller:
-        body = {"reason": "there is no such letter"}
-        calls = (caller.post("/api/v1/bulk/dead-letters/drop", json=body) for _ in range(6))
-        answers = await asyncio.gather(*calls)
+        answers = await asyncio.gather(
+            *(caller.post("/api/v1/bulk/dead-letters/drop", json=body) for _ in range(6))
+        )
+        rows = (await caller.get("/api/v1/audit?operation=bulk_drop&limit=6")).json()["items"]
     assert [answer.status_code for answer in answers] == [200] * 6
+    assert [(row["outcome"], row["reason"]) for row in rows] == [("unchanged", "of no letter")] * 6
 
 
-async def test_requests_that_are_refused_after_a_look_end(api: Api) -> None:
-    """Such a refusal is audited before the session of the request is returned."""
-    names = [f"refused-{number}" for number in range(6)]
-    for name in names:
-        await api.token(name, "define", tenants=("theirs",))
-    async with AsyncExitStack() as stack:
-        callers = [await stack.enter_async_context(api.caller(name)) for name in names]
-        body = {"value": "s3cret", "tenant": "public"}
-        answers = await asyncio.gather(*(caller.put("/api/v1/secrets/mine", json=body) for caller in callers))
-    assert {answer.status_code for answer in answers} == {403}
+async def test_replays_of_letters_that_others_replayed_meanwhile_end(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert = """insert into dead_letter (id, queue, reason, body, headers, fingerprint)
+        select gen_random_uuid(), 'event.received', 'met by two', '{}', '{}', gen_random_uuid()::text
+        from generate_series(1, 6) returning id"""
+    ids = [row["id"] for row in await api.house.rows(insert)]
+    find = dead_letters.find
+
+    async def found_by_two(session: Session, id: UUID) -> DeadLetter:
+        letter = await find(session, id)
+        with audited_change.apart():
+            await dead_letters.drop(api.house.session, LetterFilter([id]))
+        return letter
+
+    monkeypatch.setattr(dead_letters, "find", found_by_two)
+    async with api.caller() as caller:
+        answers = await asyncio.gather(*(caller.post(f"/api/v1/dead-letters/{id}/replay") for id in ids))
+    assert [answer.json().get("became") for answer in answers] == ["another caller replayed it"] * 6
 
 
-async def test_a_session_is_lent_to_one_request_at_a_time(api: Api) -> None:
+async def test_refusals_of_requests_that_have_a_session_are_audited(api: Api) -> None:
+    await api.token("pool-acme", "developer", tenants=("acme",))
+    async with api.caller("pool-acme") as caller:
+        answers = await asyncio.gather(
+            *(caller.put("/api/v1/secrets/pin", json={"value": "abcdef"}) for _ in range(6))
+        )
+    assert [answer.status_code for answer in answers] == [403] * 6
+    async with api.caller() as caller:
+        rows = (await caller.get("/api/v1/audit?by=token:pool-acme")).json()["items"]
+    assert [row["outcome"] for row in rows] == ["refused"]
+
+
+async def test_a_task_has_at_most_one_session(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_pool, "SESSIONS", 2)
     pool = SessionPool(api.house.client.database)
 
-    async def borrow() -> int:
-        async with pool.session() as session, pool.session() as same:
-            assert session is same
-            [row] = await same.fetch("select 1 as one")
-            return int(row["one"])
+    async def lent() -> Session:
+        async with pool.session() as session:
+            return session
 
-    async with pool.session():
-        waiting = asyncio.create_task(borrow(), context=Context())
-        await asyncio.sleep(0)
-        assert not waiting.done()
-    assert await waiting == 1
+    async with pool.session() as one:
+        async with pool.session() as again:
+            assert again is one
+        assert await lent() is one
+        other = await asyncio.create_task(lent())
+        assert other is not one
+    assert await lent() is one
 
 
 async def test_a_request_is_refused_if_no_session_becomes_free(
@@ -70,14 +98,14 @@ async def test_a_request_is_refused_if_no_session_becomes_free(
     monkeypatch.setattr(session_pool, "PATIENCE", 0.05)
     pool = SessionPool(api.house.client.database)
 
-    async def borrow() -> None:
+    async def one() -> int:
         async with pool.session() as session:
-            await session.fetch("select 1")
+            return int((await session.fetch("select 1 as one"))[0]["one"])
 
     async with pool.session():
         with pytest.raises(ConnectionFailed, match="too many requests"):
-            await asyncio.create_task(borrow(), context=Context())
-    await asyncio.create_task(borrow())  # its context has a loan that has ended
+            await asyncio.create_task(one())
+    assert await asyncio.create_task(one()) == 1
 
 
 def needs(dependant: Dependant) -> list[object]:

@@ -129,8 +129,7 @@ class ConnectionPool:
             if self._is_above(pooled):
                 self._idle.remove(pooled)
                 self._part_with(pooled)
-        if self._grows():
-            self._hand_on(None)
+        self._hand_on_room()
 
     def _is_above(self, pooled: PooledConnection) -> bool:
         """Return True if the limit requires to give up this connection, or its owner needs it alone."""
@@ -176,18 +175,23 @@ class ConnectionPool:
         while True:
             if pooled := self._idle_one(options):
                 return pooled
-            grows = self._grows()
-            if not self._opening and (not self._all or (grows and waited)):
+            if not self._opening and (not self._all or (waited and self._grows())):
                 try:
                     return await self._open()
                 except ServerFull:
                     if not self._all:
                         raise
                     self._full_until = time.monotonic() + REFUSED
-            elif pooled := await self._returned(PATIENCE if grows else None):
+            elif pooled := await self._returned(self._patience()):
                 return pooled
             else:
                 waited = True
+
+    def _patience(self) -> float | None:
+        """Return the seconds after which one more connection may be opened; None if there is no room for one."""
+        if len(self._all) + self._opening >= self._most:
+            return None
+        return max(PATIENCE, self._full_until - time.monotonic())
 
     async def _open(self) -> PooledConnection:
         self._opening += 1
@@ -206,6 +210,7 @@ class ConnectionPool:
             self._opening -= 1
         pooled = PooledConnection(connection)
         self._all.add(pooled)
+        self._hand_on_room()
         return pooled
 
     async def _connected(self) -> asyncpg.Connection[Row]:
@@ -250,6 +255,11 @@ class ConnectionPool:
             return False
         self._waiting.popleft().set_result(pooled)
         return True
+
+    def _hand_on_room(self) -> None:
+        """Wake the task that has waited longest if one more connection may be opened. It wakes the next one."""
+        if self._grows():
+            self._hand_on(None)
 
     def _take_back(self, pooled: PooledConnection) -> None:
         if self._closed:

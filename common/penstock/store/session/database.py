@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
 import asyncpg
@@ -166,6 +166,25 @@ class Transaction:
             await self.connection.execute("rollback")
 
 
+class _Turn(asyncio.Lock):
+    """The turn of one task on a session. A task that has it and asks again would wait for itself for ever."""
+
+    _task: asyncio.Task[Any] | None = None
+
+    async def acquire(self) -> Literal[True]:
+        """Wait for the turn. Raises RuntimeError if this task has it."""
+        task = asyncio.current_task()
+        if task is not None and task is self._task:
+            raise RuntimeError("this task is in a transaction of this session: use the transaction")
+        await super().acquire()
+        self._task = task
+        return True
+
+    def release(self) -> None:
+        self._task = None
+        super().release()
+
+
 class Session:
     """A session: it runs one statement or transaction at a time, on a connection of the pool."""
 
@@ -191,7 +210,7 @@ class Session:
         self._writes = writes
         self.codec = codec
         self.opens = opens
-        self._turn = asyncio.Lock()
+        self._turn = _Turn()
 
     async def begin(self, connection: asyncpg.Connection[Row]) -> None:
         """Begin a transaction. Behind a pooler, the statement also sets all that an own connection gets when it is
