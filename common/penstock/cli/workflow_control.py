@@ -17,7 +17,9 @@ from penstock.cli.server import by_either
 RunId = Annotated[
     UUID,
     typer.Argument(
-        parser=parse_id, help="An execution of a workflow or a durable function.", autocompletion=name_completion.open_executions
+        parser=parse_id,
+        help="An execution of a workflow or a durable function.",
+        autocompletion=name_completion.open_executions,
     ),
 ]
 Task = Annotated[str, typer.Argument(help="The name of a task or a step that has not ended.")]
