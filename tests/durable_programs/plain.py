@@ -24,6 +24,9 @@ from tests.durable_programs.world import World
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SOON = 1e-8
 """Seconds of a turn: far fewer than between the ends of two functions, which it must not put in another order."""
+TOLD = SOON * 3 / 4
+"""Seconds from the begin of an attempt until it tells the ends of the steps that its replay cancels. It tells the end of the run
+and what ended before it began earlier, and it begins calls later."""
 PAUSE = 2.0
 """Longer than a step takes that takes no hours: what ran when an attempt failed has ended before the next one begins."""
 GRACE = 10.0
@@ -83,8 +86,8 @@ class Plain:
         self._dropped: set[tuple[str, int]] = set()
         """The waits that were cancelled. What they wait for is cancelled once another call begins."""
         self._begun: set[str] = set()
-        self._next_tries: dict[str, float] = {}
-        """When an attempt calls each step again that has failed or was cancelled before, and that waits for this."""
+        self._told_if_cancelled: dict[str, float] = {}
+        """When the end of each step is told that waits for the next attempt, if the step is cancelled meanwhile."""
         self._cancelled: dict[tuple[str, int], tuple[float, float]] = {}
         """When each call of a step was cancelled, and when its end was told."""
         self._anew: set[str] = set()
@@ -178,12 +181,17 @@ class Plain:
         await self._until_told()
         self.cut |= dropped
 
-    async def _next_attempt(self) -> None:
-        """Wait for the next attempt where one has failed: what ended meanwhile is told then, in the order in which it ended."""
+    async def _next_attempt(self, ended: str = "") -> None:
+        """Wait for the next attempt where one has failed: what ended meanwhile is told then, in the order in which it ended.
+        `ended`: the step that has ended."""
         now = time.monotonic()
         for failed in self.failures:
             if failed < now < failed + PAUSE:
-                await self._until(failed + PAUSE + (now - failed) / PAUSE * SOON / 2)
+                told = failed + PAUSE + (now - failed) / PAUSE * SOON / 2
+                if ended:
+                    self._told_if_cancelled[ended] = told
+                await self._until(told)
+                self._told_if_cancelled.pop(ended, None)
 
     def _end_of(self, hold: Hold) -> float:
         failures, seconds = hold
@@ -196,9 +204,9 @@ class Plain:
         failures, seconds = hold
         begin = self._end_of(hold)
         if failures and not seconds and self._was_called(place):
-            self._next_tries[place] = begin
+            self._told_if_cancelled[place] = begin + TOLD
         await asyncio.sleep(max(begin - time.monotonic(), 0))
-        self._next_tries.pop(place, None)
+        self._told_if_cancelled.pop(place, None)
 
     async def step(self, name: str, function: Callable[..., Any], *args: Any, retry: Any) -> Any:
         try:
@@ -213,14 +221,13 @@ class Plain:
     def _end_of_cancelled(self, call: tuple[str, int]) -> float:
         """Return the instant at which the end of a call is told that is cancelled now."""
         place, now = call[0], time.monotonic()
-        next_try = self._next_tries.pop(place, None)
+        told_with_attempt = self._told_if_cancelled.pop(place, None)
         if self._before is not None and place not in self._anew:
             cancelled, told = self._before._cancelled.get(call, (NEVER, NEVER))
             if abs(cancelled - now) < SOON / 2:  # the attempt before has recorded it
                 return told
-        if next_try is not None:
-            # A replay cancels the step. The next attempt tells the end of the run before that, and begins calls after that.
-            return next_try + SOON * 3 / 4
+        if told_with_attempt is not None:
+            return told_with_attempt
         if place in self._begun:  # it takes a turn to end, in which other calls begin
             return now + 2 * SOON + self.world.delay(f"end of cancelled {place}")
         return now
@@ -271,9 +278,10 @@ class Plain:
         self._ask(place)
         for round in range(1 + len(self.rounds[place])):
             if round:
-                self._next_tries[place] = self.rounds[place][round - 1]
-                await self._until(self._next_tries[place])
-                del self._next_tries[place]
+                again = self.rounds[place][round - 1]
+                self._told_if_cancelled[place] = again + TOLD
+                await self._until(again)
+                del self._told_if_cancelled[place]
             for tried in range(retry["max_attempts"]):
                 if tried and retry["initial_delay"]:
                     await self.sleep(retry["initial_delay"])
@@ -285,7 +293,7 @@ class Plain:
                 self.running[place] = tried + 1 == retry["max_attempts"] or not step.retryable
                 try:
                     value = await self._called(place, step, function, *args)
-                    await self._next_attempt()
+                    await self._next_attempt(place)
                     return value
                 except (NonRetryable, OSError) as error:
                     self._ended[place] += 1

@@ -10,6 +10,7 @@ from tests.durable_programs import statements as s
 from tests.durable_programs.agreement import Disagreement, check
 from tests.durable_programs.end_requests import EndRequest
 from tests.durable_programs.faults import FAULTS_OF_ENDS
+from tests.durable_programs.kit_run import play_in_kit
 from tests.durable_programs.programs import PARTS_OF_ENDS, check_all_requested_ends, check_requested_ends
 from tests.durable_programs.statements import Program
 from tests.durable_programs.strategies import Kind
@@ -125,4 +126,16 @@ def test_call_that_a_failure_cancelled_before_the_request_does_not_go_on() -> No
     played = check(program, request=EndRequest(commit=2, again=4.0))
     lingered = [call.lingered for call in played.world.calls if call.place == "0|1|0"]
     assert lingered == [0.0, pytest.approx(4.0)]
+    assert not played.world.undone
+
+
+def test_result_that_came_before_a_late_request_is_told_before_the_end_of_a_cancelled_step() -> None:
+    """A step ends after the failure of another one, and before the end is requested. The next attempt tells both to the branches
+    that the request cancels. The first one decides: the function stays, and its grace ends."""
+    refuses = s.Try("refuse", s.Step(fails=s.ALWAYS), s.Undo())
+    both = s.Branches("gather", (refuses, s.Step("b", yields=2)))
+    program = Program(s.Block((s.Undo(), s.Try("stay", both, s.Sleep(1)))), attempts=2)
+    [(failed, begins)] = play_in_kit(program).run.pauses
+    played = check(program, request=EndRequest(round((failed + begins) / 2, 6)))
+    assert played.is_cut
     assert not played.world.undone
