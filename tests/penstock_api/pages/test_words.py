@@ -173,7 +173,7 @@ async def test_lists_of_runs_have_titles_on_every_page(site: Site) -> None:
     assert "</a> May the tour begin? <code" in children
 
 
-async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
+async def test_list_and_page_count_the_same_attempts_of_a_function(site: Site) -> None:
     client = site.house.client
     id = await client.start("depot.pack_up", {"parcels": 1})
     await site.house.until("select from suspended where execution_id = $1 and signals <> '[]'", id)
@@ -192,7 +192,8 @@ async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
     async with visitor(site) as browser:
         runs = (await browser.get("/executions?action=depot.pack_up")).text
     row = runs.partition(f"/executions/{id}")[2].partition("</tr>")[0]
-    assert '<td class="figure" data-name="attempts">–</td>' in row
+    title = "The starts of a durable function: the first one, those after its waits, and retries."
+    assert f'<td class="figure" data-name="attempts" title="{title}">{attempts}</td>' in row
     assert "<dt>tries" not in text + workflow
 
 
@@ -506,7 +507,7 @@ SENTENCES = {
         "Open executions, tasks and child executions included",
         "waiting for a slot of a limit",
         "workflows and durable functions that wait for their own tasks or child executions",
-        "A dash: no worker has started it yet; or it is a workflow, which needs none; or it is a durable function that has",
+        "A dash: no worker has started it yet, or it is a workflow, which needs none.",
     ),
     "/executions": (
         "All, with tasks",
