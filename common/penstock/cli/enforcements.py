@@ -30,7 +30,7 @@ def enforcements(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the enforcements of the newest events: each is a rule that matched an event."""
+    """List the enforcements of the newest events: each is a rule that matched an event, or that could not be evaluated."""
     rows, following = read(
         lambda client: client.enforcements(rule=rule, event=event, status=status, cursor=cursor, limit=limit)
     )

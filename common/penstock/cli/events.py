@@ -165,7 +165,7 @@ def show(
         with contextlib.suppress(NotFound):
             return await client.event(id)
         raise NotFound(
-            f"no execution and no event {id}", hint="For the newest executions: `penstock executions`."
+            f"no execution and no event {id}", hint="See the newest executions: `penstock executions`."
         )
 
     record = read(work)

@@ -70,9 +70,7 @@ def executions(
         for row in rows:
             json_line(row)
         return
-    tries = [
-        None if row.continued else row.attempt or None for row in rows
-    ]  # a durable function has one more attempt after each wait, which is not a retry
+    tries = [row.attempt or None for row in rows]
     tried = any(number is not None and number > 1 for number in tries)
     titled = any(row.title for row in rows)
     notes = [_note(row) for row in rows]

@@ -7,6 +7,7 @@ from datetime import UTC, timedelta
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import age, out, span, table, table_with_notes
+from penstock.operate.wait_clauses import SLEEP_END
 from penstock.run.root_cause import headline
 
 if TYPE_CHECKING:
@@ -59,4 +60,7 @@ def print_steps(steps: Sequence[Step], state: Mapping[str, Any]) -> None:
 def wait_text(wait: StepWait) -> str:
     """Return what ends the wait of a step, since when the function waits, and until when."""
     until = "" if wait.until is None else f", until {wait.until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return f"waits for {wait.awaits}; since {age(wait.since)}{until}"
+    waited = f"for {age(wait.since).removesuffix(' ago')}"
+    if wait.awaits == SLEEP_END:
+        return f"sleeping {waited}{until}"
+    return f"waits for {wait.awaits} ({waited}{until})"

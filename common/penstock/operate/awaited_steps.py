@@ -18,7 +18,7 @@ from pydantic import Field
 from penstock.engine.durable.records import MAP, RUN, SIGNAL, SLEEP, STARTED, STEP, Key
 from penstock.operate.awaited_events import condition_text
 from penstock.operate.masking import Masking
-from penstock.operate.wait_clauses import event_of
+from penstock.operate.wait_clauses import SLEEP_END, event_of
 from penstock.store.durable import steps
 from penstock.store.durable.steps import ChildWait, OpenRun, StoredStep
 from penstock.store.session.database import Session
@@ -118,7 +118,7 @@ def _timed(step: StoredStep, run: OpenRun) -> StepWait | None:
     if signal is not None:
         return StepWait(step.at, until, f"the signal {signal}, or this deadline")
     return StepWait(
-        step.at, until, "the end of its block, or this deadline" if name == "timeout" else "its instant"
+        step.at, until, "the end of its block, or this deadline" if name == "timeout" else SLEEP_END
     )
 
 

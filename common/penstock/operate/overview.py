@@ -25,16 +25,15 @@ CAUSES = {
     "limit": ("Limit", "waiting for a slot of a limit"),
     "route": ("No worker", "no online worker can run them"),
     "timer": ("Timer", "waiting for a retry or a delay"),
-    "held": ("Held", "waiting for the release of a hold (penstock holds)"),
+    "held": ("Held", "on hold until an operator releases them (penstock holds)"),
     "executor": ("Executor", "waiting for an executor to schedule them"),
     "human": ("Inquiry", "waiting for an answer"),
     "event": ("Event", "waiting for an event"),
     "asleep": ("Sleeping", f"waiting, without a worker, for {SLEEP_CAUSES}"),
     "stopping": ("Stopping", "being stopped"),
     "workflow": (
-        "In progress",
-        "workflows with open tasks, and durable functions (actions that record each step) that wait with open child "
-        "executions",
+        "Parents",
+        "workflows and durable functions that wait for their own tasks or child executions",
     ),
 }
 """The title and the explanation of each cause of waiting, in the order of display."""

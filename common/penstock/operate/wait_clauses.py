@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+SLEEP_END = "the end of the sleep"
+"""The end of the wait of a step that only sleeps."""
+
 
 def for_answer(prompt: str, assignee: str | None) -> str:
     """Return the clause about an open inquiry."""

@@ -39,11 +39,11 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="A template for the id of a callback, for example {{ body.id }}. A call also completes the executions "
-        "that wait for the callback with this id. null: a call only creates an event.",
+        description="A template for the id of a callback, for example {{ body.id }}. A call also ends the wait of the "
+        "executions that wait for the callback with this id. null: a call only creates an event.",
     )
     fails: str | None = Field(
         default=None,
         description="A condition, such as body.status == 'error'. If it is true, the executions that wait for the "
-        "callback fail, instead of continuing. Variables: `body`, `headers`, `query`. null: never.",
+        "callback fail. Variables: `body`, `headers`, `query`. null: never.",
     )

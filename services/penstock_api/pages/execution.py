@@ -29,6 +29,7 @@ from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.access import Caller
 from penstock.operate.durable_steps import TIMED_OUT, Step
 from penstock.operate.executions import described_execution
+from penstock.operate.wait_clauses import SLEEP_END
 from penstock.operate.why import why
 from penstock.operate.why.answer import Why
 from penstock.operate.why.workflow import ANSWER_WHILE_PAUSED
@@ -116,6 +117,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         max_effects=effects.MAX_EFFECTS,
         paused=await workflow_runs.is_paused(session, id),
         inquiry=None if question is None else await _question(session, question, caller),
+        sleep_end=SLEEP_END,
         answer_while_paused=ANSWER_WHILE_PAUSED,
         answered=with_masked_answer(inquiry) if inquiry is not None and is_answered else None,
         starters=starters(document["origin"]),
@@ -168,8 +170,6 @@ def shown_moves(history: Sequence[Move], line: str, *, is_workflow: bool) -> lis
         if reason == CHILD_ENDED and "child" not in (history[number - 1].reason or ""):
             reason = LATE_CHILD
         actor = (move.actor or "").replace(":", " ", 1)
-        if actor.startswith("client "):
-            actor = f"the program {actor.removeprefix('client ')}"
         again = any(earlier.status == move.new for earlier in moves)
         moves.append(ShownMove(move.new, move.at, again, actor, reason))
     return moves

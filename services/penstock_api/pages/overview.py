@@ -120,8 +120,8 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         "failed": plot.bars(
             [entry.failed for entry in slices],
             [
-                f"{entry.failed:,} of {entry.runs:,} top-level executions failed, timed out or were abandoned "
-                f"in the {SECONDS} s that began {age} ago"
+                f"{entry.failed:,} of {entry.runs:,} top-level executions that ended in the {SECONDS} s that began {age} "
+                "ago failed, timed out or were abandoned"
                 for entry, age in zip(slices, ages, strict=True)
             ],
         ),

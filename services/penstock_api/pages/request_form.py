@@ -14,10 +14,10 @@ from penstock_api.requests.code_elements import with_code
 MASKED = ("password", "secret")
 """The fields that a browser shows as dots."""
 LABELS = {
-    "completes": "Id of the callback that a call completes",
-    "fails": "The callback fails if",
-    "header": "Header of the secret",
-    "key_header": "Header of the call id",
+    "completes": "Callback id",
+    "fails": "The executions fail if",
+    "header": "Header with the secret",
+    "key_header": "Header with the call id",
     "signature": "Signature scheme",
     "tasks": "Include tasks",
     "url": "URL",

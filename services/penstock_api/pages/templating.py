@@ -13,7 +13,7 @@ import jinja2
 import orjson
 from markupsafe import Markup, escape
 
-from penstock.language.moves import FINAL, MEANINGS
+from penstock.language.moves import CANCELING, FINAL, MEANINGS
 from penstock.language.terms.waits import WAIT_CAUSES
 from penstock.operate.why.answer import count, ordinal, span
 from penstock.operate.why.queued import group_text
@@ -115,6 +115,11 @@ def linked(text: str) -> Markup:
         parts += Markup('<a href="{}/executions/{}">{}</a>').format(base(), id, label)
         at = match.end()
     return parts + escape(text[at:])
+
+
+def shown_status(word: str) -> str:
+    """Return a status in the spelling of the pages: `cancelling` for the value `canceling`."""
+    return "cancelling" if word == CANCELING else word
 
 
 LIST_COMMANDS = {
@@ -229,6 +234,7 @@ TEMPLATES.filters.update(
     failure_line=failure_line,
     error_line=error_line,
     other_members=other_members,
+    shown_status=shown_status,
 )
 TEMPLATES.tests.update(approval=schema_form.is_approval)
 TEMPLATES.globals.update(

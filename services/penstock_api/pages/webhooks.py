@@ -18,6 +18,11 @@ from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.request_form import request_fields
 
 router: APIRouter = PageRouter("webhooks")
+SCHEMES = {
+    "secret": "secret (a shared secret in a header)",
+    "standard": "standard (Standard Webhooks)",
+}
+"""The names of signature schemes for people, where the value of the API is too short for one."""
 
 
 @router.get("/webhooks", dependencies=[READ_ALL])
@@ -28,7 +33,12 @@ async def show(request: Request, session: Db, change: str = "") -> Response:
     value: dict[str, Any] = {} if changed is None else asdict(changed)
     if value.get("payload") is not None:
         value["payload"] = orjson.loads(value["payload"])
-    form = request_fields(models.PutWebhook, value)
+    form = [
+        replace(field, choices=[(sent, SCHEMES.get(name, name)) for sent, name in field.choices])
+        if field.name == "signature"
+        else field
+        for field in request_fields(models.PutWebhook, value)
+    ]
     triggers = (await catalog.names(session, ["trigger"])).get("trigger", [])
     form = [
         replace(field, suggestions=sorted(triggers)) if field.name == "trigger" else field for field in form

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from markupsafe import Markup, escape
 
-_CODE = re.compile(r"`([^`]+)`")
+_CODE = re.compile(r"(?:\bSee ([^`:.]+): )?`([^`]+)`")
 
 
 def with_code(text: str) -> Markup:
@@ -17,13 +17,16 @@ def with_code(text: str) -> Markup:
 
 def with_links(text: str, links: Mapping[str, tuple[str, str]]) -> Markup:
     """Return a text of Penstock with an element for each part in backticks: a link, if `links` has the address and the name
-    of a page for it, or else a code element."""
+    of a page for it, or else a code element. In "See the list: `command`", the link is on "the list"."""
 
     def element(match: re.Match[str]) -> str:
-        part = Markup(match[1])  # it is a part of the escaped text
+        # Both are parts of the escaped text.
+        subject, part = match[1] and Markup(match[1]), Markup(match[2])
         if part not in links:
-            return Markup("<code>{}</code>").format(part)
+            code = Markup("<code>{}</code>").format(part)
+            return Markup("See {}: {}").format(subject, code) if subject else code
         address, name = links[part]
-        return Markup('<a href="{}">{}</a>').format(address, name)
+        link = Markup('<a href="{}">{}</a>').format(address, subject or name)
+        return Markup("See {}").format(link) if subject else link
 
     return Markup(_CODE.sub(element, str(escape(text))))

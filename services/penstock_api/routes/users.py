@@ -35,8 +35,8 @@ async def create(body: models.NewUser, session: Db, caller: Asked) -> store.Pers
 
 @router.put("/users/{name}/roles", dependencies=[ADMIN_ALL])
 async def set_roles(name: str, body: models.UserRoles, session: Db, backend: Here) -> store.Person:
-    """Replace the roles that a user has for these tenants. Without a tenant: replace the roles that are for all tenants.
-    Other roles stay."""
+    """Replace the roles of a user in these tenants. Without a tenant: replace the roles that apply to all tenants. Roles in
+    other tenants do not change."""
     user, _ = await people.set_roles(session, name, body.roles, body.tenants)
     backend.forget_callers()
     return user

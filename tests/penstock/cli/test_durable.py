@@ -52,7 +52,7 @@ async def test_a_run_is_seen_told_and_run_again(house: Installation, tmp_path: P
     said = await penstock("show", id)
     assert "first" in said.out
     assert "begun" in said.out
-    assert "waits for the signal word; since" in " ".join(said.out.split())
+    assert "waits for the signal word (for " in " ".join(said.out.split())
     shown = await told("show", id)
     assert [(s["label"], s["wait"]["awaits"]) for s in shown["steps"] if s["wait"]] == [
         ("word", "the signal word")

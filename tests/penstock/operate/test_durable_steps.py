@@ -67,7 +67,7 @@ AWAITED = {
     "wait_for": ("waiting", "an event of waits.paid where order = 42", True),
     "ask": ("waiting", "an answer from ada: Ship it?", True),
     "never": ("scheduled", "the end of its child execution", False),
-    "sleep": ("waiting", "its instant", True),
+    "sleep": ("waiting", "the end of the sleep", True),
     "breaks": ("waiting", "its attempt 2", True),
 }
 """By the step in which the function waits: its status for people, what ends the wait, and whether the wait has a last instant."""

@@ -113,7 +113,7 @@ async def test_that_another_limit_is_needed_too_is_said(desk: Desk, ask: Any) ->
         Limit(1, ref="shop.each", scope="shop.charge", by="customer"), Limit(5, ref="ops.all", scope="*")
     )
     ids = await desk.start(2, customer=7)
-    assert "After that it needs a slot of the limit ops.all (1 of 5 in use)." in (await ask(ids[1])).says
+    assert "Then it also needs a slot of the limit ops.all (1 of 5 in use)." in (await ask(ids[1])).says
 
 
 async def test_behind_a_rate_it_says_when_the_next_may_start(desk: Desk, ask: Any) -> None:

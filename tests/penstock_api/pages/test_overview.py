@@ -95,14 +95,8 @@ async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
 async def test_overview_says_that_durations_include_waits(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
-    assert (
-        "p50 duration (waits included) of the top-level executions in the latest 15 s in which any ended."
-        in text
-    )
-    assert (
-        "p95 duration (waits included) of the top-level executions in the latest 15 s in which any ended."
-        in text
-    )
+    assert "p50 duration incl. waits, top-level executions, newest 15 s in which any ended" in text
+    assert "p95 duration incl. waits, top-level executions, newest 15 s in which any ended" in text
 
 
 async def test_overview_counts_an_execution_that_waits_once(api: Api) -> None:
@@ -114,7 +108,7 @@ async def test_overview_counts_an_execution_that_waits_once(api: Api) -> None:
     api.app.state.backend._activity = ActivityWatch()
     async with api.caller() as caller:
         text = (await caller.get("/")).text
-        match = re.search(r'<b><a href="([^"]+)">(\d+)</a></b><span>open execution', text)
+        match = re.search(r'<b><a href="([^"]+)">(\d+)</a></b><span>open top-level execution', text)
         assert match is not None, text[:3000]
         listed = (await caller.get(html.unescape(match[1]))).text
     assert listed.count("<tr data-row>") == int(match[2])

@@ -234,7 +234,7 @@ async def test_a_signalled_durable_function_goes_on_in_an_open_page(
     await expect(steps.filter(has_text="seal")).to_contain_text("completed")
     awaited = steps.filter(has_text="fetched")
     await expect(awaited.locator(".status")).to_have_text("waiting")
-    await expect(awaited).to_contain_text("waits for the signal fetched; since")
+    await expect(awaited).to_contain_text("waits for the signal fetched (for ")
     await expect(page.locator("#steps .gantt .g-row", has_text="fetched").locator(".held")).to_have_count(1)
     if pictures is not None:
         await page.screenshot(path=pictures / "awaited_signal.png", full_page=True)

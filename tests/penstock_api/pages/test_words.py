@@ -20,7 +20,7 @@ from penstock.store.executions.executions import Move
 from penstock_api.pages.execution import CHILD_ENDED, shown_moves
 from penstock_api.pages.page import MENU
 from penstock_api.pages.schema_form import fields
-from penstock_api.pages.templating import LIST_COMMANDS, TEMPLATES, with_pages
+from penstock_api.pages.templating import LIST_COMMANDS, TEMPLATES, shown_status, with_pages
 from penstock_api.requests.code_elements import with_code
 from tests.penstock.cli.test_hostile_arguments import commands
 from tests.penstock_api.pages.conftest import Site
@@ -173,7 +173,7 @@ async def test_lists_of_runs_have_titles_on_every_page(site: Site) -> None:
     assert "</a> May the tour begin? <code" in children
 
 
-async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
+async def test_list_and_page_count_the_same_attempts_of_a_function(site: Site) -> None:
     client = site.house.client
     id = await client.start("depot.pack_up", {"parcels": 1})
     await site.house.until("select from suspended where execution_id = $1 and signals <> '[]'", id)
@@ -192,7 +192,8 @@ async def test_waits_of_a_durable_function_are_no_tries(site: Site) -> None:
     async with visitor(site) as browser:
         runs = (await browser.get("/executions?action=depot.pack_up")).text
     row = runs.partition(f"/executions/{id}")[2].partition("</tr>")[0]
-    assert '<td class="figure" data-name="attempts">–</td>' in row
+    title = "The starts of a durable function: the first one, those after its waits, and retries."
+    assert f'<td class="figure" data-name="attempts" title="{title}">{attempts}</td>' in row
     assert "<dt>tries" not in text + workflow
 
 
@@ -281,21 +282,19 @@ async def test_history_tells_why_and_repeats_no_reason(site: Site) -> None:
         function, workflow = [
             moves_of((await browser.get(f"/executions/{of}")).text) for of in (id, site.ids["good"])
         ]
-    assert re.fullmatch(r"requested \(by the program test-\d+\): created", function[0])
-    assert re.fullmatch(
-        r"scheduled \(by (the program|executor) test-\d+ ?\): ready for a worker", function[1]
-    )
+    assert re.fullmatch(r"requested \(by client test-\d+\): created", function[0])
+    assert re.fullmatch(r"scheduled \(by (client|executor) test-\d+ ?\): ready for a worker", function[1])
     assert any(
         re.fullmatch(r"waiting \(by \w+ test-\d+ ?\): waits, without a worker, for a signal", line)
         for line in function
     )
     assert any(
-        re.fullmatch(r"requested again \(by (the program|executor) test-\d+ ?\): a signal .+ has come", line)
+        re.fullmatch(r"requested again \(by (client|executor) test-\d+ ?\): a signal .+ has come", line)
         for line in function
     )
     assert sum("a signal that the execution waited for" in line for line in function) == 1
     assert re.fullmatch(
-        r"running \(by the program test-\d+\): started at once: a workflow needs no worker", workflow[1]
+        r"running \(by client test-\d+\): started at once: a workflow needs no worker", workflow[1]
     )
     assert workflow[-1].startswith("completed (by ")
     assert workflow[-1].endswith(": the last task of the workflow has ended")
@@ -366,7 +365,7 @@ async def test_overview_counts_and_lists_failed_runs_without_tasks(site: Site) -
     async with visitor(site) as browser:
         text = (await browser.get("/")).text
     assert every > runs > 0
-    assert re.search(rf"<b>{runs}</b><span[^>]*>of \d+ top-level executions failed", text)
+    assert re.search(rf"<b>{runs}</b><span[^>]*>of \d+ top-level executions that ended in the last", text)
     failures = text.partition("Newest failures")[2]
     assert failures.count("<tr data-row>") == runs
     assert "›" not in failures
@@ -389,7 +388,7 @@ async def test_slots_in_use_are_the_running_executions(site: Site) -> None:
         await site.house.rows("delete from process where name = 'late'")
         site.backend._activity = ActivityWatch()
     running, in_use = (
-        re.search(r"open top-level executions?[^<]*; (\d+) (?:is|are) on a worker", text),
+        re.search(r"open top-level executions?[^<]*\b(\d+) of these on a worker", text),
         re.search(r"slots, (\d+) in use", text),
     )
     assert running is not None
@@ -401,7 +400,7 @@ async def test_history_names_the_limit_that_an_execution_waits_for(site: Site) -
     async with visitor(site) as browser:
         history = moves_of((await browser.get(f"/executions/{site.ids['queued']}")).text)
     assert re.fullmatch(
-        r"queued \(by (the program|executor) test-\d+ ?\): waits for the limit depot\.load\.all", history[-1]
+        r"queued \(by (client|executor) test-\d+ ?\): waits for the limit depot\.load\.all", history[-1]
     )
 
 
@@ -420,8 +419,10 @@ async def test_waiting_step_shows_when_it_is_due_and_no_attempts(site: Site) -> 
     rows = text.partition('aria-label="Steps"')[2].partition("</tbody>")[0].split("<tr>")
     [sleep] = [row for row in rows if ">sleep<" in row]
     assert '<td class="figure" data-name="attempts">–<' in sleep
-    assert re.search(r"<td>due <time [^>]*>in \d+ min</time>", sleep)
-    assert "until" not in sleep
+    assert re.search(
+        r'<span class="wait">sleeping <time [^>]*>for [^<]+</time>, until <time [^>]*>[^<]+</time></span>',
+        sleep,
+    )
 
 
 async def test_pages_list_the_causes_of_waits_alike(site: Site) -> None:
@@ -456,15 +457,24 @@ async def test_pages_explain_each_status_of_an_execution(site: Site) -> None:
     async with visitor(site) as browser:
         text = unescape((await browser.get("/executions")).text)
     missing = [
-        status for status, meaning in MEANINGS.items() if f"<dt>{status}<dd>{meaning}</div>" not in text
+        status
+        for status, meaning in MEANINGS.items()
+        if f"<dt>{shown_status(status)}<dd>{meaning}</div>" not in text
     ]
     assert missing == []
+
+
+async def test_pages_write_cancelling_and_send_the_value_of_the_api(site: Site) -> None:
+    async with visitor(site) as browser:
+        text = (await browser.get("/executions")).text
+    assert re.search(r'value="canceling">\s*<span [^>]*><svg [^>]*>.*?</svg>cancelling</span>', text)
+    assert "canceling" not in re.sub("<[^>]*>", "", text)
 
 
 async def test_refusal_links_the_list_instead_of_its_command(site: Site) -> None:
     async with visitor(site) as browser:
         text = (await browser.get("/executions/00000000-0000-7000-8000-000000000000")).text
-    assert 'For the newest executions: <a href="/executions">Executions</a>.' in text
+    assert 'See <a href="/executions">the newest executions</a>.' in text
     assert "`" not in text.partition("<main")[2]
 
 
@@ -473,6 +483,13 @@ def test_hint_links_only_pages_of_the_menu() -> None:
     assert with_pages(hint, MENU[:2]) == (
         '<a href="/executions">Executions</a> &amp; <code>penstock users list</code> &amp; '
         "<code>penstock show &lt;b&gt;</code>"
+    )
+
+
+def test_hint_to_see_a_list_has_the_link_on_its_name() -> None:
+    hint = "See the newest executions: `penstock executions`. See the users: `penstock users list`."
+    assert with_pages(hint, MENU[:2]) == (
+        'See <a href="/executions">the newest executions</a>. See the users: <code>penstock users list</code>.'
     )
 
 
@@ -485,22 +502,25 @@ SENTENCES = {
     "/": (
         "Time from creation to end of top-level executions. It includes the time that they waited for",
         "Time from creation to end (waits included), last 15 min (axis from 0 to ",
-        "Open executions with tasks and child executions",
+        "p50 duration incl. waits, top-level executions, newest 15 s in which any ended",
+        "top-level executions that ended in the last",
+        "Open executions, tasks and child executions included",
         "waiting for a slot of a limit",
-        "durable functions (actions that record each step)",
-        "A dash: no worker has started it yet; or it is a workflow, which needs none; or it is a durable function that has",
+        "workflows and durable functions that wait for their own tasks or child executions",
+        "A dash: no worker has started it yet, or it is a workflow, which needs none.",
     ),
     "/executions": (
         "All, with tasks",
         "7 more saved views …",
         "Has an open question",
-        "not yet in a work queue: a limit or a breaker holds it back, or no live worker can run it",
+        "held back before it is given to a route: by a limit, by a circuit breaker, or because no live worker can run it",
         "a worker runs it; or it is a workflow with open tasks",
     ),
     "/executions/{good}": (
         "Start pending (waits for a slot, a worker or a start time)",
-        "Labels that come from a parameter follow a changed parameter by themselves.",
-        "time not running",
+        "If you change a parameter that sets a label, the label changes too.",
+        "time waiting",
+        "time with running tasks",
     ),
     "/executions/{broke}": (
         "State of the function",
@@ -513,19 +533,20 @@ SENTENCES = {
         "A further request to start it with the same debounce key during this time replaces the parameters",
         "Requests with the same key, such as doc-17, share one execution.",
         "those with a higher number start first",
-        "The execution starts at the latest this long after the first start",
+        "The execution starts at the latest this long after the first request",
     ),
     "/events/{event}": ("the condition `payload.order == 13` is false.",),
     "/limits": (
         "If a limit has a key, each value of the key has its own slots and its own queue.",
-        "the average since executions began to wait in that queue. A dash under Longest wait or Started per minute: "
-        "no execution waits there. A dash under Key: the limit has no key.",
+        "the average since that queue was last empty. A dash under Longest wait or Started per minute: "
+        "no execution waits there. A dash under Key: the limit has no key. "
+        "Limits with no slot in use and nothing waiting are not shown.",
     ),
     "/limits/depot.gate": ("Set the slots",),
     "/workers": (
-        "in a work queue, until a suitable worker with a free slot takes it.",
+        "waits on its route until a suitable worker with a free slot takes it.",
         "If an action names no route, the first routing rule that matches the action decides",
-        "API servers send no heartbeat, so they are not listed.",
+        "This page does not list API servers.",
         "Commands",
     ),
     "/schedules": ("One bar can stand for several starts within 15 minutes.",),
@@ -549,17 +570,27 @@ SENTENCES = {
         "A unique name.",
         "Other scopes",
     ),
-    "/users": ("A unique name.",),
-    "/secrets": ("Only executions of this tenant can use the secret.",),
+    "/users": (
+        "A unique name.",
+        "If Tenants is empty, replaces the roles that apply to all tenants.",
+        "publish, start, answer: only that part of operate.",
+    ),
+    "/enforcements": (
+        "An enforcement records that a rule matched an event, or that its evaluation for that event failed.",
+        "Evaluated",
+    ),
+    "/secrets": ("Only executions of this tenant can use the secret.", "Encryption key id"),
     "/webhooks?change=parcels": (
         "Change webhook parcels",
+        "secret (a shared secret in a header)",
+        "standard (Standard Webhooks)",
         "Only for the signature scheme secret: the name of the header",
         "the signature schemes github, stripe and standard use their own ids. With the scheme called secret,",
-        "the executions that wait for the callback fail, instead of continuing.",
-        "Id of the callback that a call completes",
-        "The callback fails if",
-        "Header of the call id",
-        "Header of the secret",
+        "the executions that wait for the callback fail.",
+        "Callback id",
+        "The executions fail if",
+        "Header with the call id",
+        "Header with the secret",
     ),
     "/subscriptions?change=shop": ("Change subscription shop",),
 }

@@ -64,7 +64,8 @@ def test_page_shows_code_links_and_the_sentence_of_a_model(document: dict[str, A
     page = page_of(document)
     assert '<a href="#MissedFires">MissedFires</a> or null' in page
     assert (
-        "<code>scheduled</code>: in a work queue, until a suitable worker with a free slot takes it." in page
+        "<code>scheduled</code>: waits on its route until a suitable worker with a free slot takes it."
+        in page
     )
     assert "<p>A limit that is in force.</p>" in page
     assert "`" not in page

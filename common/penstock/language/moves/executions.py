@@ -11,7 +11,7 @@ REQUESTED = "requested"
 QUEUED = "queued"
 """It stands in the table `waiter`, off the scheduling path."""
 SCHEDULED = "scheduled"
-"""It is admitted, and its envelope is on a route."""
+"""It is admitted, and its envelope is in the queue of the route."""
 RUNNING = "running"
 """The worker of an action has claimed an attempt of it."""
 WAITING = "waiting"
@@ -51,18 +51,20 @@ MOVES: dict[str, frozenset[str]] = {
 STATUSES = (*MOVES, *sorted(FINAL))
 
 MEANINGS: Mapping[str, str] = {
-    REQUESTED: "accepted, and about to be processed; or waits for its start time (a delay or a retry), or for the release of "
-    "a hold",
-    QUEUED: "not yet in a work queue: a limit or a breaker holds it back, or no live worker can run it",
-    SCHEDULED: "in a work queue, until a suitable worker with a free slot takes it",
+    REQUESTED: "accepted, and about to be processed; or waits for its start time (a delay or a retry); or is on hold until an "
+    "operator releases it",
+    QUEUED: "held back before it is given to a route: by a limit, by a circuit breaker, or because no live worker can run it",
+    SCHEDULED: "waits on its route until a suitable worker with a free slot takes it",
     RUNNING: "a worker runs it; or it is a workflow with open tasks",
     WAITING: f"waits, without a worker, for {WAIT_CAUSES}",
     CANCELING: "being stopped (cancelled or timed out), while a worker still has it",
-    COMPLETED: "succeeded, and its result is stored",
-    FAILED: "ended with an error: of its last attempt, of one of its tasks, or of its start",
-    TIMEOUT: "a deadline passed: of its timeout, of its expiry (the latest start), or of the answer or event that it waited for",
-    CANCELLED: "ended on request, with its parent, or by a limit that was full",
+    COMPLETED: "succeeded; its result, if any, is stored",
+    FAILED: "ended with an error: its last attempt failed, one of its tasks failed, or it could not be started",
+    TIMEOUT: "took too long: it exceeded its timeout, it did not start before its expiry, or its answer or event did not come "
+    "in time",
+    CANCELLED: "ended on request, with its parent, or because a limit was full whose ‘when full’ setting is to cancel",
     ABANDONED: "given up, because its worker was lost too many times",
-    SKIPPED: "a task or step that did not run: its condition or trigger rule excluded it, or an operator skipped it",
+    SKIPPED: "a task or step that did not run: its condition, or the outcome of the tasks before it, excluded "
+    "it; or an operator skipped it",
 }
 """The meaning of each status for people, without its subject. The pages, the API and docs/lifecycle.md have it from here."""

@@ -125,7 +125,7 @@ async def _found(session: Session, id: UUID) -> Execution:
     if not rows:
         raise NotFound(
             f"no execution {id}",
-            hint="For the newest executions: `penstock executions`. For an event: `penstock show ID`.",
+            hint="See the newest executions: `penstock executions`. For an event: `penstock show ID`.",
         )
     return rows[0]
 

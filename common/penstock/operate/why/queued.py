@@ -84,7 +84,7 @@ async def _before(
     if further_limits:
         name = "limit" if len(further_limits) == 1 else "limits"
         details.append(
-            f"After that it needs a slot of the {name} {' and '.join(map(_with_slots, further_limits))}."
+            f"Then it also needs a slot of the {name} {' and '.join(map(_with_slots, further_limits))}."
         )
     if limit.breaker:
         rows = [

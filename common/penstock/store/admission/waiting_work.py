@@ -112,8 +112,8 @@ class WaitingLine:
     per_minute: Annotated[
         float | None,
         Field(
-            description="The average number of executions that were admitted per minute since the line formed; "
-            "null: none waits."
+            description="The average number of executions that were admitted per minute since the queue was last "
+            "empty; null: none waits."
         ),
     ]
 

@@ -271,7 +271,7 @@ def missing(id: UUID) -> NotFound:
     """Return the error that says that no execution has this id."""
     return NotFound(
         f"no execution {id}",
-        hint="For the newest executions: `penstock executions`. Ended executions are deleted when their retention is over.",
+        hint="See the newest executions: `penstock executions`. Ended executions are deleted when their retention is over.",
     )
 
 
