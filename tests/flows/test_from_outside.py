@@ -386,11 +386,11 @@ async def test_webhook_completes_by_id(make_house: Any) -> None:
             headers = {"authorization": f"Bearer {secret}"}
             page = (await caller.get(f"/events/{event['id']}", headers=headers)).text
             assert "No rule has this trigger, and this event needed none." in page
-            assert f'It continued <a href="/executions/{id}">outside.waits</a>, which waited for it.' in page
+            assert f'It ended the wait of <a href="/executions/{id}">outside.waits</a>.' in page
             [continued] = (await house.client.event(event["id"]))["continued"]
             assert (continued["id"], continued["action"], continued["run"]) == (id, "outside.waits", None)
             [listed] = [row for row in await events_of(house) if row.id == event["id"]]
-            assert outcome_of(listed) == "continued 1 execution"
+            assert outcome_of(listed) == "ended the wait of 1 execution"
             failing = await house.client.start("outside.waits", {"id": "gh:run:2"})
             await is_waiting(house)
             assert await send(2, "failure") == 202
@@ -401,6 +401,8 @@ async def test_webhook_completes_by_id(make_house: Any) -> None:
                 f'OutsideError: the webhook builds reports a failure in event {event["id"]}: {{"run":2}}'
             )
             assert reported in str(failed.value)
+            [listed] = [row for row in await events_of(house) if row.id == event["id"]]
+            assert outcome_of(listed) == "ended the wait of 1 execution"
             failing = await house.client.start("outside.waits", {"id": "gh:run:5"})
             await is_waiting(house)
             assert await send(5, "x" * 5000) == 202

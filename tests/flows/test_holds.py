@@ -11,7 +11,9 @@ import pytest
 from penstock import Limit, MissedFires, Schedule, action
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows import from_body
+from penstock.operate import titles
 from penstock.store.admission.holds import KINDS
+from penstock.store.executions.execution_list import ExecutionFilter
 from tests.flows.installation import AS_USED, Installation
 
 BEGUN: list[int] = []
@@ -91,6 +93,21 @@ async def test_start_of_a_new_namespace_is_held(house: Installation) -> None:
     await house.client.run("holding.note", {"n": 2}, timeout=20)
     await house.until(HELD, 1)
     assert BEGUN == [2]
+
+
+async def test_list_names_the_hold_of_a_task_and_no_instant(house: Installation) -> None:
+    await begin(house)
+    await house.client.holds.hold("action", "holding.note", by="ada")
+    id = await house.client.start("flows.two")
+    await house.until(HELD, 1)
+    [row] = await titles.listed(house.session, ExecutionFilter())
+    assert row.id == id
+    assert row.waits_for is not None
+    assert (row.waits_for.because, row.waits_for.text, row.waits_for.due_at) == (
+        "held",
+        "waits for the release of a hold",
+        None,
+    )
 
 
 async def test_waiting_work_is_held_and_keeps_its_place(house: Installation) -> None:

@@ -10,6 +10,8 @@ import pytest
 from penstock import DurableContext, Limit, RetryPolicy, action, current
 from penstock.errors import ExecutionFailed
 from penstock.language.workflows import Workflow, from_yaml
+from penstock.operate import titles
+from penstock.store.executions.execution_list import ExecutionFilter
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -115,6 +117,13 @@ async def settle(house: Installation) -> None:
     await house.until("select 1 where not exists (select from outbox where due_at < clock_timestamp())")
 
 
+async def listed_wait(house: Installation, id: UUID) -> tuple[str, str, UUID] | None:
+    """Return what lists say about the wait of an execution: the kind, the words, and the execution that waits."""
+    rows = await titles.listed(house.session, ExecutionFilter(children=True))
+    [wait] = [row.waits_for for row in rows if row.id == id]
+    return None if wait is None else (wait.because, wait.text, wait.execution_id)
+
+
 async def test_ready_work_without_a_worker_waits_until_resume(house: Installation) -> None:
     await house.apply(*ALL)
     await house.executor()
@@ -122,6 +131,7 @@ async def test_ready_work_without_a_worker_waits_until_resume(house: Installatio
     await house.until("select 1 from execution where status = 'scheduled' having count(*) = 3")
     await tell(house, id, "pause")
     assert await house.statuses() == {"running": 1, "requested": 3}
+    assert await listed_wait(house, id) == ("paused", "is paused", id)
     [task, *_] = await house.rows("select id from execution where parent = $1", id)
     assert (await house.client.why(task["id"])).because == "paused"
     await house.worker(*ALL)
@@ -208,6 +218,10 @@ async def test_a_workflow_inside_a_paused_one_is_paused_and_resumed_with_it(hous
     await house.until("select 1 from execution where task = 'one' and status = 'completed'")
     await settle(house)
     assert not await house.rows("select 1 from execution where task = 'two'")
+    [inner] = await house.rows("select id from execution where parent = $1", id)
+    assert await listed_wait(house, id) == ("paused", "is paused", inner["id"])
+    assert await listed_wait(house, inner["id"]) == ("paused", "is paused", inner["id"])
+    assert "Ready when it is resumed: two." in (await house.client.why(inner["id"])).all_details
     await tell(house, id, "resume")
     assert await house.client.result(id, timeout=30) == "rested"
     commands = await house.rows("select kind, by from workflow_command order by id")
@@ -219,6 +233,21 @@ async def test_a_workflow_inside_a_paused_one_is_paused_and_resumed_with_it(hous
     ]
     assert not await house.rows("select 1 from paused_workflow")
     await house.sound()
+
+
+async def test_list_names_pause_inside_a_workflow_and_no_pause_while_a_task_runs(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.outer")
+    await house.until("select 1 from execution where task = 'one' and status = 'running'")
+    [inner] = await house.rows("select id from execution where parent = $1", id)
+    await tell(house, inner["id"], "pause")
+    assert await listed_wait(house, id) is None
+    gate.set()
+    await house.until("select 1 from execution where task = 'one' and status = 'completed'")
+    await settle(house)
+    assert await listed_wait(house, id) == ("paused", "runs a workflow, which is paused", inner["id"])
+    await tell(house, inner["id"], "resume")
+    assert await house.client.result(id, timeout=30) == "rested"
 
 
 async def test_a_paused_workflow_can_be_cancelled_with_all_that_is_held(house: Installation) -> None:

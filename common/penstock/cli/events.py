@@ -96,7 +96,7 @@ def events(
     before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
     json: Json = False,
 ) -> None:
-    """List the newest events, each with its outcome: rules that matched or failed, and executions that it continued."""
+    """List the newest events, each with its outcome: rules that matched or failed, and executions whose wait it ended."""
     event_filter = EventFilter(
         trigger=trigger,
         tenant=None if tenant is None else check_tenant(tenant),
@@ -185,7 +185,7 @@ def show(
         out.print()
         if record["continued"]:
             table(
-                ["continued", "action", "step", "status"],
+                ["ended the wait of", "action", "step", "status"],
                 [
                     (run["run"] or run["id"], run["action"], run["task"], run["status"])
                     for run in record["continued"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
@@ -15,9 +16,12 @@ from penstock.cli.executions import format_run_labels
 from penstock.cli.output import Json, err, json_line, listing, out
 from penstock.cli.server import by_either, read
 from penstock.cli.text_values import send_one_as_typed
+from penstock.errors import PenstockError
+from penstock.operate.why.workflow import ANSWER_WHILE_PAUSED
 
 if TYPE_CHECKING:
     from penstock.cli.server import AnyClient
+    from penstock.store.executions.inquiries import Inquiry
 
 MOST = 1000
 """The maximum number of inquiries that the command lists."""
@@ -32,24 +36,34 @@ def inquiries(
     """List the inquiries that executions wait for, newest first."""
     rows = read(lambda client: client.inquiries(answered=every, assignee=assignee, limit=limit))
     listing(
-        ["execution", "status", "run", "labels", "assignee", "question", "due", "default", "answer"],
+        [
+            *("execution", "status", "run", "labels", "assignee", "question", "due", "default"),
+            *(("answer", "answered by") if every else ()),
+        ],
         rows,
         lambda r: (
             r.execution_id,
-            "open" if r.status == "created" else r.status,
+            ("open, paused" if _is_paused(r) else "open") if r.status == "created" else r.status,
             None if r.run is None else r.run.title or r.run.action,
             None if r.run is None else format_run_labels(r.run.labels),
             r.assignee,
             r.prompt,
             r.due_at,
             r.default,
-            r.response,
+            *((r.response, r.responder) if every else ()),
         ),
         json=json,
         empty="No question is open.",
     )
+    if not json and any(r.status == "created" and _is_paused(r) for r in rows):
+        err.print(f"[dim]Of a paused workflow: {ANSWER_WHILE_PAUSED}[/dim]")
     if len(rows) == limit < MOST:
         err.print(f"[dim]There may be more: penstock inquiries --limit {min(MOST, 10 * limit)}[/dim]")
+
+
+def _is_paused(inquiry: Inquiry) -> bool:
+    """Return True if the workflow of a question is paused."""
+    return inquiry.run is not None and inquiry.run.paused
 
 
 def answer(
@@ -69,7 +83,7 @@ def answer(
 ) -> None:
     """Answer an inquiry. The answer becomes the execution's result."""
 
-    async def work(client: AnyClient) -> Any:
+    async def work(client: AnyClient) -> tuple[Any, bool]:
         async def read_schema() -> Any:
             schemas = [row.schema for row in await client.inquiries(execution=id)]
             return orjson.loads(schemas[0]) if schemas and schemas[0] else None
@@ -77,11 +91,19 @@ def answer(
         _, value = await send_one_as_typed(
             lambda value: client.answer(id, value, by=by), response, read_schema
         )
-        return value
+        rows = []
+        # The answer is stored. A caller that may not read hears nothing about the pause.
+        with contextlib.suppress(PenstockError):
+            rows = [] if json else await client.inquiries(answered=True, execution=id)
+        return value, any(_is_paused(row) for row in rows)
 
-    value = by_either(work)
+    value, paused = by_either(work)
     if json:
         json_line({"id": id, "answered": value, "by": by})
+        return
+    if paused:
+        out.print("Answered. The workflow is paused. What follows the answer starts when it is resumed.")
+        out.print(f"See what came of it with: penstock show {id}")
         return
     out.print(f"Answered. See what came of it with: penstock show {id}")
 

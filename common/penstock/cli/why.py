@@ -81,7 +81,7 @@ def _print_verdicts(
         return
     for run in continued:
         step = f" in {run['task']}" if run["task"] else ""
-        line = f"It continued {run['action'] or 'an execution'}, which waited for it{step}: execution {run['run'] or run['id']}"
+        line = f"It ended the wait of {run['action'] or 'an execution'}{step}: execution {run['run'] or run['id']}"
         out.print(line, markup=False, highlight=False)
     for verdict in verdicts:
         line = f"{verdict['rule']}: {verdict['error'] or verdict['why']}"

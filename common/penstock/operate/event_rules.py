@@ -47,12 +47,14 @@ async def listed(
 
 
 def outcome_of(row: ListedEvent) -> str:
-    """Return what a listed event did: `1 rule matched`, `1 rule matched, 1 rule failed`, `continued 1 execution`. It is `–` if it
-    started and continued nothing."""
+    """Return what a listed event did: `1 rule matched`, `1 rule matched, 1 rule failed`, `ended the wait of 1 execution`. It is
+    `–` if it started nothing and nothing waited for it. A wait can end with a failure, so that nothing continues."""
     parts = [
         f"{_rules(row.matched - row.failed)} matched" if row.matched > row.failed else "",
         f"{_rules(row.failed)} failed" if row.failed else "",
-        f"continued {row.continued:,} execution{'' if row.continued == 1 else 's'}" if row.continued else "",
+        f"ended the wait of {row.continued:,} execution{'' if row.continued == 1 else 's'}"
+        if row.continued
+        else "",
     ]
     return ", ".join(part for part in parts if part) or "–"
 

@@ -94,7 +94,9 @@ async def _add_waits(session: Session, rows: Sequence[ListedExecution]) -> None:
 
 def _listed_wait(wait: InnerWait, masking: Masking | None) -> ListedWait:
     """Return a wait for display. `masking` is None if no listed execution waits for an event."""
-    because: Literal["inquiry", "event", "outside", "timer"]
+    if wait.stopped == "paused":
+        return ListedWait("paused", wait_clauses.for_resume(wait.is_paused), wait.execution_id, None)
+    because: Literal["inquiry", "event", "outside", "timer", "held"]
     if wait.prompt is not None:
         because, text = "inquiry", wait_clauses.for_answer(_in_one_line(wait.prompt), wait.assignee)
     elif wait.signals:
@@ -104,6 +106,8 @@ def _listed_wait(wait: InnerWait, masking: Masking | None) -> ListedWait:
         because, text = "event", wait_clauses.for_event(wait.trigger, condition)
     elif wait.is_outside:
         because, text = "outside", wait_clauses.for_outside(wait.outside_name)
+    elif wait.stopped == "held":
+        because, text = "held", wait_clauses.FOR_RELEASE
     else:
         because = "timer"
         text = "is about to continue" if wait.due_at is None else wait_clauses.until_instant(wait.due_at)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 SLEEP_END = "the end of the sleep"
 """The end of the wait of a step that only sleeps."""
+FOR_RELEASE = "waits for the release of a hold"
 
 
 def for_answer(prompt: str, assignee: str | None) -> str:
@@ -22,6 +23,11 @@ def for_event(trigger: str, condition: str) -> str:
 def event_of(trigger: str, condition: str) -> str:
     """Return the words about the events that end a wait: `an event of shop.paid where order_id = 42`."""
     return f"an event of {trigger}{f' {condition}' if condition else ''}"
+
+
+def for_resume(is_itself: bool) -> str:
+    """Return the clause about a paused workflow: the listed one (`is_itself`), or one inside it."""
+    return "is paused" if is_itself else "runs a workflow, which is paused"
 
 
 def for_outside(name: str | None) -> str:

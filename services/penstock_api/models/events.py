@@ -55,6 +55,6 @@ class Event(Answer):
         description="The trace context of its publisher, as JSON; null if it is not traced."
     )
     continued: list[Continued] = Field(
-        description="The executions that waited for this event, and continued with it."
+        description="The executions that waited for this event: it ended their wait, and they continued or failed."
     )
     rules: list[Verdict] = Field(description="The outcome of each rule of its trigger.")

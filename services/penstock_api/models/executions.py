@@ -279,7 +279,7 @@ class Execution(Answer):
     budgets: list[Budget] = Field(default_factory=list, description="The budgets of its tree.")
     progress: Progress | None = Field(description="The last reported progress; null: none was reported.")
     told: list[SentCommand] = Field(
-        description="The commands that were sent to it, such as `pause`, oldest first."
+        description="The commands that were sent to it, such as `pause`, and the answers to its questions, oldest first."
     )
     effects: list[Effect] = Field(
         default_factory=list,

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from penstock.client import inquiries
 from penstock.client.inquiries import may_answer
 from penstock.operate.access import ANSWER
+from penstock.operate.why.workflow import ANSWER_WHILE_PAUSED
 from penstock_api.auth.access import READ, Asked, Tenants
 from penstock_api.backend import Db
 from penstock_api.pages.page import PageRouter, page
@@ -61,6 +62,7 @@ async def show(
         answered=answered,
         assignee=assignee,
         done=done,
+        answer_while_paused=ANSWER_WHILE_PAUSED,
         limit=limit if len(visible) == limit else None,
         most=MOST,
         every=5,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock import AskInquiry, action
+from tests.flows import waits
 from tests.flows.installation import Installation
 from tests.penstock.cli.commands import penstock
 
@@ -30,3 +31,33 @@ async def test_oldest_of_many_questions_is_listed_and_answered(house: Installati
     )  # a text, since the question takes only text
     assert answered.documents[0]["answered"] == "5"
     assert await house.client.result(first, timeout=20) == "5"
+
+
+async def test_question_of_paused_workflow_names_the_pause_and_then_its_responder(
+    house: Installation,
+) -> None:
+    await house.start(*waits.ALL)
+    run = await house.client.start("wf.asking", {"who": "Bob"})
+    task = await waits.waiting(house, run)
+    running = await penstock("inquiries")
+    assert "paused" not in running.out + running.err
+    await house.client.command(run, "pause", by="ada")
+    await house.until("select 1 from workflow_command where obeyed_at is not null")
+    listed = await penstock("inquiries")
+    assert "open, paused" in listed.out
+    assert "what follows it starts when the workflow is resumed" in " ".join(listed.err.split())
+    assert (await penstock("inquiries", "--json")).documents[0]["run"]["paused"] is True
+    answered = await penstock("answer", str(task), "true", "--by", "ada")
+    assert "The workflow is paused. What follows the answer starts when it is resumed." in answered.out
+    await house.until("select 1 from execution where id = $1 and status = 'completed'", task)
+    [row] = (await penstock("executions", "--json")).documents
+    assert row["waits_for"]["text"] == "is paused"
+    every = await penstock("inquiries", "--all")
+    assert "answered by" in every.out
+    assert "ada" in every.out.split("answered by")[1]
+    shown = (await penstock("show", str(run), "--json")).documents[0]["told"]
+    assert [(sent["kind"], sent["task"], sent["by"]) for sent in shown] == [
+        ("pause", None, "ada"),
+        ("answer", "ask", "ada"),
+    ]
+    assert "answer" in (await penstock("show", str(run))).out

@@ -224,6 +224,28 @@ TABLES = ("/users", "/tokens", "/secrets", "/webhooks", "/subscriptions")
 """The pages whose tables have forms in their rows."""
 
 
+CUT = """
+() => {
+  for (const time of document.querySelectorAll(".halves td time")) time.textContent = "59 min ago";
+  for (const cell of document.querySelectorAll(".halves td[data-name=duration]")) cell.textContent = "59 min 59 s";
+  for (const name of document.querySelectorAll(".halves td.wide a")) name.textContent = "depot.order_with_approval_of_a_person";
+  const tables = [...document.querySelectorAll(".scroll")];
+  return tables.map(one => one.scrollWidth - one.clientWidth).filter(beyond => beyond > 0);
+}
+"""
+"""The pixels by which tables are wider than their places, with long names and durations in those of the overview."""
+
+
+@pytest.mark.parametrize("width", [1600, 1350, 1300, 1280, 1130])
+async def test_overview_shows_each_column_of_its_tables(browser: Browser, site: Site, width: int) -> None:
+    async with looking(browser, site) as page:
+        await page.set_viewport_size({"width": width, "height": 900})
+        await page.goto(site.address)
+        await page.locator("#newest table").wait_for()
+        cut = await page.evaluate(CUT)
+    assert cut == []
+
+
 @pytest.mark.parametrize("width", [1280, 900, 390])
 async def test_forms_of_table_rows_are_shown_whole(browser: Browser, site: Site, width: int) -> None:
     cut: list[str] = []

@@ -132,6 +132,9 @@ async def test_question_of_paused_workflow_is_answered_and_acted_on_after_resume
     await page.goto("/executions?waits_for_answer=true")
     row = page.locator("tr", has=page.locator(f'a[href="/executions/{id}"]'))
     await expect(row).to_contain_text("is paused, and waits for an answer: May it dock?")
+    await page.goto("/inquiries")
+    asked = page.locator("section.ask", has_text="May it dock?")
+    await expect(asked).to_contain_text("what follows it starts when the workflow is resumed")
     await page.goto(f"/executions/{id}")
     await expect(page.locator("#why")).to_contain_text("Is paused by ada (the dock is wet).")
     await expect(page.locator("#why")).to_contain_text("A task waits for an answer: May it dock?")
@@ -146,7 +149,10 @@ async def test_question_of_paused_workflow_is_answered_and_acted_on_after_resume
         "select 1 from inquiry i join execution e on e.id = i.execution_id where e.parent = $1 and i.status = 'responded'",
         id,
     )
-    await expect(page.locator("#why")).to_contain_text("Is paused")
+    await expect(page.locator("#why")).to_contain_text("Ready when it is resumed: unload.")
+    await page.goto("/executions")
+    await expect(row).to_contain_text("is paused")
+    await page.goto(f"/executions/{id}")
     assert not await site.house.rows("select 1 from execution where parent = $1 and task = 'unload'", id)
     await page.get_by_text("Resume …").click()
     await page.get_by_role("button", name="Resume the workflow").click()

@@ -43,16 +43,18 @@ class TaskExecutions:
 
 @dataclass(slots=True)
 class SentCommand:
-    """A command of a person to a run."""
+    """A command of a person to a run, or an answer to its question or to that of a task."""
 
-    kind: Annotated[str, Field(description="pause, resume, skip, set_result, rerun or reschedule.")]
+    kind: Annotated[str, Field(description="pause, resume, skip, set_result, rerun, reschedule or answer.")]
     task: Annotated[
         str | None,
         Field(description="The task or step that the command is for; null: it is for the whole run."),
     ]
     value: Annotated[
         Any,
-        Field(description="The value of the command, such as the result of set_result; null: it has none."),
+        Field(
+            description="The value of the command, such as the result of set_result; null: it has none, or it is an answer."
+        ),
     ]
     by: str
     reason: str | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import orjson
@@ -25,7 +25,12 @@ from penstock.store.session.database import Session
 from penstock.store.workflows import open_tasks
 from penstock.store.workflows.open_tasks import OpenTask
 
+if TYPE_CHECKING:
+    from penstock.language.workflows.graph import Graph
+
 NOT_BEGUN = "not begun"
+DUE = "due"
+"""The stored status of a task that has not started, since its workflow is paused or has no room for it."""
 ANSWER_WHILE_PAUSED = "An answer is stored at once, and what follows it starts when the workflow is resumed."
 """The effect of an answer to a question of a paused workflow."""
 
@@ -50,6 +55,9 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
         details = [f"Resume it with: penstock resume {row.id}"]
         if tasks:
             details.append(f"Tasks that are still open: {_listed(tasks)}.")
+        if ready := await _ready(session, row):
+            facts["ready"] = ready
+            details.append(f"Ready when it is resumed: {_named(ready)}.")
         if inquiry := await inquiries.open_inside(session, row.id):
             question = as_sentence(f"a task {wait_clauses.for_answer(inquiry.prompt, inquiry.assignee)}")
             facts["inquiry"] = inquiry.execution_id
@@ -110,16 +118,34 @@ def _how_many(task: OpenTask) -> str:
     return task.status if task.count == 1 else f"{task.count} {task.status}"
 
 
-async def child(session: Session, row: Execution, task: str) -> Why | UUID:
-    """Return the execution of a task, preferably an open one; if the task has none, the answer why. Raises NotFound
-    if the execution is not a workflow or has no such task."""
+async def _ready(session: Session, row: Execution) -> list[str]:
+    """Return the tasks of a paused workflow that start when it is resumed, in the order of the graph."""
+    due = {task for task, status in (await open_tasks.statuses(session, row.id)).items() if status == DUE}
+    graph = await _graph(session, row) if due else None
+    return [] if graph is None else [name for name, number in graph.index.items() if number in due]
+
+
+def _named(tasks: Sequence[str]) -> str:
+    return ", ".join(tasks[:5]) + (f" and {len(tasks) - 5} more" if len(tasks) > 5 else "")
+
+
+async def _graph(session: Session, row: Execution) -> Graph | None:
+    """Return the graph of a run of a workflow; None if the execution is none."""
     from penstock.language.workflows import from_body
     from penstock.language.workflows.graph import Graph
 
     body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
     if body.get("kind") != "workflow":
+        return None
+    return Graph(from_body({name: value for name, value in body.items() if name != "kind"}))
+
+
+async def child(session: Session, row: Execution, task: str) -> Why | UUID:
+    """Return the execution of a task, preferably an open one; if the task has none, the answer why. Raises NotFound
+    if the execution is not a workflow or has no such task."""
+    graph = await _graph(session, row)
+    if graph is None:
         raise NotFound(f"{row.id} is not a workflow", hint="Leave out the task.")
-    graph = Graph(from_body({name: value for name, value in body.items() if name != "kind"}))
     if task not in graph.index:
         near = get_close_matches(task, list(graph.index), n=1)
         hint = f"Did you mean {near[0]!r}?" if near else f"Its tasks: {', '.join(graph.index)}."
@@ -135,7 +161,7 @@ async def child(session: Session, row: Execution, task: str) -> Why | UUID:
         return why_of(row, "ended", f"task {task} has ended as {own}, without an execution", **facts)
     if row.finished_at is not None:
         return why_of(row, "ended", f"task {task} never began: its workflow is {row.status}", **facts)
-    if own == "due":
+    if own == DUE:
         return why_of(
             row,
             "paused",

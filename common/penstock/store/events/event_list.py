@@ -54,7 +54,7 @@ class ListedEvent:
         ),
     ]
     continued: Annotated[
-        int, Field(description="The number of executions that waited for it and continued.")
+        int, Field(description="The number of executions whose wait it ended. They continued or failed.")
     ] = 0
 
 

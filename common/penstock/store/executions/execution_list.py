@@ -59,13 +59,14 @@ FAILURE = (
 
 @dataclass(frozen=True, slots=True)
 class ListedWait:
-    """The wait of an execution in which nothing runs: for an answer, an event, an outside system, or an instant."""
+    """The wait of an execution in which nothing runs: for an answer, an event, an outside system, an instant, a resume,
+    or the release of a hold."""
 
     because: Annotated[
-        Literal["inquiry", "event", "outside", "timer"],
+        Literal["inquiry", "event", "outside", "timer", "paused", "held"],
         Field(
             description="The kind of wait: an answer (`inquiry`), an event or a signal (`event`), an outside system, "
-            "or an instant."
+            "an instant, the resume of a paused workflow (`paused`), or the release of a hold (`held`)."
         ),
     ]
     text: Annotated[

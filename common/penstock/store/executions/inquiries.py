@@ -74,6 +74,13 @@ class AskingRun:
     title: Annotated[
         str | None, Field(description="The title, if its action has one. null: it has none.")
     ] = None
+    paused: Annotated[
+        bool,
+        Field(
+            description="True: the workflow of the question is paused. An answer is stored at once, and what follows "
+            "it starts when the workflow is resumed."
+        ),
+    ] = False
 
 
 LIST = """
@@ -134,7 +141,14 @@ async def open_inside(session: Session, execution: UUID) -> Inquiry | None:
 
 
 RUNS = """
-select e.id as asking, r.id, n.action, r.finished_at, e.task, l.key, l.value
+select e.id as asking, r.id, n.action, r.finished_at, e.task, l.key, l.value,
+    exists (select from paused_workflow) and exists (
+        with recursive around as (
+            select e.parent as id
+            union all
+            select p.parent from around a join execution p on p.id = a.id
+        )
+        select from around a join paused_workflow k on k.execution_id = a.id) as paused
 from execution e join execution r on r.id = coalesce(root_of(e.parent), e.id) join namespace n on n.id = r.namespace_id
 left join label l on l.execution_id = r.id
 where e.id = any($1::uuid[]) order by l.key
@@ -147,7 +161,8 @@ async def runs(session: Session, ids: Sequence[UUID]) -> dict[UUID, AskingRun]:
     for row in await session.fetch(RUNS, list(ids)):
         id = UUID(int=row["id"].int)
         run = runs.setdefault(
-            UUID(int=row["asking"].int), AskingRun(id, row["action"], row["finished_at"], {}, row["task"])
+            UUID(int=row["asking"].int),
+            AskingRun(id, row["action"], row["finished_at"], {}, row["task"], paused=row["paused"]),
         )
         if row["key"] is not None:
             run.labels[row["key"]] = row["value"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from penstock.store.session.database import Session, Transaction
@@ -23,7 +24,8 @@ class InnerWait:
     """An execution that waits inside `root`, or `root` itself. The execution waits for an answer (`prompt`,
     `assignee`), a signal, an event (`trigger`), an outside system, or until `due_at`. `params` are the stored parameters of
     the wait for an event (JSON), and `starter` is the action or workflow that waits. `inside` is the number of such
-    executions. `is_paused`: `root` is a paused workflow."""
+    executions. `is_paused`: `root` is a paused workflow. `stopped` is `paused` if `execution_id` is a paused workflow that
+    starts its tasks when it is resumed, and `held` if a hold covers the execution."""
 
     root: UUID
     execution_id: UUID
@@ -38,6 +40,7 @@ class InnerWait:
     outside_name: str | None
     due_at: datetime | None
     is_paused: bool
+    stopped: Literal["paused", "held"] | None
 
 
 WAITS = """
@@ -61,38 +64,50 @@ with recursive tree as (
 ), inside as (
     select * from tree limit $3
 ), leaf as (
-    select i.*, i.status = 'waiting' or i.status = 'requested' and i.not_before > clock_timestamp() as waits
-    from inside i where not exists (select from inside c where c.parent = i.id)
+    select i.*, h.stopped, h.stopped is not null or i.status = 'waiting'
+        or i.status = 'requested' and i.not_before > clock_timestamp() as waits
+    from inside i cross join lateral (
+        select case
+            -- A paused workflow without an open task, or a task that the pause keeps.
+            when i.status in ('running', 'requested') and exists (select from paused_workflow k
+                where k.execution_id = case when i.status = 'running' then i.id else i.parent end) then 'paused'
+            when i.status = 'requested' and i.not_before = held_until() then 'held'
+        end as stopped
+    ) h where not exists (select from inside c where c.parent = i.id)
 ), quiet as (
-    select l.root, count(*)::integer as inside from leaf l group by l.root
+    select l.root, count(*) filter (where l.stopped is distinct from 'paused')::integer as inside from leaf l group by l.root
     having bool_and(l.waits) and (select count(*) from inside) < $3
         and not exists (select from inside i where i.root = l.root and i.number >= $2)
 )
-select q.root, l.id as execution_id, q.inside, i.prompt, i.assignee,
+select q.root, case when l.stopped = 'paused' and l.status = 'requested' then l.parent else l.id end as execution_id, q.inside,
+    i.prompt, i.assignee,
     coalesce(array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g), '{}') as signals,
     w.trigger, case when w.trigger is not null then (select p.params::text from payload p where p.execution_id = l.id) end
         as params,
     case when w.trigger is not null then (select d.ref from execution s join definition d on d.id = s.definition_id
         where s.id = l.parent) end as starter,
     o.execution_id is not null as is_outside, o.name as outside_name,
-    case when l.status = 'requested' then l.not_before else coalesce(i.due_at, s.until, o.due_at,
+    case when l.stopped is not null then null when l.status = 'requested' then l.not_before
+        else coalesce(i.due_at, s.until, o.due_at,
         (select min(t.due_at) from timer t
          where w.trigger is not null and t.execution_id = l.id and t.kind = 'total')) end as due_at,
-    exists (select from paused_workflow k where k.execution_id = q.root) as is_paused
+    exists (select from paused_workflow k where k.execution_id = q.root) as is_paused,
+    l.stopped
 from quiet q join lateral (
     select * from leaf l where l.root = q.root
-    order by not exists (select from inquiry i where i.execution_id = l.id and i.status = 'created'), l.ready_at, l.id limit 1
+    order by not exists (select from inquiry i where i.execution_id = l.id and i.status = 'created'),
+        coalesce(l.stopped = 'paused', false), l.ready_at, l.id limit 1
 ) l on true
 left join inquiry i on i.execution_id = l.id and i.status = 'created'
 left join suspended s on s.execution_id = l.id
 left join event_wait w on w.execution_id = l.id
 left join outside_wait o on o.execution_id = l.id and o.settled_at is null
 where l.status = 'requested' or i.execution_id is not null or w.execution_id is not null or o.execution_id is not null
-    or s.execution_id is not null and s.children = '{}'
+    or s.execution_id is not null and s.children = '{}' or l.stopped is not null
 """
 
 
 async def of_listed(session: Session | Transaction, ids: Sequence[UUID]) -> list[InnerWait]:
     """Return one wait for each of these executions in which nothing runs and nothing is about to start. An open inquiry comes
-    first, then the oldest wait."""
+    first, then the oldest wait, and last a pause."""
     return rows_as(InnerWait, await session.fetch(WAITS, list(ids), MAX_CHILDREN, MAX_INSIDE, DEEPEST))

@@ -84,13 +84,21 @@ async def tasks(session: Session | Transaction, id: UUID) -> dict[int, StoredTas
 
 
 COMMANDS = """
-select kind, task, value::text as value, by, reason, created_at, obeyed_at, error
-from workflow_command where execution_id = $1 order by id
+select kind, task, value::text as value, by, reason, created_at, obeyed_at, error from (
+    select kind, task, value, by, reason, created_at, obeyed_at, error, id
+    from workflow_command where execution_id = $1
+    union all
+    -- The answer itself is the result of the task, in which secrets are masked.
+    select 'answer', e.task, null, i.responder, null, i.answered_at, i.answered_at, null, null
+    from execution e join inquiry i on i.execution_id = e.id
+    where (e.parent = $1 or e.id = $1) and i.status = 'responded' and i.responder <> 'its default'
+) c order by created_at, id
 """
 
 
 async def commands(session: Session, id: UUID) -> list[SentCommand]:
-    """Return the commands of users to the run, in order, with the outcome of each."""
+    """Return the commands of users to the run and their answers to it and to its tasks, in order, with the outcome of
+    each."""
     return [
         SentCommand(
             row["kind"],
