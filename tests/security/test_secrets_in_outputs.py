@@ -206,7 +206,7 @@ SILENT = {
     *(("workers", word) for word in ("cordon", "uncordon")),
     *(("dead-letters", word) for word in ("replay", "drop")),
     *(("tokens", word) for word in ("create", "rotate", "revoke")),
-    *(("webhooks", word) for word in ("set", "rm")),
+    *(("webhooks", word) for word in ("set", "rm", "show", "refusals")),
     *(("users", word) for word in ("create", "roles", "password", "logout", "totp-off", "delete")),
     *(("secrets", word) for word in ("set", "delete", "rotate")),
     *(("encryption", word) for word in ("on", "off", "rotate")),
