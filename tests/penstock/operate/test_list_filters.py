@@ -18,6 +18,7 @@ from penstock.operate.list_filters import (
     label_words,
     labels_of,
 )
+from penstock.store.session.noted_clock import noted
 
 ID = UUID(int=7)
 EVERY: dict[str, Any] = {
@@ -63,10 +64,10 @@ def test_each_filter_is_checked_stored_and_typed() -> None:
 
 
 def test_age_counts_back_from_the_moment_of_the_list() -> None:
-    began = datetime.now(UTC)
+    began = noted()
     since = execution_filter({"since": "24h"}).since
     assert since is not None
-    assert began <= since + timedelta(days=1) <= datetime.now(UTC)
+    assert began <= since + timedelta(days=1) <= noted()
 
 
 def test_values_of_programs_are_stored_as_texts() -> None:

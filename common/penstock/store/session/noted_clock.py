@@ -25,11 +25,14 @@ def noted() -> datetime:
 
 
 async def note(session: Session) -> None:
-    """Look at the database's clock, and note how far it is ahead. If the database does not answer, the last look counts."""
+    """Look at the database's clock, and note how far it is ahead. A difference that the time of the look explains counts as
+    none. If the database does not answer, the last look counts."""
     with contextlib.suppress(PenstockError):
         sent_at = datetime.now(UTC)
         at = await clock.now(session)
-        note_difference(at - _middle(sent_at))
+        took = datetime.now(UTC) - sent_at
+        ahead = at - (sent_at + took / 2)
+        note_difference(ahead if abs(ahead) > took else timedelta(0))
 
 
 def note_difference(ahead: timedelta) -> None:
@@ -40,7 +43,3 @@ def note_difference(ahead: timedelta) -> None:
 def forget() -> None:
     """Forget all looks, as a process that has just started."""
     _ahead.clear()
-
-
-def _middle(sent_at: datetime) -> datetime:
-    return sent_at + (datetime.now(UTC) - sent_at) / 2
