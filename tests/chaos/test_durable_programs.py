@@ -24,7 +24,10 @@ from tests.durable_programs.strategies import (
 EACH = 2_000
 """Programs for each seed: hypothesis remembers all of a run."""
 Agree = Callable[[Program, list[int], dict[int, int], list[EndPoint]], None]
-pytestmark = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited"),
+    pytest.mark.timeout(0),  # `--programs` says how long a test takes
+]
 
 
 @pytest.fixture

@@ -182,16 +182,21 @@ class Plain:
         self.cut |= dropped
 
     async def _next_attempt(self, ended: str = "") -> None:
-        """Wait for the next attempt where one has failed: what ended meanwhile is told then, in the order in which it ended.
-        `ended`: the step that has ended."""
-        now = time.monotonic()
+        """Wait for the next attempt where one has failed: what ended meanwhile is told then, in the order in which it ended, and
+        what was asked for when the function failed begins then. An attempt that fails in its replay tells and begins nothing
+        new: wait for the one after it. `ended`: the step that has ended."""
+        now = told = time.monotonic()
+        order, soon = 0.0, 0.0 if ended else SOON / 2
         for failed in self.failures:
-            if failed < now < failed + PAUSE:
-                told = failed + PAUSE + (now - failed) / PAUSE * SOON / 2
-                if ended:
-                    self._told_if_cancelled[ended] = told
-                await self._until(told)
-                self._told_if_cancelled.pop(ended, None)
+            if failed - soon < told < failed + PAUSE:
+                if told == now:
+                    order = max(now - failed, 0.0) / PAUSE * SOON / 2
+                told = failed + PAUSE + order
+        if told > now:
+            if ended:
+                self._told_if_cancelled[ended] = told
+            await self._until(told)
+            self._told_if_cancelled.pop(ended, None)
 
     def _end_of(self, hold: Hold) -> float:
         failures, seconds = hold

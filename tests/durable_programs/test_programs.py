@@ -41,6 +41,14 @@ def test_plain_play_retries_only_failed_steps() -> None:
     assert sorted(call.place for call in plain.world.calls) == ["0|0", "0|0", "0|0", "0|1"]
 
 
+def test_plain_play_begins_no_step_between_two_attempts() -> None:
+    """The step is asked for when the function fails, and begins with the next attempt, beside the step that is called again."""
+    both = s.Branches("gather", (s.Step("b"), s.Await(0)))
+    plain = play(Program(s.Block((s.Start(0, s.Step(fails=1)), s.Sleep(), both)), attempts=2))
+    began = {call.place: call.began for call in plain.world.calls}
+    assert began["0.0~"] == began["0.2|0"]
+
+
 def test_plain_play_hears_signal_sent_during_step() -> None:
     program = Program(s.Block((s.Step(hours=30 * 24), s.Signal("go", timeout=0))), sent=(("go", 1),))
     assert play(program).outcome == ("completed", ["a<0.0>", "go0"])
@@ -181,6 +189,16 @@ _PLAIN_PLAYS_DIFFERED = {
             ),
         ),
         attempts=2,
+    ),
+    "step that is asked for when the function fails": Program(
+        s.Block(
+            (
+                s.Start(2, s.Step(fails=s.ALWAYS)),
+                s.Signal("stop"),
+                s.Branches("gather", (s.Block((s.Await(0), s.Step("b", fails=2))), s.Await(2))),
+            )
+        ),
+        attempts=4,
     ),
     "signal that is known with the next look": Program(
         s.Workers(

@@ -139,3 +139,14 @@ def test_result_that_came_before_a_late_request_is_told_before_the_end_of_a_canc
     played = check(program, request=EndRequest(round((failed + begins) / 2, 6)))
     assert played.is_cut
     assert not played.world.undone
+
+
+def test_step_that_only_failed_attempts_asked_for_does_not_begin_after_the_request() -> None:
+    """The replay of the second attempt fails, which begins nothing new. The end is requested before the third attempt begins."""
+    fails = (s.Start(0, s.Step(fails=1)), s.Start(1, s.Step(fails=s.ALWAYS)), s.Sleep())
+    both = s.Branches("gather", (s.Step("b"), s.Await(0), s.Await(1)))
+    program = Program(s.Block((*fails, both)), attempts=4)
+    failed, begins = play_in_kit(program).run.pauses[1]
+    for share in (0.1, 0.5, 0.9):
+        played = check(program, request=EndRequest(round(failed + share * (begins - failed), 6)))
+        assert [call.place for call in played.world.calls] == ["0.0~", "0.1~"]

@@ -5,10 +5,17 @@ from __future__ import annotations
 import asyncio
 import math
 import selectors
+import signal
+import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
+from types import FrameType
 from typing import Any
+
+TURN_LIMIT = 10.0
+"""Seconds of the real clock that a turn of the loop may still take once the time limit of its test is over."""
 
 
 class Stuck(Exception):
@@ -23,8 +30,13 @@ class _Selector(selectors.SelectSelector):
         self.now = 0.0
         self.ticks: list[float] = []
         """The instants at which something happened."""
+        self.time_limit: Callable[[], object] | None = None
+        """Raises the error of the test's time limit, which is over."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if (time_limit := self.time_limit) is not None:
+            self.time_limit = None
+            time_limit()
         if timeout == 0:  # a callback is ready: what a thread sends comes as a callback, too
             return []
         ready = super().select(0)
@@ -67,6 +79,28 @@ def _clock_of(loop: VirtualLoop) -> Iterator[None]:
         time.monotonic = monotonic
 
 
+@contextmanager
+def _time_limit_between_turns(clock: _Selector) -> Iterator[None]:
+    """Let the time limit of the test end the loop between two of its turns. The alarm raises its error wherever the code is, and
+    a durable run would take it for a failure of its function."""
+    alarm = signal.getsignal(signal.SIGALRM)
+    if not callable(alarm) or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if clock.time_limit is not None:  # this turn does not end
+            alarm(number, frame)
+        clock.time_limit = partial(alarm, number, frame)
+        signal.setitimer(signal.ITIMER_REAL, TURN_LIMIT)
+
+    signal.signal(signal.SIGALRM, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGALRM, alarm)
+
+
 def run_virtually(main: Coroutine[Any, Any, Any], ticks: list[float] | None = None) -> Any:
     """Run a coroutine to its end in a loop whose time is virtual. Add the instants at which something happened to `ticks`."""
     runner = asyncio.Runner(loop_factory=VirtualLoop)
@@ -74,5 +108,5 @@ def run_virtually(main: Coroutine[Any, Any, Any], ticks: list[float] | None = No
     assert isinstance(loop, VirtualLoop)
     if ticks is not None:
         loop.clock.ticks = ticks
-    with _clock_of(loop), runner:  # its end cancels tasks, which read the clock
+    with _time_limit_between_turns(loop.clock), _clock_of(loop), runner:  # its end cancels tasks, which read the clock
         return runner.run(main)
