@@ -127,8 +127,9 @@ async def test_work_delivered_too_often_fails(cluster: Installation, vhost: str)
                 break  # and dies with it
         assert len(deliveries) <= ROUNDS + 1
     await fails(cluster, id, "delivery_limit")
-    assert len(deliveries) == ROUNDS + 1
-    assert min(deliveries.values()) >= limit  # a busy relay may publish a message twice
+    # A busy relay may publish a message twice: both are delivered too often, and count as two rounds.
+    assert min(deliveries.values()) >= limit
+    assert sum(deliveries.values()) >= (ROUNDS + 1) * limit
     assert (await letter(cluster, "delivery_limit"))["queue"] == "work.default"
     await cluster.sound()
 
