@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from penstock.errors import InvalidInput
 from penstock.store.session import clock
-from penstock.store.session.database import Session
+
+if TYPE_CHECKING:
+    from penstock.store.session.database import Session
 
 LONGEST_PAGE = 1000
 """The maximum number of rows that one call of a client returns."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from penstock.store.session.database import Session, Transaction
+if TYPE_CHECKING:
+    from penstock.store.session.database import Session, Transaction
 
 NOW = "select clock_timestamp() as at"
 IN_SECONDS = "select clock_timestamp() + make_interval(secs => $1) as at"
