@@ -265,9 +265,7 @@ def durations(world: World, *, anew: bool = False) -> dict[tuple[str, int], floa
     for place, begin in began.items():  # what was never recorded was cancelled before it could end
         number = sum(1 for other, _ in taken if other == place)
         call = last[place]
-        # After a failure a plain play begins a new step at the instant of the failure, before the next attempt.
-        early = call.failures and call not in world.undone
-        taken[place, number] = NEVER if early else call.began + call.duration - begin + LATER
+        taken[place, number] = call.began + call.duration - begin + LATER
     return taken
 
 

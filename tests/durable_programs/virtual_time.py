@@ -108,5 +108,6 @@ def run_virtually(main: Coroutine[Any, Any, Any], ticks: list[float] | None = No
     assert isinstance(loop, VirtualLoop)
     if ticks is not None:
         loop.clock.ticks = ticks
-    with _time_limit_between_turns(loop.clock), _clock_of(loop), runner:  # its end cancels tasks, which read the clock
-        return runner.run(main)
+    with _time_limit_between_turns(loop.clock), _clock_of(loop):
+        with runner:  # its end cancels tasks, which read the clock
+            return runner.run(main)
