@@ -96,7 +96,8 @@ def events(
     before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
     json: Json = False,
 ) -> None:
-    """List the newest events, each with its outcome: rules that matched or failed, and executions whose wait it ended."""
+    """List the newest events, each with its outcome: rules that matched or failed, and executions that the event continued or
+    failed."""
     event_filter = EventFilter(
         trigger=trigger,
         tenant=None if tenant is None else check_tenant(tenant),

@@ -30,9 +30,9 @@ async def note(session: Session) -> None:
     with contextlib.suppress(PenstockError):
         sent_at = datetime.now(UTC)
         at = await clock.now(session)
-        took = datetime.now(UTC) - sent_at
-        ahead = at - (sent_at + took / 2)
-        note_difference(ahead if abs(ahead) > took else timedelta(0))
+        duration = datetime.now(UTC) - sent_at
+        ahead = at - (sent_at + duration / 2)
+        note_difference(ahead if abs(ahead) > duration else timedelta(0))
 
 
 def note_difference(ahead: timedelta) -> None:
