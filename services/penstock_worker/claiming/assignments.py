@@ -72,7 +72,7 @@ class Assignments:
         self._looked_up: OrderedDict[UUID, None] = OrderedDict()
         self._turn = asyncio.Lock()
         self._awaits_turn = False
-        """Whether a look for all claims waits for its turn. Such a look sees all that a later look would see."""
+        """True while a look for all claims waits for its turn. Such a look sees all that a later one would see."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def heard(self, text: str) -> None:

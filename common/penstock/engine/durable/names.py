@@ -17,21 +17,21 @@ _CHILD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}")
 def step_name(name: object) -> str:
     """Return the name of a step, checked. Raises DefinitionError if it is not a text of 1 to 200 characters without
     `/`."""
-    if not isinstance(name, str) or not _STEP.fullmatch(name):
-        raise DefinitionError(
-            f"a step's name is a text of 1 to 200 characters without '/', not {cut_end(repr(name), 80)}",
-            hint='Name it first: await ctx.step("charge", charge, order).',
-        )
-    return name
+    return _checked(name, "a step's name", 'Name it first: await ctx.step("charge", charge, order).')
 
 
 def signal_name(name: object) -> str:
     """Return the name of a signal, checked. Raises DefinitionError if it is not a text of 1 to 200 characters without
     `/`."""
+    hint = 'Give the name for which the function waits: ctx.signal("paid").'
+    return _checked(name, "a signal's name", hint)
+
+
+def _checked(name: object, subject: str, hint: str) -> str:
     if not isinstance(name, str) or not _STEP.fullmatch(name):
         raise DefinitionError(
-            f"a signal's name is a text of 1 to 200 characters without '/', not {cut_end(repr(name), 80)}",
-            hint='Give the name for which the function waits: ctx.signal("paid").',
+            f"{subject} is a text of 1 to 200 characters without '/', not {cut_end(repr(name), 80)}",
+            hint=hint,
         )
     return name
 
