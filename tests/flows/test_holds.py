@@ -12,6 +12,7 @@ from penstock import Limit, MissedFires, Schedule, action
 from penstock.errors import InvalidInput, NotFound
 from penstock.language.workflows import from_body
 from penstock.operate import titles
+from penstock.operate.executions import described
 from penstock.store.admission.holds import KINDS
 from penstock.store.executions.execution_list import ExecutionFilter
 from tests.flows.installation import AS_USED, Installation
@@ -60,6 +61,20 @@ def fresh() -> None:
 
 async def begin(house: Installation, **settings: Any) -> None:
     await house.start(note, wait, one, flow, **{**AS_USED, **settings})
+
+
+async def test_what_is_held_shows_no_instant_at_which_it_starts(house: Installation) -> None:
+    await house.start(note)
+    await house.client.holds.hold("action", "holding.note", by="ada", reason="an audit")
+    id = await house.client.start("holding.note", {"n": 1})
+    await house.until(HELD, 1)
+    document = await described(house.session, id)
+    assert document is not None
+    assert (document["status"], document["not_before"], document["reason"]) == (
+        "requested",
+        None,
+        "it is held",
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ all created in one statement."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -28,7 +28,6 @@ from penstock.store.workflows import children
 from penstock.store.workflows.children import NewChild
 from penstock.store.workflows.state import NewState
 
-NEVER = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
 PLACED_AHEAD = 200
 """The number of following tasks that are placed together with a new one: six round trips for all of them, not for
 each."""
@@ -108,7 +107,7 @@ async def new_children(
         not_before = now + timedelta(seconds=start.delay) if now and start.delay else None
         if error is not None:
             errors.setdefault(orjson.dumps(error).decode(), []).append(id)
-            not_before = NEVER  # the execution must not start before it ends as failed
+            not_before = executions.NEVER  # the execution must not start before it ends as failed
         created.append(
             NewChild(
                 id,

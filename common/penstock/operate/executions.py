@@ -12,8 +12,10 @@ import orjson
 from penstock.errors import InvalidInput
 from penstock.language.moves import COMPLETED
 from penstock.language.schemas import mask
+from penstock.language.terms.waits import WAIT_FOR_EVENT
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.progress import TaskProgress
+from penstock.operate.awaited_events import shown_event, shown_parameters
 from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
 from penstock.operate.titles import defaults_of, title_of, with_defaults
@@ -31,7 +33,7 @@ from penstock.store.executions import (
     outside_waits,
     past_attempts,
 )
-from penstock.store.executions.executions import Execution
+from penstock.store.executions.executions import NEVER, Execution
 from penstock.store.session.database import Session
 from penstock.store.workflows import workflow_runs
 
@@ -70,16 +72,18 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     for name in ("params", "options", "origin", "error"):
         document[name] = orjson.loads(document[name]) if document[name] is not None else None
     document["failure"] = failure_of(rows[0])
+    if document["not_before"] == NEVER:  # it is held, and the reason says so
+        document["not_before"] = None
     document["trace"] = _shown_trace(rows[0], session.settings.trace_url)
     document["origin"] = _without_trace(document["origin"])
     definition = document.pop("definition_id")
     body = (await catalog.bodies(session, [definition])).get(definition)
     masking = await Masking.load(session)
     document["title"] = _title(masking, document["action"], document["params"], body or {})
-    document["params"] = masking.parameters(document["action"], document["params"])
+    document["params"] = await _shown_parameters(session, masking, rows[0], document["params"])
     document["key"] = await executions.key_of(session, id)
     document["labels"] = await labels.of_execution(session, id, rows[0].finished_at)
-    document["result"] = await _shown_result(session, rows[0])
+    document["result"] = await _shown_result(session, rows[0], masking)
     document["graph"] = graph_of(body)
     document["waited"], document["ran"] = await executions.waited_and_ran(session, rows[0])
     document["tasks"] = []
@@ -115,8 +119,19 @@ def _title(masking: Masking, action: str, params: Any, body: Mapping[str, Any]) 
     return title_of(body["title"], masking.parameters(action, whole))
 
 
-async def _shown_result(session: Session, row: Execution) -> Any:
+async def _shown_parameters(session: Session, masking: Masking, row: Execution, params: Any) -> Any:
+    if row.action != WAIT_FOR_EVENT:
+        return masking.parameters(row.action, params)
+    starters = await executions.find(session, [row.parent]) if row.parent is not None else []
+    return shown_parameters(masking, params or {}, starters[0].action if starters else None)
+
+
+async def _shown_result(session: Session, row: Execution, masking: Masking | None = None) -> Any:
+    """Return the result of an execution for display. `masking` is loaded if it is needed and not passed."""
     result = orjson.loads(row.result) if row.result is not None else None
+    if row.action == WAIT_FOR_EVENT:
+        masking = masking or await Masking.load(session)
+        return shown_event(masking, orjson.loads(row.params or "{}").get("trigger", ""), result)
     inquiry = await inquiries.find(session, row.id)
     # The result is the answer of the inquiry, so the inquiry's schema marks its secrets.
     if inquiry is not None and inquiry.schema is not None:

@@ -239,7 +239,7 @@ class Execution(Answer):
         "`ready_at`; else null."
     )
     not_before: datetime | None = Field(
-        description="The instant before which it does not start (a delay, a retry); null: there is none."
+        description="The instant before which it does not start (a delay, a retry); null: there is none, or it is held."
     )
     finished_at: datetime | None
     reason: str | None = Field(description="The reason for its present status; null: not known.")

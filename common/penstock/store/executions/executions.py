@@ -18,6 +18,9 @@ from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.session.rows import rows_as
 from penstock.tracing import Trace, trace_of
 
+NEVER = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
+"""The `not_before` of an execution that must not start: it is held until a release. The SQL function is held_until."""
+
 
 @dataclass(slots=True)  # not frozen: that would double the time to create one, and many are created
 class Submission:

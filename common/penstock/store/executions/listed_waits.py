@@ -84,8 +84,8 @@ select q.root, case when l.stopped = 'paused' and l.status = 'requested' then l.
     coalesce(array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g), '{}') as signals,
     w.trigger, case when w.trigger is not null then (select p.params::text from payload p where p.execution_id = l.id) end
         as params,
-    case when w.trigger is not null then (select d.ref from execution s join definition d on d.id = s.definition_id
-        where s.id = l.parent) end as starter,
+    case when w.trigger is not null then (select d.ref from execution w join execution s on s.id = w.parent
+        join definition d on d.id = s.definition_id where w.id = l.id) end as starter,
     o.execution_id is not null as is_outside, o.name as outside_name,
     case when l.stopped is not null then null when l.status = 'requested' then l.not_before
         else coalesce(i.due_at, s.until, o.due_at,
