@@ -3,12 +3,11 @@ database's is ahead of it. Filters, ages and durations need no look of their own
 
 from __future__ import annotations
 
-import contextlib
 from datetime import UTC, datetime, timedelta
 
 from penstock.errors import PenstockError
 from penstock.store.session import clock
-from penstock.store.session.database import Session
+from penstock.store.session.database import Session, is_transient
 
 _ahead: list[timedelta] = []
 """The time by which the clock of the installation is ahead of this machine's. Empty before this process has looked at it."""
@@ -27,12 +26,16 @@ def noted() -> datetime:
 async def note(session: Session) -> None:
     """Look at the database's clock, and note how far it is ahead. A difference that the time of the look explains counts as
     none. If the database does not answer, the last look counts."""
-    with contextlib.suppress(PenstockError):
-        sent_at = datetime.now(UTC)
+    sent_at = datetime.now(UTC)
+    try:
         at = await clock.now(session)
-        duration = datetime.now(UTC) - sent_at
-        ahead = at - (sent_at + duration / 2)
-        note_difference(ahead if abs(ahead) > duration else timedelta(0))
+    except Exception as error:
+        if isinstance(error, PenstockError) or is_transient(error):
+            return
+        raise
+    duration = datetime.now(UTC) - sent_at
+    ahead = at - (sent_at + duration / 2)
+    note_difference(ahead if abs(ahead) > duration else timedelta(0))
 
 
 def note_difference(ahead: timedelta) -> None:

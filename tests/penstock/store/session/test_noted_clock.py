@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, NotAllowed
 from penstock.operate import list_filters
 from penstock.store.session import clock, noted_clock
 from penstock_api.app import make_app
@@ -86,6 +87,24 @@ async def test_look_notes_the_difference(house: Installation) -> None:
     await noted_clock.note(house.session)
     assert abs(noted_clock.noted() - datetime.now(UTC) - AHEAD) < timedelta(days=1)
     assert noted_clock.noted() - list_filters.instant("since", "2d", noted_clock.noted) > timedelta(days=1)
+
+
+async def test_look_that_fails_leaves_the_last_one(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted_clock.note_difference(AHEAD)
+    for error in (
+        ConnectionResetError("gone"),
+        asyncpg.ConnectionDoesNotExistError("gone"),
+        NotAllowed("no"),
+    ):
+
+        async def lost(_: Any, error: Exception = error) -> datetime:
+            raise error
+
+        monkeypatch.setattr(clock, "now", lost)
+        await noted_clock.note(house.session)
+    assert abs(noted_clock.noted() - datetime.now(UTC) - AHEAD) < timedelta(days=1)
 
 
 @pytest.mark.usefixtures("_database_is_ahead")
