@@ -6,8 +6,8 @@
 -- `unknown` are definitions that the worker neither knows nor lacks (`p_lacking`). The worker looks them up, and claims again. In
 -- the same transaction, the other executions return to their route, or are parked (`parked` is true).
 -- If two workers have the same message, the status lets only one of them claim: the other finds the execution running. If the
--- answer to a claim was lost, the worker repeats the claim with the same `p_claim`. The repeated claim may add further
--- executions.
+-- answer to a take at a gateway was lost, it is repeated with the same `p_claim`, and may add further executions. A worker with
+-- its own connections repeats a claim with another `p_claim`.
 -- The function writes the history itself, and tells the triggers so by the setting `penstock.moves`. The triggers accept it only
 -- from the owner, so the function has the owner's rights.
 -- planner: lookups_planned_once

@@ -54,6 +54,8 @@ begin
         -- ends as requested.
         perform from execution where id = any (missing) order by id for no key update;
         perform recover_executions(p_process, missing, 'its worker does not know of it');
+        -- As in finish_remotely: if a submit adds an execution to one of these claims at this moment, the delete sees it.
+        perform from claim where worker = p_process and executions && missing order by id for update;
         delete from claim c
         where c.worker = p_process and c.executions && missing and not exists (
             select from unnest(c.executions) x join execution e on e.id = x

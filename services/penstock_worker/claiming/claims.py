@@ -133,31 +133,35 @@ class Claims:
         fills: bool = False,
     ) -> Claimed:
         """Claim at most `offered` executions by calling `claim`, and no more than there are free slots. With `fills`,
-        claim only for batches, and no more than the batches have room for."""
-        id = new_id()
-        tries = 0
+        claim only for batches, and no more than the batches have room for.
 
-        async def ask() -> ClaimAnswer:
-            nonlocal tries
-            tries += 1
-            # An earlier try may have been committed although its answer was lost. What it took is returned under its
-            # claim id.
-            earlier = len(await attempts.claimed(self._session, id)) if tries > 1 else 0
+        Each try has a claim id of its own. The server may carry out a try whose connection was lost later than the next
+        one. What it takes then is unknown to this worker, and is found by the row of its own claim."""
+        tries: list[UUID] = []
+
+        async def ask() -> Claimed:
+            for id in tries:
+                self.over(id)
+            taken = sum([len(await attempts.claimed(self._session, id)) for id in tries])
+            id = new_id()
             if fills:
-                claimant, limit = self._filler(id, queue), max(0, offered - earlier)
+                claimant, limit = self._filler(id, queue), max(0, offered - taken)
             else:
-                limit = max(0, min(self._slots.unpromised, offered) - earlier)
+                limit = max(0, min(self._slots.unpromised, offered) - taken)
                 claimant = self.claimant(id, limit, queue)
-            answer = await claim(who=claimant, queue=queue, most=limit)
-            if tries > 1:
-                answer.attempts = await attempts.claimed(self._session, id)
-            return answer
+            earlier = list(tries)
+            tries.append(id)
+            claimed = self.claimed(id, queue, await claim(who=claimant, queue=queue, most=limit))
+            for id in earlier:  # it may have been committed although its answer was lost
+                answer = ClaimAnswer(await attempts.claimed(self._session, id))
+                claimed.attempts += self.claimed(id, queue, answer).attempts
+            return claimed
 
         try:
-            answer = await retried(ask)
+            return await retried(ask)
         finally:
-            self.over(id)  # the caller takes the slots before any other task runs
-        return self.claimed(id, queue, answer)
+            for id in tries:
+                self.over(id)  # the caller takes the slots before any other task runs
 
     def claimed(self, id: UUID, queue: str, answer: ClaimAnswer) -> Claimed:
         """Return what an answer says was claimed from this queue under the claim id `id`."""

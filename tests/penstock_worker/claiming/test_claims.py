@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from penstock import action
 from penstock.language.loading import Definitions
+from penstock.language.moves import COMPLETED
+from penstock.language.policies.after_attempt import Ending
 from penstock.language.terms.ids import new_id
 from penstock.service.heartbeat import Identity
+from penstock.store.executions import attempts
+from penstock.store.session.database import Session
 from penstock_worker.claiming.claims import Claimed, Claims
 from penstock_worker.executors.python.async_ import AsyncExecutor
 from penstock_worker.records.batches import Batches
@@ -114,19 +121,37 @@ async def test_parked_work_is_known_too_though_the_answer_was_lost(house: Instal
 
 
 @pytest.mark.parametrize("transport", ["postgres"])
-async def test_a_repeated_claim_takes_new_work_under_one_claim(house: Installation) -> None:
-    await house.apply(known)
+async def test_claim_that_the_server_carries_out_late_keeps_its_row(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker never learns of what such a claim took. Executors find it by the row of the claim, so the row must not
+    be deleted with the claim that the worker knows."""
+    await house.apply(known, met_later)
     await house.executor()
+    able, lacking = await claims(house, Slots(3)), await claims(house, Slots(9), met_later)
     [first] = await scheduled(house, "claims.known")
-    mine = await claims(house, Slots(10))
-    async for _ in mine.claim(QUEUE, [first]):
-        pass
-    ids = await scheduled(house, *["claims.known"] * 2)
-    with lost_after("claim"):
-        answers = [answer async for answer in mine.claim(QUEUE, ids)]
-    [claim] = {one.claim for answer in answers for one in answer.attempts}
-    rows = await house.rows("select executions from claim where id = $1", claim)
-    assert [sorted(row["executions"]) for row in rows] == [sorted(ids)]
+    assert [one async for one in able.claim(QUEUE, [first])]
+    ids = await scheduled(house, *["claims.known"] * 6)
+    assert [answer.parked async for answer in lacking.claim(QUEUE, ids)] == [False, True]
+
+    late: list[Callable[[], Awaitable[Any]]] = []
+    claim_parked = attempts.claim_parked
+
+    async def cut(session: Session, **asked: Any) -> attempts.ClaimAnswer:
+        if late:
+            return await claim_parked(session, **asked)
+        late.append(partial(claim_parked, house.session, **asked))
+        raise asyncpg.ConnectionDoesNotExistError("the request is still on its way")
+
+    monkeypatch.setattr(attempts, "claim_parked", cut)
+    given = await anext(able.claim_parked(QUEUE))
+    assert [one.event.execution_id for one in given.attempts] == ids[:3]
+    assert len((await late[0]()).attempts) == 3
+    async with house.session.transaction() as tx:
+        ends = [one.ended(Ending(COMPLETED, result="null")) for one in given.attempts]
+        await attempts.finish(tx, able._worker.id, ends, sorted({one.claim for one in given.attempts}))
+    rows = await house.rows("select unnest(executions) as id from claim")
+    assert sorted(ids[3:]) == sorted(row["id"] for row in rows if row["id"] in ids)
 
 
 async def test_slots_that_permits_promise_are_not_claimed(house: Installation) -> None:
