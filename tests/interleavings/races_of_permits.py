@@ -113,7 +113,7 @@ async def submit_and_withdrawal(scene: Scene) -> Sequence[Work]:
         async for attempt in soon():
             with attempt:
                 claims, _ = await attempts.assigned(session, worker, -1.0)
-        SEEN[scene.address] = {id for ids in claims.values() for id in ids}
+        SEEN[scene.address] = {row.execution_id for _, rows in claims.values() for row in rows}
 
     return [submits(scene), drains, submits(scene)]
 

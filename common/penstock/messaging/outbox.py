@@ -36,6 +36,7 @@ class Publisher:
         self._tells = database.session()
         self._timers = CoalescedBroadcast(partial(due_sooner, transport, "timers"), "timers")
         self._parked: dict[str, CoalescedBroadcast] = {}
+        self._assigned: dict[str, CoalescedBroadcast] = {}
         self._settled = SettledRows(database)
         self._under_way: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(64)
@@ -83,14 +84,30 @@ class Publisher:
         for message in hints:
             if message.queue.startswith(queues.PARKED):
                 await self.parked(message.queue.removeprefix(queues.PARKED))
+            if message.queue.startswith(queues.ASSIGNED):
+                await self._tell_assigned(message.queue)
             try:
-                if message.queue.startswith(queues.ASSIGNED):
-                    await notifications.notify(self._tells, message.queue, "")
                 if message.queue.startswith(queues.AWAITED):
                     await awaited.tell(self._tells, message.queue, message.ids)
             except Exception as error:
                 if not is_transient(error):
                     log.exception("publish.not_told")
+
+    async def _tell_assigned(self, channel: str) -> None:
+        """Tell the worker with this channel to look for its claims. One notification serves all claims that were
+        committed before it is sent."""
+
+        async def tell() -> None:
+            try:
+                await notifications.notify(self._tells, channel, "")
+            except Exception as error:
+                if not is_transient(error):
+                    log.exception("publish.not_told")
+
+        broadcast = self._assigned.setdefault(channel, CoalescedBroadcast(tell, channel))
+        await broadcast.send()
+        if self._assigned.get(channel) is broadcast:
+            del self._assigned[channel]
 
     def parked(self, queue: str) -> asyncio.Task[None]:
         """Tell workers that work of this queue was parked. Return the task of the broadcast."""

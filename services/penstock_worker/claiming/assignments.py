@@ -71,6 +71,8 @@ class Assignments:
         """Claims that have arrived since the last look began."""
         self._looked_up: OrderedDict[UUID, None] = OrderedDict()
         self._turn = asyncio.Lock()
+        self._awaits_turn = False
+        """True while a look for all claims waits for its turn. Such a look sees all that a later one would see."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     def heard(self, text: str) -> None:
@@ -103,9 +105,10 @@ class Assignments:
 
     def look_soon(self, older: float = UNDER_WAY_S) -> None:
         """Start a look for claims that were made more than `older` seconds ago and have not arrived. If a look is under
-        way and `older` is not 0, that look is enough."""
-        if older and self._turn.locked():
+        way and `older` is not 0, that look is enough. So is a look for all claims that has not begun."""
+        if self._awaits_turn or (older and self._turn.locked()):
             return
+        self._awaits_turn = not older
         task = asyncio.create_task(self._try_to_look(older), name="look for assigned work")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -130,25 +133,22 @@ class Assignments:
     async def look(self, older: float = UNDER_WAY_S) -> None:
         """Begin the work of claims that were made more than `older` seconds ago and have not arrived."""
         async with self._turn:
+            if not older:
+                self._awaits_turn = False
             asked_at = time.monotonic()
             self._arrived.clear()
             # Work that arrived before this query is held, or its end is stored in the database.
             held = self._slots.held()
-            claims, horizon = await attempts.assigned(self._session, self._worker, older)
-            for claim, ids in claims.items():
-                if self._is_known(claim, ids, held):
+            arrived = self._claiming.open_claims.ids()
+            claims, horizon = await attempts.assigned(self._session, self._worker, older, arrived)
+            for claim, (queue, rows) in claims.items():
+                if self._is_known(claim, [row.execution_id for row in rows], held):
                     continue
-                answer = await self._claiming.claims.find(claim)
-                if answer is None or self._is_known(claim, ids, held):
-                    continue
-                queue, claimed = answer
-                if not claimed.attempts:
-                    continue
-                log.info("worker.assigned_work_looked_up", executions=len(claimed.attempts))
+                log.info("worker.assigned_work_looked_up", executions=len(rows))
                 self._looked_up[claim] = None
                 while len(self._looked_up) > LOOKED_UP:
                     self._looked_up.popitem(last=False)
-                self._accept(queue, claim, claimed)
+                self._accept(queue, claim, self._claiming.claims.claimed(claim, queue, ClaimAnswer(rows)))
             self._asked_at, self._horizon = asked_at, horizon
 
     def _has_arrived(self, claim: UUID) -> bool:

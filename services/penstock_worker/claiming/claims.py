@@ -268,6 +268,10 @@ class OpenClaims:
         self._left: dict[UUID, int] = {}
         self._kept: set[UUID] = set()
 
+    def ids(self) -> list[UUID]:
+        """Return the claims with unreported attempts."""
+        return list(self._left)
+
     def open(self, claim: UUID, size: int) -> None:
         """Add a claim of `size` attempts."""
         self._left[claim] = self._left.get(claim, 0) + size

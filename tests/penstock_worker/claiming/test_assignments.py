@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 from uuid import UUID
 
 import orjson
+import pytest
 
 from penstock.language.terms.ids import new_id
+from penstock.store.executions import attempts
+from penstock.store.session.database import Session
 from penstock_worker.claiming import assignments
 from penstock_worker.direct.direct_backend import DirectBackend
 from tests.flows.installation import Installation
@@ -83,3 +87,76 @@ async def test_notification_from_before_a_look_that_did_not_find_its_claim_begin
         assert not runner.slots.held()
         backend.assignments.heard(await notification(house, backend, id, 1))
         assert runner.slots.held() == {id: 1}
+
+
+async def assigned(house: Installation, backend: DirectBackend, ids: list[UUID]) -> None:
+    """Have the database hold a claim of this worker for each of these executions, and the notifications lost."""
+    await backend.claiming.claims.look_up_current(["claims.known"])
+    worker = backend.assignments._worker
+    await house.rows(
+        "update execution set status = 'running', attempt = 1, claim = $1 where id = any ($2::uuid[]) returning 1",
+        worker,
+        ids,
+    )
+    await house.rows(
+        "insert into claim (id, worker, executions, assigned) "
+        "select gen_random_uuid(), $1, array[id], true from unnest($2::uuid[]) id returning 1",
+        worker,
+        ids,
+    )
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that will have the statements from now on."""
+    asked: list[str] = []
+    fetch = Session.fetch
+
+    async def counting(self: Session, sql: str, *arguments: Any) -> Any:
+        asked.append(sql)
+        return await fetch(self, sql, *arguments)
+
+    monkeypatch.setattr(Session, "fetch", counting)
+    return asked
+
+
+async def test_look_takes_all_claims_with_one_statement(
+    house_of_two: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a stall of the disk many claims are looked up at once, and all work behind them waits."""
+    house, ids = house_of_two
+    async with worker_of(house, 2) as (runner, backend):
+        await assigned(house, backend, ids)
+        asked = counted(monkeypatch)
+        await backend.assignments.look(older=0.0)
+        assert set(runner.slots.held()) == set(ids)
+        assert len(asked) == 1
+
+
+async def test_notifications_that_come_during_a_look_lead_to_one_more(
+    house_of_two: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look under way may have begun before the commit that a notification is about."""
+    house, ids = house_of_two
+    look, looks, read, may_end = attempts.assigned, 0, asyncio.Event(), asyncio.Event()
+
+    async def slow(*arguments: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        found = await look(*arguments)
+        read.set()
+        await may_end.wait()
+        return found
+
+    monkeypatch.setattr(attempts, "assigned", slow)
+    async with worker_of(house, 2) as (runner, backend), asyncio.timeout(20):
+        await assigned(house, backend, ids[:1])
+        backend.assignments.look_soon(0.0)
+        await read.wait()
+        await assigned(house, backend, ids[1:])
+        for _ in range(20):
+            backend.assignments.look_soon(0.0)
+            await asyncio.sleep(0)
+        may_end.set()
+        await asyncio.gather(*backend.assignments._tasks)
+        assert set(runner.slots.held()) == set(ids)
+        assert looks == 2

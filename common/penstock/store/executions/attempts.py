@@ -97,10 +97,13 @@ async def claim_parked(session: Session, who: Claimant, queue: str, most: int) -
     return claim_answer(*row)
 
 
-CLAIMED = """
-select array_agg((e.id, e.attempt, e.failures, n.name, e.definition_id,
+CLAIMED_ATTEMPTS = """
+array_agg((e.id, e.attempt, e.failures, n.name, e.definition_id,
     extract(epoch from c.claimed_at - e.ready_at)::float8, p.params::text, p.options::text,
     carried_over(e.id), e.parent, root_of(e.parent), e.task, (p.origin -> 'trace')::text)::claimed_attempt) as claimed
+"""
+CLAIMED = f"""
+select {CLAIMED_ATTEMPTS}
 from claim c cross join lateral unnest(c.executions) x
 join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
 join namespace n on n.id = e.namespace_id join payload p on p.execution_id = e.id
@@ -113,25 +116,35 @@ async def claimed(session: Session, claim: UUID) -> list[ClaimedAttempt]:
     return claimed_attempts((await session.fetch(CLAIMED, claim))[0]["claimed"] or ())
 
 
-ASSIGNED = """
-select extract(epoch from h.at)::float8 as horizon, c.id, c.executions
+ASSIGNED = f"""
+select extract(epoch from h.at)::float8 as horizon, c.id, a.queue, a.claimed
 from (select clock_timestamp() - make_interval(secs => $2) as at) h
-left join claim c on c.worker = $1 and c.assigned and c.claimed_at < h.at
+left join claim c on c.worker = $1 and c.assigned and c.claimed_at < h.at and c.id <> all ($3::uuid[])
+left join lateral (
+    select min(n.queue) as queue, {CLAIMED_ATTEMPTS}
+    from unnest(c.executions) x
+    join execution e on e.id = x and e.claim = c.worker and e.status in ('running', 'canceling')
+    join namespace n on n.id = e.namespace_id join payload p on p.execution_id = e.id
+) a on true
 """
 
 
 class AssignedClaims(NamedTuple):
-    """The executions of the claims that submits have made for a worker, by claim. `horizon` is a time of the database
-    in seconds. If a claim was committed before it and is missing, its work was taken away or has ended."""
+    """The queue and the attempts of the claims that submits have made for a worker, by claim. `horizon` is a time of
+    the database in seconds. If a claim was committed before it and is missing, its work was taken away or has ended,
+    or the claim has arrived."""
 
-    claims: dict[UUID, list[UUID]]
+    claims: dict[UUID, tuple[str, list[ClaimedAttempt]]]
     horizon: float
 
 
-async def assigned(session: Session, worker: UUID, older: float) -> AssignedClaims:
-    """Return the claims that submits have made for this worker more than `older` seconds ago."""
-    rows = await session.fetch(ASSIGNED, worker, older)
-    claims = {row["id"]: list(row["executions"]) for row in rows if row["id"] is not None}
+async def assigned(
+    session: Session, worker: UUID, older: float, arrived: Sequence[UUID] = ()
+) -> AssignedClaims:
+    """Return the claims that submits have made for this worker more than `older` seconds ago, with the attempts that
+    it still owns. Claims without such an attempt, and those in `arrived`, are left out."""
+    rows = await session.fetch(ASSIGNED, worker, older, arrived)
+    claims = {row["id"]: (row["queue"], claimed_attempts(row["claimed"])) for row in rows if row["claimed"]}
     return AssignedClaims(claims, rows[0]["horizon"])
 
 

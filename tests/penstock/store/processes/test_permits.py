@@ -95,7 +95,9 @@ async def test_permit_gives_execution_to_its_worker(scene: Scene, alive: Any) ->
     ]
     claims, horizon = await attempts.assigned(scene.one, WORKER, 0.0)
     assert message["at"] < horizon
-    assert claims == {UUID(message["claim"]): [id]}
+    [(claim, (queue, rows))] = claims.items()
+    assert (claim, queue, [row.execution_id for row in rows]) == (UUID(message["claim"]), QUEUE, [id])
+    assert not (await attempts.assigned(scene.one, WORKER, 0.0, [claim])).claims
     assert message["queue"] == QUEUE
     assert await count(scene) == 0
     assert not await scene.one.fetch("select from outbox")
@@ -133,12 +135,24 @@ async def test_submit_that_rolls_back_leaves_permit(scene: Scene, alive: Any) ->
     assert await stands(scene, await submit(scene)) == ("running", 1, WORKER)
 
 
-async def test_second_open_submit_notifies_after_its_commit(scene: Scene, alive: Any) -> None:
-    await renew(scene, most=2)
-    async with scene.one.transaction() as tx, scene.other.transaction() as later:
-        assert (await place(scene, tx))[1] == []
-        [message] = (await place(scene, later))[1]
+async def test_three_open_submits_notify_and_the_fourth_does_after_its_commit(
+    scene: Scene, alive: Any
+) -> None:
+    """Each of the three commits may have to wait for the disk of the others."""
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    await alive.add_listener(CHANNEL, lambda *notice: heard.put_nowait(notice[3]))
+    await renew(scene, most=4)
+    sessions = [scene.one, scene.other, *(scene.database.session() for _ in range(2))]
+    async with contextlib.AsyncExitStack() as stack:
+        placed = [
+            await place(scene, await stack.enter_async_context(session.transaction())) for session in sessions
+        ]
+    assert [messages for _, messages in placed[:3]] == [[]] * 3
+    [message] = placed[3][1]
     assert (message[0], message[1]) == (0, f"assigned.{WORKER}")
+    async with asyncio.timeout(10):
+        told = {orjson.loads(await heard.get())["claimed"][0][0] for _ in range(3)}
+    assert told == {str(id) for id, _ in placed[:3]}
 
 
 async def test_oldest_permits_are_used_first(scene: Scene, alive: Any) -> None:
@@ -238,7 +252,8 @@ async def test_withdrawal_waits_for_submit_that_took_a_permit(scene: Scene, aliv
         withdrawal = asyncio.create_task(permits.withdraw_all(scene.other, WORKER))
         await scene.blocked()
     await withdrawal
-    assert list((await attempts.assigned(scene.one, WORKER, 0.0)).claims.values()) == [[id]]
+    [(_, [row])] = (await attempts.assigned(scene.one, WORKER, 0.0)).claims.values()
+    assert row.execution_id == id
     assert await count(scene) == 0
 
 
