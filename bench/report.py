@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bench import lines, plots, tables
+from bench import plots, result_file, tables
 from bench.comparisons import COMPARISONS, WHY, Comparison
 from bench.figures import Figure
 from bench.machine import Ran
@@ -182,7 +182,7 @@ def page(ran: Ran, figures: Sequence[Figure], folder: Path) -> str:
 
 def main(figures: Annotated[Path, typer.Argument(help="What `--jsonl` wrote.")] = FIGURES) -> None:
     """Write docs/benchmarks.md and its drawings."""
-    PAGE.write_text(page(*lines.read(figures), FOLDER))
+    PAGE.write_text(page(*result_file.read(figures), FOLDER))
 
 
 if __name__ == "__main__":
