@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from penstock.store.session.answer_fields import JsonTextOrNull
 from penstock.store.session.database import Session, Transaction
+from penstock.store.session.http_field_types import JsonTextOrNull
 from penstock.store.session.rows import first_as, rows_as
 
 
