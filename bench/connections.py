@@ -1,5 +1,5 @@
 """Sixteen executors and sixteen workers, as users start them, on a PostgreSQL as it comes: 100 connections, of which a user who
-is no superuser gets 97.
+is not a superuser gets 97.
 
     python -m bench.connections                                   # both transports: five minutes
     python -m bench.connections --transport postgres --of-each 24 # with what is one too many for `penstock doctor`

@@ -40,7 +40,7 @@ class Cost:
     cpu: dict[str, float]
     """CPU seconds by group."""
     foreign: float
-    """Share (0..1) of the machine taken by processes that are no part of the run."""
+    """Share (0..1) of the machine taken by processes that are not part of the run."""
     wal: int | None
     """Bytes of write-ahead log; None without PostgreSQL."""
     commits: int | None

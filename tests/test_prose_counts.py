@@ -18,6 +18,7 @@ FAULTS = {
     "long_sentences": ("services/a.py", f'"""Return {"a " * 26}row."""\n'),
     "headless_sql_headers": ("migrations/functions/a/b.sql", "-- What an execution waits for.\nselect 1;\n"),
     "vague_names": ("common/a.py", "found = 1\n"),
+    "negated_nouns": ("common/a.py", 'raise Wrong(f"{text} is no route")  # there is no route\n'),
     "persons": ("common/a.py", "# Whoever waits is woken.\n"),
     "tests_of_persons": ("tests/test_a.py", f"def test_a_worker_{'who'}_died(): ...\n"),
 }

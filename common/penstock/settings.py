@@ -275,7 +275,7 @@ class Settings(BaseSettings):
     def _open_to_this_machine_alone(self) -> Self:
         if self.api_access == "open" and self.api_host not in LOOPBACK:
             raise ValueError(
-                f"api_access is open, and api_host ({self.api_host}) is no loopback address: anybody who reaches it could "
+                f"api_access is open, and api_host ({self.api_host}) is not a loopback address: anybody who reaches it could "
                 "do anything. Leave api_access out, and make tokens with `penstock tokens create`"
             )
         return self

@@ -248,7 +248,7 @@ class Interpreter:
 
 
 def leaves(error: BaseException) -> list[BaseException]:
-    """Return the errors of a group and of the groups in it; an error that is no group by itself."""
+    """Return the errors of a group and of the groups in it; an error that is not a group by itself."""
     if isinstance(error, BaseExceptionGroup):
         return [leaf for member in error.exceptions for leaf in leaves(member)]
     return [error]

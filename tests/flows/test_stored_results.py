@@ -216,7 +216,7 @@ async def test_a_stored_value_has_to_fit_like_a_given_one(house: Installation, t
 @pytest.mark.parametrize("name", ["../../etc/passwd", "2026-01-01/../../x.json", "/etc/passwd"])
 async def test_no_other_file_is_ever_read(house: Installation, name: str) -> None:
     reference = {"$stored": name, "bytes": 5}
-    with pytest.raises(Exception, match="array"):  # it is no reference, but an object like others
+    with pytest.raises(Exception, match="array"):  # it is not a reference, but an object like others
         await house.client.run("large.total", {"given": reference}, timeout=60)
 
 

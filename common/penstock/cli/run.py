@@ -135,7 +135,7 @@ def run(
 
 
 def _budgets(words: list[str]) -> dict[str, float] | None:
-    """Return the budgets of `unit=AMOUNT` words; None without any. Raises InvalidInput for a word that is no budget."""
+    """Return the budgets of `unit=AMOUNT` words; None without any. Raises InvalidInput for a word that is not a budget."""
     try:
         return check_budget(parse_params(words)) if words else None
     except Wrong as wrong:

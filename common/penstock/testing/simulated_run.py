@@ -149,7 +149,7 @@ class SimulatedRun:
         command or result."""
         if not isinstance(self._execution, WorkflowExecution):
             raise Conflict(
-                f"{self.ref} is no workflow",
+                f"{self.ref} is not a workflow",
                 hint="Name a workflow or a durable function: only those take commands.",
             )
         check_command(kind)

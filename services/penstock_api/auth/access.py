@@ -316,8 +316,8 @@ Asked = Annotated[Caller, Depends(_caller)]
 
 
 def own(caller: Caller, tenant: str) -> str:
-    """Return the tenant if the caller may see it. Raises InvalidInput for a text that is no name of a tenant, and NotAllowed for
-    a tenant that the caller may not see."""
+    """Return the tenant if the caller may see it. Raises InvalidInput for a text that is not a valid tenant name, and
+    NotAllowed for a tenant that the caller may not see."""
     check_tenant(tenant)
     if not caller.sees(tenant):
         raise NotAllowed(

@@ -68,7 +68,7 @@ async def test_an_action_is_started_with_its_form_and_followed_to_its_end(page: 
     await page.get_by_label("parts").fill("nothing that is JSON")
     await page.get_by_label("order").fill("5")
     await page.get_by_role("button", name="Start").click()
-    await expect(page.locator("form.start .problem")).to_contain_text("parts is no JSON")
+    await expect(page.locator("form.start .problem")).to_contain_text("parts is not JSON")
     await page.get_by_label("parts").fill('["lid", "box"]')
     await page.get_by_label("how").select_option(label="by rail")
     await page.get_by_role("button", name="Start").click()

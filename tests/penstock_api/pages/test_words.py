@@ -28,7 +28,7 @@ from tests.penstock_api.pages.test_page import PAGES
 
 BEGUN = datetime(2030, 1, 31, 9, tzinfo=UTC)
 SINCE_AN_AGE = re.compile(r"since <time[^>]*data-ago")
-"""An age is no instant: "since 5 s ago" is no English."""
+"""An age is not an instant: "since 5 s ago" is not English."""
 
 
 def visitor(site: Site) -> httpx.AsyncClient:

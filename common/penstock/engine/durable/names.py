@@ -71,7 +71,7 @@ def target_of(action: Any) -> str:
     ref = getattr(action, "ref", action)
     if not isinstance(ref, str) or "." not in ref:
         raise DefinitionError(
-            f"{action!r} is no action and no workflow",
+            f"{action!r} is neither an action nor a workflow",
             hint="Give an action, or its ref: ctx.run('shop.charge', {...}). A plain function is a step: ctx.step('charge', f).",
         )
     return ref

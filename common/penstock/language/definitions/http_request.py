@@ -217,7 +217,7 @@ class HttpRequest(Options):
 
 
 def checked_url(url: str, *, templated: bool) -> str:
-    """Return a URL that may hold expressions after its host. Raises Wrong for a text that is no http or https URL,
+    """Return a URL that may hold expressions after its host. Raises Wrong for a text that is not an http or https URL,
     holds a password, or has an expression in its host."""
     plain = CHUNK.sub("x", url) if templated else url
     origin = url.partition("://")[2].partition("/")[0]

@@ -91,5 +91,5 @@ def test_target_is_a_ref_or_has_one() -> None:
 
 @pytest.mark.parametrize("target", ["charge", "", 3, None, _plain])
 def test_target_without_a_pack_is_refused(target: Any) -> None:
-    with pytest.raises(DefinitionError, match="no action and no workflow"):
+    with pytest.raises(DefinitionError, match="neither an action nor a workflow"):
         target_of(target)
