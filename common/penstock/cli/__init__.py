@@ -144,6 +144,7 @@ def _add_options(app: typer.Typer) -> None:
 
     app.callback()(common)
     command_group.use_in(app)
+    command_group.join_lines(app)
 
 
 def print_version() -> None:
