@@ -62,8 +62,8 @@ def set_(
     completes: Annotated[
         str | None,
         typer.Option(
-            help="A template for a callback id: 'gh:run:{{ body.workflow_run.id }}'. A call also ends the wait of the "
-            "executions that wait for the callback with this id."
+            help="A template for a callback id: 'gh:run:{{ body.workflow_run.id }}'. Executions that "
+            "wait for the callback with this id then continue."
         ),
     ] = None,
     fails: Annotated[

@@ -43,8 +43,8 @@ class Webhook:
     completes: Annotated[
         str | None,
         Field(
-            description="The template for the id of a callback: a call also ends the wait of the executions that wait for "
-            "the callback with this id. null: a call only creates an event."
+            description="The template for the id of a callback. Executions that wait for the callback with this id "
+            "then continue. null: a call only creates an event."
         ),
     ]
     fails: Annotated[
