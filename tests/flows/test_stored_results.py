@@ -197,7 +197,7 @@ async def test_a_stored_result_that_has_changed_is_not_used(
     else:
         reference = {**reference, "bytes": MOST + 1}
     messages = {
-        "changed": "is not what was put there",
+        "changed": "was changed after it was stored",
         "gone": "is not in the result store",
         "too_much": "are read",
     }
@@ -233,7 +233,7 @@ async def test_a_client_without_the_store_is_refused_with_the_setting(house: Ins
     id = await house.client.start("large.rows", {"count": 9000})
     await house.client.result(id, timeout=60)
     async with Client.connect(house.settings(result_store=None)) as other:
-        with pytest.raises(ConfigurationError, match="none is set") as refused:
+        with pytest.raises(ConfigurationError, match="no store is configured") as refused:
             await other.result(id, timeout=60)
     assert "PENSTOCK_RESULT_STORE" in str(refused.value.hint)
 

@@ -213,7 +213,9 @@ def head(json: Json = False) -> None:
     later that no earlier row was edited."""
     chain = with_session(store.chain)
     if chain is None:
-        raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")
+        raise NotFound(
+            "the row with the end of the hash chain is missing", hint="Run `penstock audit verify`."
+        )
     newest = Head(chain.position, chain.seal)
     if json:
         json_line({"head": str(newest), "position": chain.position, "unsealed": chain.unsealed})

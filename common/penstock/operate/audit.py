@@ -244,7 +244,7 @@ async def verify(session: Session, heads: Iterable[Head] = ()) -> Verified:
         await tx.execute("set transaction isolation level repeatable read")
         chain = await audit.chain(tx)
         if chain is None:
-            return Verified(1, 0, 0, ["the row that notes the ends of the chain is gone"])
+            return Verified(1, 0, 0, ["the row with the end of the hash chain is missing"])
         kept_heads = [head for head in heads if head.position >= chain.dropped_position]
         walk = Verification(chain.dropped_position, chain.dropped_seal, kept_heads)
         async for row in audit.all_sealed(tx, BEFORE_ALL):

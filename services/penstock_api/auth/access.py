@@ -276,7 +276,7 @@ def only_known(route: APIRoute, handle: Handler) -> Handler:
             if name not in names:
                 raise InvalidInput(f"there is no query parameter {name!r}", hint=did_you_mean(name, names))
         if KEY_HEADER in request.headers and not keyed:
-            raise InvalidInput("no idempotency-key is taken here", hint="Leave the header out.")
+            raise InvalidInput("this route takes no idempotency-key", hint="Leave the header out.")
 
     async def checked(request: Request) -> Response:
         request.state.check = check

@@ -59,7 +59,7 @@ def child_name(name: object) -> str:
     if it has other characters than letters, digits and `_`."""
     if not isinstance(name, str) or not _CHILD.fullmatch(name):
         raise DefinitionError(
-            f"what runs as an execution of its own has a name of letters, digits and '_', not {name!r}",
+            f"a child execution has a name of letters, digits and '_', not {name!r}",
             hint='Give it one: ctx.run(action, {...}, name="charge").',
         )
     return name

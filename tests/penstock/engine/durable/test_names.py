@@ -67,7 +67,7 @@ def test_step_cannot_have_name_of_undo() -> None:
 
 @pytest.mark.parametrize("name", CHILD_NAMES)
 def test_child_name_is_part_of_a_namespace(name: Any) -> None:
-    _check(child_name, name, CHILD_NAMES[name], "of its own has a name")
+    _check(child_name, name, CHILD_NAMES[name], "a child execution has a name")
 
 
 def _check(check: Any, name: Any, allowed: bool, says: str) -> None:
