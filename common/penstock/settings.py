@@ -318,7 +318,7 @@ class Settings(BaseSettings):
 
     @property
     def silence(self) -> float:
-        """Return the seconds without a heartbeat of any process that mean that the database or the network was away."""
+        """Return the seconds after which missing heartbeats of all processes show that the database or the network was away."""
         return self.stale_threshold / 2
 
     @property

@@ -1,4 +1,4 @@
-"""A group of commands that answers an unknown word with the command that the group has for it."""
+"""A group of commands that suggests its own command for an unknown word, such as `delete` for `rm`."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class HttpEncoding(Options):
     explode: Annotated[bool, Field(strict=True)] = False
     """With it, each item of a list or a mapping has its own `name=value`."""
     content_type: str | None = None
-    """The type of a field of a form, instead of a style. A list gives a field for each item."""
+    """The media type of this form field. It excludes `style`. A list becomes one form field for each item."""
 
     @property
     def is_json(self) -> bool:
