@@ -184,7 +184,7 @@ async def through(bench: Bench, load: Load, name: str) -> str:
 
 
 async def measure(rate: int, times: int, faults: list[str]) -> bool:
-    """Whether nothing was lost, failed or violated."""
+    """Return whether nothing was lost, failed or violated."""
     async with running() as bench:
         load = Load(bench.client, rate)
         print(

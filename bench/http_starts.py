@@ -43,7 +43,7 @@ async def noop(index: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one turn: starts a second, the milliseconds that half of them took, CPU seconds of the API for 1,000 of them."""
+    """The figures of one turn: starts a second, their median in milliseconds, and CPU seconds of the API per 1,000 starts."""
 
     rate: float
     p50: float

@@ -1,4 +1,4 @@
-"""What a piece of work cost: CPU seconds of every process group, write-ahead log, committed transactions.
+"""The cost of a piece of work: CPU seconds of every process group, write-ahead log, committed transactions.
 
 CPU is user + system time of whole process trees, read from /proc, with the time of children that have ended
 (the kernel adds it to the parent that waited for them). The kernel counts in ticks of 10 ms.
@@ -33,7 +33,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Cost:
-    """What happened between two readings."""
+    """The differences between two readings."""
 
     seconds: float
     """Wall time."""

@@ -1,4 +1,4 @@
-"""How long `penstock migrate` of a next release keeps those waiting who work on the tables.
+"""The time for which `penstock migrate` of a next release blocks transactions on the tables.
 
     python -m bench.migrating                           # on ten million finished: ten minutes, and 12 GB of disk
     python -m bench.migrating --archived 10000          # a short form of it

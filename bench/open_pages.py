@@ -121,7 +121,7 @@ async def of_tree(tree: Path, settings: dict[str, str], client: Client, options:
 
 
 async def shares(port: int, pid: int, client: Client, options: argparse.Namespace) -> None:
-    """What open pages take of the throughput of everything else. What comes second has a larger database: each in turn does."""
+    """Measure the throughput that open pages cost. The second measurement has a larger database, so the order alternates."""
     await saturate(client, options.count)
     throughput_ratios: list[float] = []
     cpu_shares: list[float] = []

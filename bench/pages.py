@@ -1,4 +1,4 @@
-"""How quick the pages are over many stored executions, and how soon a change is on the screen.
+"""The response times of pages over many stored executions, and the delay until a change is on the screen.
 
 python -m bench.pages --stored 100000 --rate 100
 """

@@ -78,7 +78,7 @@ METHOD = """## How it was measured
 
 
 def doubt(ran: Ran, figures: Sequence[Figure]) -> str:
-    """What speaks against these figures, before anything else is said; empty for rounds enough on a quiet machine."""
+    """Return a warning about these figures; empty for enough rounds on a quiet machine."""
     loads = [figure.value for figure in figures if figure.metric == "foreign_load"]
     loaded = statistics.median(loads) if loads else 0.0
     why = ["too few rounds"] * (ran.rounds < ENOUGH) + ["a busy machine"] * (loaded > BUSY)
@@ -90,7 +90,7 @@ def label(figure: Figure) -> str:
 
 
 def ahead(comparison: Comparison, figures: Sequence[Figure]) -> str:
-    """Who does better than Penstock on one of its transports, and why."""
+    """Return the peers that are ahead of Penstock on one of its transports, with the reasons."""
     ours = {figure.transport: figure.value for figure in figures if figure.system == OURS}
     sentences = []
     for figure in figures:

@@ -97,7 +97,7 @@ async def settled(client: Client) -> None:
 
 
 async def measure(rate: int, seconds: float, upgrade: bool) -> bool:
-    """Whether nothing was lost, failed or violated."""
+    """Return whether nothing was lost, failed or violated."""
     async with installation("bench/rolling.py", [moment], OF_EACH) as (client, fleet):
         await fleet.all_there(client)
         load = Load(client, rate)

@@ -22,7 +22,7 @@ from bench.works.effort import Effort
 
 @dataclass
 class Outcome:
-    """What a run found."""
+    """The findings of a run."""
 
     figures: list[Figure] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)

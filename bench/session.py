@@ -43,7 +43,7 @@ class Stalled(Exception):
 
 @dataclass
 class Session:
-    """What the works talk to. Indexes of no-ops rise through the whole session."""
+    """The servers and the system that the works use. Indexes of no-ops rise through the whole session."""
 
     system: systems.System
     environment: dict[str, str]

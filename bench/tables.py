@@ -197,7 +197,7 @@ def show(figures: Sequence[Figure], console: Console) -> None:
 
 
 def markdown(figures: Sequence[Figure]) -> str:
-    """The same for a page."""
+    """Return the tables as Markdown."""
     parts = []
     for title, heads, rows in filled(figures):
         rule = ["---"] * KEYS + ["---:"] * (len(heads) - KEYS)

@@ -40,6 +40,13 @@ def test_count_finds_planted_fault(tmp_path: Path, name: str) -> None:
     assert count(tmp_path)[name] == 1
 
 
+@pytest.mark.parametrize("part", prose_counts.BESIDE)
+def test_headless_docstring_beside_the_product_counts(tmp_path: Path, part: str) -> None:
+    write(tmp_path, f"{part}/a.py", '"""What it costs."""\nfound = 1\n')
+
+    assert {name: number for name, number in count(tmp_path).items() if number} == {"headless_docstrings": 1}
+
+
 def test_limit_above_is_broken_and_only_falls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = tmp_path / "limits.toml"
     limits.write_text("# Head.\n" + "".join(f"{name} = 1\n" for name in COUNTS))

@@ -32,12 +32,12 @@ class System:
 
     @property
     def broker(self) -> bool:
-        """Whether it needs RabbitMQ."""
+        """Return whether the system needs RabbitMQ."""
         return self.transport.startswith("rabbitmq")
 
     @property
     def postgres(self) -> bool:
-        """Whether it needs PostgreSQL; those that do not bring a server of their own."""
+        """Return whether the system needs PostgreSQL. Other systems bring a server of their own."""
         return self.broker or self.transport == "postgres"
 
 

@@ -31,7 +31,7 @@ def times(metric: str, by: str) -> dict[str, str]:
 
 
 def counted(metric: str, by: str) -> dict[str, str]:
-    """What each replica counts for itself."""
+    """Return the query of a counter that each replica has for itself."""
     return {f"{{{{{by}}}}}": f"sum by ({by}) (rate(penstock_{metric}_total[$__rate_interval]))"}
 
 

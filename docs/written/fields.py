@@ -43,7 +43,7 @@ def cell(text: str) -> str:
 
 
 def takes(hint: Any) -> str:
-    """How a stranger would say what this is."""
+    """Return the type of a field in words."""
     if isinstance(hint, str):
         return _words(hint)
     return _words(_spelled(hint))
@@ -98,7 +98,7 @@ def lengths_of_time(model: Any) -> dict[str, Any]:
 
 
 def attribute_docs(model: Any) -> dict[str, str]:
-    """What stands below each field, in the class and in those that it is made of."""
+    """Return the docstrings below the fields of a class and its bases."""
     found: dict[str, str] = {}
     for statement, after in itertools.pairwise([*_statements(model), ast.Pass()]):
         if (

@@ -107,7 +107,7 @@ class VirtualMemory(Memory):
             self.ends_as = self.requested
 
     def until_next(self) -> float:
-        """Return the seconds until something comes from outside."""
+        """Return the seconds until the next due timer, answer or signal."""
         instants = [due for due, _, _ in self._due.values()] + [due for due, _, _ in self.signals]
         ahead = [(due - self.now).total_seconds() for due in instants if due > self.now]
         return min(ahead, default=366 * DAY)
@@ -297,7 +297,7 @@ def ended(end: RequestedEnd) -> Outcome:
 
 
 class KitPlay(Play):
-    """What became of a program in the kit. `is_cut`: it was not done with cleaning up when its time for that was over."""
+    """The outcome of a program in the kit. `is_cut`: its cleanup had not ended within its time."""
 
     run: CrashedRun
     is_cut: bool = False

@@ -190,7 +190,7 @@ async def test_waiting_execution_is_rescheduled_and_starts(page: Page, site: Sit
 
 
 async def test_run_is_repeated_with_other_parameters(page: Page, site: Site) -> None:
-    """What is left alone is not sent, so a secret stays. What is emptied is left out."""
+    """A field without a change is not sent, so a secret stays. An emptied field is left out."""
     params = {"order": 5, "words": "many", "pin": "1234", "parts": ["lid"], "fragile": True}
     id = await site.house.client.start("depot.check", params)
     await site.house.client.result(id, timeout=10)
