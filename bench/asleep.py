@@ -83,7 +83,7 @@ async def fall_asleep(session: Session, count: int, since: float, seconds: float
 
 
 async def wake(session: Session, count: int) -> list[float]:
-    """Seconds from when each was due until it went on, when `count` are due within a second."""
+    """Return the seconds from the due instant of each function until it continued, when `count` are due within a second."""
     since = time.time() + 20 + count / A_SECOND
     first = await fall_asleep(session, count, since, 1.0)
     if time.time() > since:

@@ -104,7 +104,7 @@ async def turnover(desk: Desk, meter: Meter) -> Cost:
 
 
 async def prepared(server: Postgres, name: str) -> tuple[Database, asyncpg.Connection]:
-    """A new database with the schema and a connection that a Meter can read; close both."""
+    """Return a new database with the schema, and a connection that a Meter can read. The caller closes both."""
     await server.execute(f"create database {name}")
     settings = Settings(database_url=SecretStr(server.url(name)))
     await migrate.upgrade(settings)

@@ -75,7 +75,7 @@ class Phase:
 
 @contextmanager
 def running(environment: dict[str, str], log: str) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """An executor and a worker, by group."""
+    """Run an executor and a worker. Yields their processes by group."""
     commands = {
         "executor": command("penstock", "executor"),
         "worker": command("penstock", "worker", "--module", "bench/workloads.py", "--concurrency", "200"),

@@ -37,7 +37,7 @@ async def primary_killed(clusters: Clusters) -> float:
 
 
 async def primary_frozen(clusters: Clusters) -> float:
-    """Its connections stay open and are never answered."""
+    """Freeze the primary: its connections stay open and get no answer."""
     clusters.postgres.freeze()
     await asyncio.to_thread(clusters.postgres.promote)
     served = time.time()
@@ -63,7 +63,7 @@ async def standby_taken_out(clusters: Clusters) -> float:
 
 
 async def node_killed(clusters: Clusters) -> float:
-    """The one that leads most queues."""
+    """Kill the node that leads most queues."""
     node = await asyncio.to_thread(clusters.rabbitmq.leads_most)
     at = time.time()
     await asyncio.to_thread(clusters.rabbitmq.kill, node)

@@ -125,7 +125,7 @@ Grow = Callable[[Bench, int], Awaitable[Any]]
 
 
 def rows(sql: str) -> Grow:
-    """Made in parts, each a transaction: that of a million rows would be none that ever happens."""
+    """Insert rows in parts, each in a transaction of its own, since real transactions do not write a million rows."""
 
     async def grow(bench: Bench, count: int) -> None:
         for first in range(0, count, 100_000):

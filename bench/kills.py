@@ -40,7 +40,7 @@ async def moment() -> None:
 
 
 async def seconds_until(client: Client, at: float, sql: str, *args: object, gone: bool = False) -> float:
-    """Seconds from then until a query gives rows, or gives none any more."""
+    """Return the seconds until a query gives rows, or gives none any more."""
     async with asyncio.timeout(PATIENCE):
         while bool(await client.session.fetch(sql, *args)) is gone:
             await asyncio.sleep(LOOK)

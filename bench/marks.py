@@ -45,7 +45,7 @@ _opened: Marks | None = None
 
 
 def noop(index: int) -> int:
-    """The body of every task of the benchmark. A negative index leaves no mark."""
+    """Run the body of every task of the benchmark. A negative index leaves no mark."""
     global _opened
     if index >= 0:
         if _opened is None:

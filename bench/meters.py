@@ -48,7 +48,7 @@ class Cost:
 
 
 def processes(groups: Groups) -> tuple[dict[str, list[int]], dict[int, float]]:
-    """The ids of all processes in each group's trees, and the CPU seconds used so far by every process of the machine."""
+    """Return the ids of all processes in each group's trees, and the CPU seconds used so far by every process of the machine."""
     children: dict[int, list[int]] = {}
     used: dict[int, float] = {}
     for folder in os.listdir("/proc"):
@@ -106,7 +106,7 @@ async def read(groups: Groups, postgres: asyncpg.Connection | None) -> Reading:
 
 
 def between(earlier: Reading, later: Reading) -> Cost:
-    """The cost from one reading to a later one."""
+    """Return the cost from one reading to a later one."""
     seconds = later.seconds - earlier.seconds
     cpu = {name: later.cpu[name] - earlier.cpu[name] for name in later.cpu}
     foreign = later.machine - earlier.machine - sum(cpu.values())

@@ -104,7 +104,7 @@ def ahead(comparison: Comparison, figures: Sequence[Figure]) -> str:
 
 
 def section(comparison: Comparison, figures: Sequence[Figure], folder: Path) -> str:
-    """Its drawing, which is written to the folder, and what is to be said of it. Empty without figures."""
+    """Return the section of a drawing with its text, and write the drawing to the folder. Empty without figures."""
     selected = [f for f in figures if (f.work, f.metric) == (comparison.work, comparison.low)]
     selected.sort(key=lambda figure: figure.value, reverse=comparison.more)
     if not selected:
@@ -150,7 +150,7 @@ def curves(figures: Sequence[Figure], folder: Path) -> str:
 
 
 def page(ran: Ran, figures: Sequence[Figure], folder: Path) -> str:
-    """The whole page; its drawings go to the folder."""
+    """Return the whole page, and write its drawings to the folder."""
     versions = ", ".join(f"{name} {version}" for name, version in ran.versions.items())
     rounds = "one round" if ran.rounds == 1 else f"medians of {ran.rounds} rounds"
     head = HEAD.format(

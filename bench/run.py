@@ -96,7 +96,7 @@ async def _round(
     outcome: Outcome,
     console: Console,
 ) -> None:
-    """All works on one system, once. After one that fails the system is brought up anew for those that follow."""
+    """Run all works on one system, once. After a failed work, the system is started again for the next one."""
     remaining = [name for name in works if system.takes_part(name)]
     while remaining:
         name = "start"

@@ -136,13 +136,13 @@ async def measured(client: Client, fleet: Fleet, of_each: int, count: int) -> Fi
 
 
 async def size(of_each: int, count: int, rounds: int) -> Figures:
-    """The middle one of so many rounds."""
+    """Return the figures of the middle round."""
     async with installation("bench/scaling.py", [noop], of_each, max_connections=ROOM) as (client, fleet):
         return middle([await measured(client, fleet, of_each, count) for _ in range(rounds)])
 
 
 def middle(candidates: Sequence[Figures]) -> Figures:
-    """The one whose rate is the median."""
+    """Return the figures with the median rate."""
     rate = median_low([figures.rate for figures in candidates])
     return next(figures for figures in candidates if figures.rate == rate)
 

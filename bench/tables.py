@@ -167,7 +167,7 @@ Cells = tuple[str, list[str], list[list[str]]]
 
 
 def filled(figures: Sequence[Figure]) -> Iterator[Cells]:
-    """A table for each group of figures that there is, without columns that would be empty."""
+    """Yield a table for each group of figures, without empty columns."""
     values = {figure.key: figure.value for figure in figures}
     systems = dict.fromkeys((figure.system, figure.transport) for figure in figures)
     for work, title, columns in TABLES:

@@ -18,8 +18,11 @@ from pathlib import Path
 
 LIMITS = Path(__file__).with_name("prose_limits.toml")
 CODE = ("common", "services", "extras", "migrations")
-BESIDE = ("bench", "deploy", "docs", "tests")
-"""Folders in which only the docstrings without a subject are counted."""
+BESIDE = {
+    **dict.fromkeys(("bench", "deploy", "docs"), ("headless_docstrings", "verbless_docstrings")),
+    "tests": ("headless_docstrings",),
+}
+"""Folders beside the product, and what is counted in each."""
 SENTENCE_WORDS = 25
 SUBJECT_CHARACTERS = 72
 # Commits up to this one have subjects of another form.
@@ -70,9 +73,10 @@ def count(root: Path) -> dict[str, int]:
     for part in CODE:
         for path in sorted((root / part).rglob("*.py")):
             counts.update(_python(path.read_text()))
-    for part in BESIDE:
+    for part, counted in BESIDE.items():
         for path in sorted((root / part).rglob("*.py")):
-            counts["headless_docstrings"] += _python(path.read_text())["headless_docstrings"]
+            in_file = _python(path.read_text())
+            counts.update({name: in_file[name] for name in counted})
     for path in sorted((root / "migrations").rglob("*.sql")):
         counts.update(_sql(path.read_text()))
     for path in sorted((root / "tests").rglob("test_*.py")):

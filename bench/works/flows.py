@@ -17,7 +17,7 @@ MANY, STEPS = 1_000, 10
 
 
 async def seconds(session: Session, order: str, tasks: int, count: int = SIZE) -> float:
-    """From the submit to the end of the last task."""
+    """Return the seconds from the submit to the end of the last task."""
     first = session.take(tasks)
     began: float = (await session.order(order, first=first, count=count))["began"]
     return max(await session.ended(first, tasks)) - began

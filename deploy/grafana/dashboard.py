@@ -25,7 +25,7 @@ class Plot:
 
 
 def times(metric: str, by: str) -> dict[str, str]:
-    """The usual shares of a histogram of seconds, over all replicas."""
+    """Return the queries of the usual percentiles of a histogram of seconds, over all replicas."""
     rate = f"sum by (le, {by}) (rate(penstock_{metric}_bucket[$__rate_interval]))"
     return {f"p{share * 100:g} {{{{{by}}}}}": f"histogram_quantile({share}, {rate})" for share in SHARES}
 
@@ -36,7 +36,7 @@ def counted(metric: str, by: str) -> dict[str, str]:
 
 
 def whole(metric: str, by: str) -> dict[str, str]:
-    """A gauge of the installation, which all replicas show."""
+    """Return the query of a gauge of the installation, which all replicas show."""
     return {f"{{{{{by}}}}}": f"max by ({by}) (penstock_{metric})"}
 
 

@@ -79,7 +79,7 @@ def _example(text: Text) -> str:
 
 
 def raised_by(code: str) -> errors.PenstockError:
-    """The error that this Python raises. Raises AssertionError if it raises none."""
+    """Return the error that this Python raises. Raises AssertionError if it raises none."""
     try:
         exec(code, {"__name__": "example"})
     except errors.PenstockError as error:

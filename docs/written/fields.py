@@ -87,7 +87,7 @@ def default_of(field: FieldInfo) -> str:
 
 
 def lengths_of_time(model: Any) -> dict[str, Any]:
-    """The types as pydantic sees them; lengths of time as the words that users write."""
+    """Return the types as pydantic has them, and durations as the words that users write."""
     found: dict[str, Any] = {}
     for statement in _statements(model):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
