@@ -152,8 +152,8 @@ class VirtualAttempt(AttemptMemory):
 
 
 class CrashedRun(DurableRun):
-    """A run that is crashed at several commits: right before the nth (2n) or right after it (2n + 1). `late`: how many days
-    late the attempt begins after the nth suspension. `request`: when the end of the run is requested."""
+    """A run that is crashed at several commits. In `crashes`, 2n stands for right before the nth commit, and 2n + 1 for right
+    after it. `late`: the days by which the attempt after the nth suspension is late. `request`: the request to end the run."""
 
     def __init__(
         self, world: World, crashes: Collection[int], late: Mapping[int, int], request: EndRequest | None

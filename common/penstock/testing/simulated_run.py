@@ -77,7 +77,7 @@ class SimulatedRun:
 
     @property
     def published(self) -> list[PublishedEvent]:
-        """Return the events that its code published (`current().publish`), with those of all below it, in order."""
+        """Return the events that its code and the code of its tasks and children published, in order."""
         return list(self._execution.published)
 
     @property

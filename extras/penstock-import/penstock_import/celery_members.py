@@ -85,8 +85,8 @@ def assigned_members(trees: Iterable[ast.Module]) -> set[str]:
 def read_members(
     file: str, tree: ast.Module, modules: Mapping[str, ast.Module], changed: Collection[str]
 ) -> None:
-    """Replace `consts.LIMIT` by its value, where `consts` is a module of the source. `modules` are all of them, by each name
-    that they may be imported by, and by their paths behind a dot. A member in `changed` stays as it is."""
+    """Replace `consts.LIMIT` by its value, where `consts` is a module of the source. `modules` are all modules of the
+    source, by each name that they may be imported by, and by their paths behind a dot. A member in `changed` stays as it is."""
     paths = {name: path for name, path in _imported_modules(file, tree) if path in modules}
     if not paths:
         return
