@@ -86,7 +86,7 @@ class Orquesta:
         self._start_mappings: set[str] = set()
         """Variables that may be mappings as the workflow starts."""
         self._published_mappings: dict[tuple[str, str], list[tuple[dict[str, Any], Ours]]] = {}
-        """By task and variable: the places that publish what may be a mapping, each with the expression."""
+        """By task and variable: the places that publish a possible mapping, each with its expression."""
 
     def workflow(self, root: Node, described: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         """Return the body of the workflow, without its name. `described` are the parameters of the action."""
