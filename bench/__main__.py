@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from bench import lines, machine, tables
+from bench import machine, result_file, tables
 from bench.errors import CannotMeasure
 from bench.run import run
 from bench.systems import ON_A_FULL_DATABASE, SYSTEMS
@@ -69,7 +69,7 @@ def main(
         raise typer.Exit(2) from None
     ran = machine.described(effort, outcome)
     if jsonl:
-        lines.write(ran, outcome.figures, jsonl)
+        result_file.write(ran, outcome.figures, jsonl)
     console.print(", ".join([f"{ran.cores} cores", *(f"{name} {it}" for name, it in ran.versions.items())]))
     tables.show(outcome.figures, console)
     if not outcome.figures and not outcome.failures:

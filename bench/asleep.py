@@ -1,4 +1,4 @@
-"""What durable functions cost that sleep, and how late they go on when many wake at once.
+"""The cost of sleeping durable functions, and their delay when many wake at once.
 
     python -m bench.asleep                                   # 100,000 asleep, 10,000 of them wake within a second: some minutes
     python -m bench.asleep --asleep 5000 --waking 1000
@@ -33,7 +33,7 @@ A_SECOND = 200
 
 @dataclass(frozen=True)
 class Look:
-    """How things are. MiB; pages of 8 KiB a second while nothing happens; CPU seconds and pages per 1,000 no-ops."""
+    """The measures at one moment: MiB, idle pages of 8 KiB a second, and CPU seconds and pages per 1,000 no-ops."""
 
     worker: float
     executor: float
@@ -83,7 +83,7 @@ async def fall_asleep(session: Session, count: int, since: float, seconds: float
 
 
 async def wake(session: Session, count: int) -> list[float]:
-    """Seconds from when each was due until it went on, when `count` are due within a second."""
+    """Return the seconds from the due instant of each function until it continued, when `count` are due within a second."""
     since = time.time() + 20 + count / A_SECOND
     first = await fall_asleep(session, count, since, 1.0)
     if time.time() > since:

@@ -1,4 +1,4 @@
-"""What a backlog costs those who have no part in it, and what it costs to let one of many in.
+"""The cost of a backlog for executions outside it, and the cost of admitting one of many executions.
 
     python -m bench.backlog                       # up to 100,000 waiters: some minutes
     python -m bench.backlog --most 1000
@@ -90,7 +90,8 @@ async def held(desk: Desk) -> list[UUID]:
 
 
 async def turnover(desk: Desk, meter: Meter) -> Cost:
-    """What it costs that so many end and as many are let in, per one; the second time, once plans are made."""
+    """Return the cost of an execution when TURN executions end and as many are admitted. The last of three rounds counts,
+    since PostgreSQL has made its plans by then."""
     for _ in range(3):
         ids = await held(desk)
         await desk.claim(ids)
@@ -103,7 +104,7 @@ async def turnover(desk: Desk, meter: Meter) -> Cost:
 
 
 async def prepared(server: Postgres, name: str) -> tuple[Database, asyncpg.Connection]:
-    """A new database with the schema and a connection that a Meter can read; close both."""
+    """Return a new database with the schema, and a connection that a Meter can read. The caller closes both."""
     await server.execute(f"create database {name}")
     settings = Settings(database_url=SecretStr(server.url(name)))
     await migrate.upgrade(settings)

@@ -1,4 +1,4 @@
-"""Whether work costs the same on a database that is full, beside somebody who reads for minutes, as on an empty one.
+"""A comparison of the cost of work on a full database, beside a transaction that reads for minutes, with that on an empty one.
 
     python -m bench.churn                # 5 million archived executions, 20 million moves, 1 million of churn: ten minutes
     python -m bench.churn --scale 0.2 --count 100000
@@ -52,7 +52,7 @@ BUFFERS = "select blks_hit + blks_read from pg_stat_database where datname = cur
 
 @dataclass
 class Phase:
-    """What churn came to on one database."""
+    """The results of churn on one database."""
 
     count: int
     seconds: float
@@ -75,7 +75,7 @@ class Phase:
 
 @contextmanager
 def running(environment: dict[str, str], log: str) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """An executor and a worker, by group."""
+    """Run an executor and a worker. Yields their processes by group."""
     commands = {
         "executor": command("penstock", "executor"),
         "worker": command("penstock", "worker", "--module", "bench/workloads.py", "--concurrency", "200"),

@@ -28,7 +28,7 @@ Order = Callable[..., Awaitable[Any]]
 
 
 class SystemModule(Protocol):
-    """What a module of `bench.systems` holds."""
+    """The members of a module of `bench.systems`."""
 
     VERSION: str
     PROCESSES: Mapping[str, Sequence[Sequence[str]]]
@@ -102,7 +102,7 @@ async def pace(call: Order, firsts: Iterable[int], rate: float) -> dict[str, lis
 
 
 def orders_of(system: SystemModule) -> dict[str, Order]:
-    """What can be asked of a system, by name: its own orders, and those that are made of them."""
+    """Return the orders of a system by name: its own, and those that combine them."""
     own = {order.__name__: order for order in system.ORDERS}
     if unknown := own.keys() - set(KNOWN):
         raise TypeError(f"no such orders: {', '.join(sorted(unknown))}")

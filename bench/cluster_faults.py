@@ -1,4 +1,4 @@
-"""What happens to three RabbitMQ nodes and a PostgreSQL with a standby. Each fault is had, and then all is made whole again."""
+"""The faults of three RabbitMQ nodes and of a PostgreSQL with a standby. Each fault is caused once, and then repaired."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def primary_killed(clusters: Clusters) -> float:
 
 
 async def primary_frozen(clusters: Clusters) -> float:
-    """Its connections stay open and are never answered."""
+    """Freeze the primary: its connections stay open and get no answer."""
     clusters.postgres.freeze()
     await asyncio.to_thread(clusters.postgres.promote)
     served = time.time()
@@ -63,7 +63,7 @@ async def standby_taken_out(clusters: Clusters) -> float:
 
 
 async def node_killed(clusters: Clusters) -> float:
-    """The one that leads most queues."""
+    """Kill the node that leads most queues."""
     node = await asyncio.to_thread(clusters.rabbitmq.leads_most)
     at = time.time()
     await asyncio.to_thread(clusters.rabbitmq.kill, node)
@@ -73,7 +73,7 @@ async def node_killed(clusters: Clusters) -> float:
 
 
 async def node_cut_off(clusters: Clusters) -> float:
-    """For longer than clients believe in a connection over which nothing comes (30 s)."""
+    """Freeze a node for longer than clients keep a silent connection (30 s)."""
     node = await asyncio.to_thread(clusters.rabbitmq.leads_most)
     at = time.time()
     clusters.rabbitmq.freeze(node)

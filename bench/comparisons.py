@@ -1,4 +1,4 @@
-"""What the page of figures compares, and why a peer is ahead where it is."""
+"""The comparisons on the page of figures, and the reasons where a peer is ahead."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Sixteen executors and sixteen workers, as users start them, on a PostgreSQL as it comes: 100 connections, of which a user who
-is no superuser gets 97.
+is not a superuser gets 97.
 
     python -m bench.connections                                   # both transports: five minutes
     python -m bench.connections --transport postgres --of-each 24 # with what is one too many for `penstock doctor`
@@ -63,7 +63,7 @@ async def noop(index: int) -> int:
 
 @dataclass
 class Seen:
-    """What was seen of the sessions and of who asked for one."""
+    """The observed sessions, and the requests for sessions by role."""
 
     most: int = 0
     """Sessions at once."""
@@ -152,7 +152,7 @@ async def work(client: Client, enough: asyncio.Event) -> int:
 
 
 async def ask(home: Installation, record: Seen) -> None:
-    """What an operator asks, each time in a process of its own."""
+    """Run the commands of an operator, each in a process of its own."""
     while True:
         for command in COMMANDS:
             process = await asyncio.create_subprocess_exec(
@@ -255,7 +255,7 @@ async def run(transport: str, of_each: int, seconds: float) -> bool:
 
 
 async def ended(home: Installation, count: int) -> Counter[str]:
-    """How many ended as what, once nothing is open or nobody waits any longer."""
+    """Return the number of executions by status, once none is open or the patience is over."""
     connection = await asyncpg.connect(home.servers.postgres.url(DATABASE))
     statuses = Counter[str]()
     with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""What a run of the benchmark cannot go on from."""
+"""An error after which a run of the benchmark cannot continue."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from penstock import PenstockError
 
 
 class CannotMeasure(PenstockError):
-    """What was asked for is not there, or not on this machine. `hint` says what does without it."""
+    """The requested system or server is not on this machine. `hint` names works that do without it."""

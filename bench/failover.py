@@ -87,7 +87,7 @@ class Load:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
-        """Until stopped, and all is acknowledged."""
+        """Publish until stopped, and wait until all messages are acknowledged."""
         self.stop.clear()
         began = time.monotonic()
         for tick in itertools.count():
@@ -159,7 +159,7 @@ async def running() -> AsyncIterator[Bench]:
 
 
 async def through(bench: Bench, load: Load, name: str) -> str:
-    """A line on one fault."""
+    """Cause one fault, and return a line about it."""
     acknowledged_before, refused = len(load.acknowledged), load.refused
     loading = asyncio.create_task(load.run())
     await asyncio.sleep(LEAD)
@@ -184,7 +184,7 @@ async def through(bench: Bench, load: Load, name: str) -> str:
 
 
 async def measure(rate: int, times: int, faults: list[str]) -> bool:
-    """Whether nothing was lost, failed or violated."""
+    """Return whether nothing was lost, failed or violated."""
     async with running() as bench:
         load = Load(bench.client, rate)
         print(

@@ -34,7 +34,7 @@ Measured = dict[str, tuple[float, str]]
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest of `values` that at least `share` (0..1) of them do not exceed."""
+    """Return the smallest of `values` that at least `share` (0..1) of them do not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
@@ -56,7 +56,7 @@ def cost_per_1000(cost: Cost, count: int) -> Measured:
 
 
 def beside_probe(figures: Sequence[Figure]) -> list[Figure]:
-    """The figures, and of each chain of steps how many times the probe's it took."""
+    """Return the figures, and the time of each chain of steps as a multiple of the probe's."""
     steps = [figure for figure in figures if figure.metric == "ms_per_step"]
     probe = {figure.work: figure.value for figure in steps if figure.system == "probe"}
     return [

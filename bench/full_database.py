@@ -43,7 +43,7 @@ cross join (values (null, 'requested'), ('requested', 'scheduled'), ('scheduled'
 
 
 async def new_full_database(server: Postgres, name: str, archived: int) -> str:
-    """The address of a new database in which so many have ended."""
+    """Return the address of a new database in which so many have ended."""
     await server.execute(f"create database {name}")
     url = server.url(name)
     await migrate.upgrade(Settings(database_url=SecretStr(url)))
@@ -92,7 +92,7 @@ async def reading(url: str) -> AsyncIterator[None]:
 
 
 async def drop_a_day(url: str) -> dict[str, float]:
-    """Seconds that dropping the oldest day takes, as retention does it."""
+    """Drop the oldest day as the retention does, and return the seconds that it took."""
     connection = await asyncpg.connect(url)
     seconds = {}
     for parent in ("history", "archive"):

@@ -1,4 +1,4 @@
-"""What one event costs, from its coming to the end of the execution that it starts, while everything else grows.
+"""The cost of one event, from its arrival to the end of the execution that it starts, while all other tables grow.
 
     python -m bench.growth                  # history to 10 million executions, waiting work to 1 million: half an hour
     python -m bench.growth --scale 0.01     # a hundredth of it: a minute
@@ -77,7 +77,7 @@ from generate_series(1, $1) n cross join (select * from schedule limit 1) s
 
 @dataclass(frozen=True)
 class Spent:
-    """For one event, its execution and its end."""
+    """The cost of one event with its execution and its end."""
 
     statements: float
     buffers: float
@@ -125,7 +125,7 @@ Grow = Callable[[Bench, int], Awaitable[Any]]
 
 
 def rows(sql: str) -> Grow:
-    """Made in parts, each a transaction: that of a million rows would be none that ever happens."""
+    """Insert rows in parts, each in a transaction of its own, since real transactions do not write a million rows."""
 
     async def grow(bench: Bench, count: int) -> None:
         for first in range(0, count, 100_000):

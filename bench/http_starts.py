@@ -43,7 +43,7 @@ async def noop(index: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one turn: starts a second, the milliseconds that half of them took, CPU seconds of the API for 1,000 of them."""
+    """The figures of one turn: starts a second, their median in milliseconds, and CPU seconds of the API per 1,000 starts."""
 
     rate: float
     p50: float
@@ -94,7 +94,7 @@ class Caller(asyncio.Protocol):
 
 
 def cpu_of(pid: int) -> tuple[float, float]:
-    """Seconds in user and in system mode, of all its threads."""
+    """Return the CPU seconds of all threads of a process, in user and in system mode."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     tick = os.sysconf("SC_CLK_TCK")
     return int(fields[11]) / tick, int(fields[12]) / tick
@@ -102,7 +102,7 @@ def cpu_of(pid: int) -> tuple[float, float]:
 
 @asynccontextmanager
 async def api(tree: Path, settings: dict[str, str], token: str, rate: float | None) -> AsyncIterator[Asked]:
-    """An API of this checkout, which has been asked some already."""
+    """Run an API of this checkout, warmed up with some requests."""
     port = free_port()
     with service(tree, ["api"], {**settings, "PENSTOCK_API_PORT": str(port)}) as pid:
         await until_it_listens(port)
@@ -136,7 +136,7 @@ async def api(tree: Path, settings: dict[str, str], token: str, rate: float | No
 
 
 async def callers(order: Order, count: int, rate: float | None) -> list[float]:
-    """Seconds that each took: of 100 that each begin the next when they are done, or of so many that begin each second."""
+    """Return the seconds of each start: by 100 callers that start one after another, or at `rate` starts a second."""
     if rate is None:
         return await crowd(order, 0, count)
     times = await pace(order, range(count), rate)

@@ -1,10 +1,10 @@
-"""How long after a kill -9 the work runs again, at default settings, on an otherwise idle installation on RabbitMQ.
+"""The time from a kill -9 until the work runs again, at default settings, on an otherwise idle installation on RabbitMQ.
 
     python -m bench.kills               # 50 workers and 50 executors: a quarter of an hour
     python -m bench.kills --count 10 --only worker
 
-A worker is killed while it runs one execution: measured is until that runs on another worker. An executor is killed while
-executions are submitted, one each 20 ms: measured is, of those that were open then, until the last has completed.
+A worker is killed while it runs one execution. The time ends when the execution runs on another worker. An executor is
+killed while executions are submitted, one each 20 ms. The time ends when the last execution that was open then completes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ async def moment() -> None:
 
 
 async def seconds_until(client: Client, at: float, sql: str, *args: object, gone: bool = False) -> float:
-    """Seconds from then until a query gives rows, or gives none any more."""
+    """Return the seconds until a query gives rows, or gives none any more."""
     async with asyncio.timeout(PATIENCE):
         while bool(await client.session.fetch(sql, *args)) is gone:
             await asyncio.sleep(LOOK)

@@ -1,4 +1,4 @@
-"""What a list of fifty executions costs, by what it is asked for, on a full database beside a small one.
+"""The cost of a list of fifty executions, by its filters, on a full database and on a small one.
 
     python -m bench.lists                          # ten million in the archive: ten minutes, and 12 GB of disk
     python -m bench.lists --archived 100000        # a short form of it

@@ -1,4 +1,4 @@
-"""What a run ran on, and how."""
+"""The machine and the options of a run."""
 
 from __future__ import annotations
 

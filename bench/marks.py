@@ -1,4 +1,4 @@
-"""When each no-op began and ended, in memory that every process of a run shares.
+"""The instants at which each no-op began and ended, in memory that all processes of a run share.
 
 A mark is two doubles (epoch seconds) at the index of the task, so that start and end are known without asking
 a broker or a database, at well under a microsecond a task. Standard library only: the peers import it too.
@@ -33,11 +33,11 @@ class Marks:
         self._seconds[2 * index + 1] = time.time()
 
     def begun(self, first: int, count: int) -> list[float]:
-        """When each of `count` tasks from `first` began; 0.0 for one that has not."""
+        """Return the start of each of `count` tasks from `first`; 0.0 for a task that has not begun."""
         return list(self._seconds[2 * first : 2 * (first + count) : 2])
 
     def ended(self, first: int, count: int) -> list[float]:
-        """When each ended; 0.0 for one that has not."""
+        """Return the end of each task; 0.0 for a task that has not ended."""
         return list(self._seconds[2 * first + 1 : 2 * (first + count) + 1 : 2])
 
 
@@ -45,7 +45,7 @@ _opened: Marks | None = None
 
 
 def noop(index: int) -> int:
-    """The body of every task of the benchmark. A negative index leaves no mark."""
+    """Run the body of every task of the benchmark. A negative index leaves no mark."""
     global _opened
     if index >= 0:
         if _opened is None:

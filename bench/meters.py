@@ -1,4 +1,4 @@
-"""What a piece of work cost: CPU seconds of every process group, write-ahead log, committed transactions.
+"""The cost of a piece of work: CPU seconds of every process group, write-ahead log, committed transactions.
 
 CPU is user + system time of whole process trees, read from /proc, with the time of children that have ended
 (the kernel adds it to the parent that waited for them). The kernel counts in ticks of 10 ms.
@@ -33,14 +33,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Cost:
-    """What happened between two readings."""
+    """The differences between two readings."""
 
     seconds: float
     """Wall time."""
     cpu: dict[str, float]
     """CPU seconds by group."""
     foreign: float
-    """Share (0..1) of the machine taken by processes that are no part of the run."""
+    """Share (0..1) of the machine taken by processes that are not part of the run."""
     wal: int | None
     """Bytes of write-ahead log; None without PostgreSQL."""
     commits: int | None
@@ -48,7 +48,7 @@ class Cost:
 
 
 def processes(groups: Groups) -> tuple[dict[str, list[int]], dict[int, float]]:
-    """The ids of all processes in each group's trees, and the CPU seconds used so far by every process of the machine."""
+    """Return the ids of all processes in each group's trees, and the CPU seconds used so far by every process of the machine."""
     children: dict[int, list[int]] = {}
     used: dict[int, float] = {}
     for folder in os.listdir("/proc"):
@@ -106,7 +106,7 @@ async def read(groups: Groups, postgres: asyncpg.Connection | None) -> Reading:
 
 
 def between(earlier: Reading, later: Reading) -> Cost:
-    """The cost from one reading to a later one."""
+    """Return the cost from one reading to a later one."""
     seconds = later.seconds - earlier.seconds
     cpu = {name: later.cpu[name] - earlier.cpu[name] for name in later.cpu}
     foreign = later.machine - earlier.machine - sum(cpu.values())

@@ -1,4 +1,4 @@
-"""How long `penstock migrate` of a next release keeps those waiting who work on the tables.
+"""The time for which `penstock migrate` of a next release blocks transactions on the tables.
 
     python -m bench.migrating                           # on ten million finished: ten minutes, and 12 GB of disk
     python -m bench.migrating --archived 10000          # a short form of it
@@ -25,13 +25,13 @@ from tests.upgrade.releases import migrate, next_release
 
 READ = "select id from execution where finished_at is null limit 1"
 WRITE = "update execution set attempt = attempt where id = gen_random_uuid()"
-"""No row, but the lock of the table that any update takes."""
+"""An update of no row. It takes the lock of the table that each update takes."""
 MOST = 1.0
 """Seconds."""
 
 
 async def longest(url: str, statement: str, finished: asyncio.Event) -> float:
-    """Seconds that the slowest took."""
+    """Return the seconds of the slowest transaction."""
     connection, slowest = await asyncpg.connect(url), 0.0
     while not finished.is_set():
         began = time.perf_counter()
@@ -43,7 +43,7 @@ async def longest(url: str, statement: str, finished: asyncio.Event) -> float:
 
 
 async def held_up(url: str) -> tuple[float, float, float]:
-    """Seconds that migrating took, that the slowest reader and that the slowest writer took meanwhile."""
+    """Return the seconds of the migration, and those of the slowest reader and of the slowest writer meanwhile."""
     finished = asyncio.Event()
     waiting = [asyncio.create_task(longest(url, statement, finished)) for statement in (READ, WRITE)]
     with tempfile.TemporaryDirectory() as folder:

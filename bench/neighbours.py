@@ -1,4 +1,4 @@
-"""What it is like to live with others: a route whose workers differ, and many dead letters.
+"""The effects of neighbours: a route whose workers differ, and many dead letters.
 
     python -m bench.neighbours             # a minute
 

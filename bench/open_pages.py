@@ -57,7 +57,7 @@ async def view(port: int, path: str, counter: list[int]) -> None:
 
 
 def viewers(port: int, count: int, different: bool, total: Synchronized[int], stop: Event) -> None:
-    """All of them, in a process of their own."""
+    """Open all pages, in a process of their own."""
 
     async def run() -> None:
         counter = [0]
@@ -80,7 +80,7 @@ def viewers(port: int, count: int, different: bool, total: Synchronized[int], st
 
 @contextmanager
 def opened(port: int, options: argparse.Namespace) -> Iterator[tuple[int, Synchronized[int]]]:
-    """The id of the process that looks, and how often all of them were shown."""
+    """Open pages in a process. Yields its id, and the number of times that the pages were shown."""
     spawn = multiprocessing.get_context("spawn")
     shown_total, stop = spawn.Value("i", 0), spawn.Event()
     looking = spawn.Process(
@@ -121,7 +121,7 @@ async def of_tree(tree: Path, settings: dict[str, str], client: Client, options:
 
 
 async def shares(port: int, pid: int, client: Client, options: argparse.Namespace) -> None:
-    """What open pages take of the throughput of everything else. What comes second has a larger database: each in turn does."""
+    """Measure the throughput that open pages cost. The second measurement has a larger database, so the order alternates."""
     await saturate(client, options.count)
     throughput_ratios: list[float] = []
     cpu_shares: list[float] = []
@@ -148,7 +148,7 @@ async def shares(port: int, pid: int, client: Client, options: argparse.Namespac
 async def beside_pages(
     port: int, pid: int, client: Client, options: argparse.Namespace
 ) -> tuple[float, float, str]:
-    """Seconds that it takes while they are open, which share of the machine they take meanwhile, and that in words."""
+    """Return the seconds of the work while pages are open, their share of the machine meanwhile, and that share in words."""
     with opened(port, options) as (looking, shown_total):
         await asyncio.sleep(WARM)
         shown_count, of_pages, of_looking = shown_total.value, sum(cpu_of(pid)), sum(cpu_of(looking))
@@ -173,7 +173,7 @@ async def sessions_cpu(client: Client) -> dict[int, float]:
 
 
 async def saturate(client: Client, count: int) -> float:
-    """Seconds from the first of so many starts to the last end."""
+    """Return the seconds from the first start to the last end."""
     began = time.monotonic()
     batches = iter(range(0, count, BATCH))
 

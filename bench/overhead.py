@@ -1,4 +1,4 @@
-"""What tracing costs: CPU seconds of all processes per 1,000 executions, with tracing off and with a share of them sampled, in
+"""The cost of tracing: CPU seconds of all processes per 1,000 executions, with tracing off and with a share of them sampled, in
 pairs that take turns in which of the two comes first.
 
     python -m bench.overhead                               # 1 % sampled, five pairs on RabbitMQ: ten minutes
@@ -43,7 +43,7 @@ class Half:
 
 @contextmanager
 def environment(received: Collector, ratio: float | None) -> Iterator[None]:
-    """Of the processes that are started in the block; a ratio of None: they do not trace."""
+    """Set the environment of the processes that are started in the block. Without a ratio they do not trace."""
     values = (received.url, "parentbased_traceidratio", str(ratio))
     for name in TRACED:
         os.environ.pop(name, None)

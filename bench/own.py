@@ -1,4 +1,4 @@
-"""What Penstock's services say of themselves at /metrics, beside what is measured from outside. Peers have no such port."""
+"""The metrics of Penstock's services at /metrics, beside the measurements from outside. Peers have no such port."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _read(port: int) -> str:
 
 
 def between(earlier: Counter[str], later: Counter[str]) -> Measured:
-    """How many items a handler's transaction had, what it took, and how long work waited for a worker, on average."""
+    """Return the averages of items in a transaction of a handler, of its duration, and of the wait for a worker."""
 
     def mean(histogram: str) -> float | None:
         count = later[f"{PREFIX}{histogram}_count"] - earlier[f"{PREFIX}{histogram}_count"]

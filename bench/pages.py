@@ -1,4 +1,4 @@
-"""How quick the pages are over many stored executions, and how soon a change is on the screen.
+"""The response times of pages over many stored executions, and the delay until a change is on the screen.
 
 python -m bench.pages --stored 100000 --rate 100
 """
@@ -52,7 +52,7 @@ FLOW = Workflow.model_validate(
 
 @asynccontextmanager
 async def serving(url: str) -> AsyncIterator[str]:
-    """The address of an API that stands alone, as that of users does."""
+    """Run an API in a process of its own, as users do. Yields its address."""
     port = free_port()
     settings = {"DATABASE_URL": url, "API_ACCESS": "open", "API_PORT": str(port), "PORT": "0"}
     with service(
@@ -93,7 +93,7 @@ async def look(address: str, pages: dict[str, str]) -> None:
 
 @asynccontextmanager
 async def chromium() -> AsyncIterator[Browser]:
-    """The one of this machine."""
+    """Run the Chromium of this machine."""
     program = os.environ.get("PENSTOCK_TEST_CHROMIUM") or shutil.which("chromium")
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(

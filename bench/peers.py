@@ -21,7 +21,7 @@ NODE_INSTALLED = NODE_FOLDER / "installed.json"
 
 
 def missing() -> bool:
-    """Whether `install` has something to do."""
+    """Return whether `install` has something to do."""
     return not INSTALLED.exists() or INSTALLED.read_text() != REQUIREMENTS.read_text()
 
 
@@ -34,7 +34,7 @@ def install() -> None:
 
 
 def node_missing() -> bool:
-    """Whether `install_node` has something to do."""
+    """Return whether `install_node` has something to do."""
     return not NODE_INSTALLED.exists() or NODE_INSTALLED.read_text() != PACKAGES[1].read_text()
 
 

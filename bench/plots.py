@@ -24,7 +24,7 @@ class Row:
 
 
 def drawn(title: str, rows: Sequence[Row]) -> str:
-    """The rows from top to bottom, as SVG."""
+    """Return the rows as SVG, from top to bottom."""
     values = [max(value, LEAST) for row in rows for value in (row.low, row.high) if value]
     first, last = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     last = max(last, first + 1)

@@ -81,7 +81,7 @@ class Fleet:
             raise subprocess.CalledProcessError(status, name)
 
     async def command(self, *arguments: str) -> list[str]:
-        """The lines that `penstock` prints. Raises CalledProcessError if it does not end well."""
+        """Return the lines that `penstock` prints. Raises CalledProcessError if it does not end well."""
         run = partial(subprocess.run, check=True, stdout=subprocess.PIPE, text=True, env=self.environment)
         done = await asyncio.to_thread(run, [sys.executable, "-m", "penstock", *arguments])
         return str(done.stdout).splitlines()
@@ -109,7 +109,7 @@ def role_of(name: str) -> str:
 async def installation(
     module: str, definitions: Sequence[Any], of_each: int, **of_postgres: str
 ) -> AsyncIterator[tuple[Client, Fleet]]:
-    """A client, and so many executors and workers, on servers of their own. `of_postgres`: settings of that."""
+    """Run executors and workers on servers of their own. Yields a client and the fleet. `of_postgres`: settings of PostgreSQL."""
     async with started(broker=True, **of_postgres) as servers:
         assert servers.rabbitmq is not None
         await servers.postgres.execute(f"create database {DATABASE}")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bench import lines, plots, tables
+from bench import plots, result_file, tables
 from bench.comparisons import COMPARISONS, WHY, Comparison
 from bench.figures import Figure
 from bench.machine import Ran
@@ -78,7 +78,7 @@ METHOD = """## How it was measured
 
 
 def doubt(ran: Ran, figures: Sequence[Figure]) -> str:
-    """What speaks against these figures, before anything else is said; empty for rounds enough on a quiet machine."""
+    """Return a warning about these figures; empty for enough rounds on a quiet machine."""
     loads = [figure.value for figure in figures if figure.metric == "foreign_load"]
     loaded = statistics.median(loads) if loads else 0.0
     why = ["too few rounds"] * (ran.rounds < ENOUGH) + ["a busy machine"] * (loaded > BUSY)
@@ -90,7 +90,7 @@ def label(figure: Figure) -> str:
 
 
 def ahead(comparison: Comparison, figures: Sequence[Figure]) -> str:
-    """Who does better than Penstock on one of its transports, and why."""
+    """Return the peers that are ahead of Penstock on one of its transports, with the reasons."""
     ours = {figure.transport: figure.value for figure in figures if figure.system == OURS}
     sentences = []
     for figure in figures:
@@ -104,7 +104,7 @@ def ahead(comparison: Comparison, figures: Sequence[Figure]) -> str:
 
 
 def section(comparison: Comparison, figures: Sequence[Figure], folder: Path) -> str:
-    """Its drawing, which is written to the folder, and what is to be said of it. Empty without figures."""
+    """Return the section of a drawing with its text, and write the drawing to the folder. Empty without figures."""
     selected = [f for f in figures if (f.work, f.metric) == (comparison.work, comparison.low)]
     selected.sort(key=lambda figure: figure.value, reverse=comparison.more)
     if not selected:
@@ -150,7 +150,7 @@ def curves(figures: Sequence[Figure], folder: Path) -> str:
 
 
 def page(ran: Ran, figures: Sequence[Figure], folder: Path) -> str:
-    """The whole page; its drawings go to the folder."""
+    """Return the whole page, and write its drawings to the folder."""
     versions = ", ".join(f"{name} {version}" for name, version in ran.versions.items())
     rounds = "one round" if ran.rounds == 1 else f"medians of {ran.rounds} rounds"
     head = HEAD.format(
@@ -182,7 +182,7 @@ def page(ran: Ran, figures: Sequence[Figure], folder: Path) -> str:
 
 def main(figures: Annotated[Path, typer.Argument(help="What `--jsonl` wrote.")] = FIGURES) -> None:
     """Write docs/benchmarks.md and its drawings."""
-    PAGE.write_text(page(*lines.read(figures), FOLDER))
+    PAGE.write_text(page(*result_file.read(figures), FOLDER))
 
 
 if __name__ == "__main__":

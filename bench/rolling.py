@@ -81,7 +81,7 @@ async def rolling(client: Client, fleet: Fleet, until: float) -> int:
 
 
 async def upgraded(client: Client, fleet: Fleet, folder: Path, seconds: float) -> int:
-    """The schema first, then replica by replica to the next release; in the second half back by one."""
+    """Upgrade the schema first, then one replica after another to the next release. In the second half, go back by one."""
     began = time.monotonic()
     fleet.release = next_release(folder / "next", schema.newest())
     await asyncio.to_thread(migrate, fleet.release, fleet.environment)
@@ -97,7 +97,7 @@ async def settled(client: Client) -> None:
 
 
 async def measure(rate: int, seconds: float, upgrade: bool) -> bool:
-    """Whether nothing was lost, failed or violated."""
+    """Return whether nothing was lost, failed or violated."""
     async with installation("bench/rolling.py", [moment], OF_EACH) as (client, fleet):
         await fleet.all_there(client)
         load = Load(client, rate)

@@ -22,7 +22,7 @@ from bench.works.effort import Effort
 
 @dataclass
 class Outcome:
-    """What a run found."""
+    """The findings of a run."""
 
     figures: list[Figure] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
@@ -96,7 +96,7 @@ async def _round(
     outcome: Outcome,
     console: Console,
 ) -> None:
-    """All works on one system, once. After one that fails the system is brought up anew for those that follow."""
+    """Run all works on one system, once. After a failed work, the system is started again for the next one."""
     remaining = [name for name in works if system.takes_part(name)]
     while remaining:
         name = "start"

@@ -1,4 +1,4 @@
-"""The same work on more and more executors and workers of one machine: what each of them adds, and where they meet.
+"""A fixed amount of work on a growing number of executors and workers of one machine: the gain of each, and their contention.
 
     python -m bench.scaling                              # 2, 4, 8 and 16 of each: six minutes
     python -m bench.scaling --of-each 2 4 --count 5000   # a short form of it
@@ -48,7 +48,7 @@ async def noop(index: int) -> int:
 
 @dataclass
 class Seen:
-    """What looks at the backends found."""
+    """The findings of the looks at the backends."""
 
     looks: int = 0
     connections: int = 0
@@ -57,7 +57,7 @@ class Seen:
     """Backends in a statement, by what they waited for."""
 
     def share(self, kind: str) -> float:
-        """Of the backends that were in a statement, those that waited for such a thing."""
+        """Return the share of backends in a statement that waited for this kind of event."""
         matching = sum(count for name, count in self.busy.items() if name.startswith(f"{kind}:"))
         return matching / max(1, self.busy.total())
 
@@ -74,7 +74,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one size. CPU in seconds per 1,000 executions."""
+    """The figures of one size. CPU is in seconds per 1,000 executions."""
 
     of_each: int
     rate: float
@@ -96,7 +96,7 @@ async def run(client: Client, count: int) -> None:
 
 @asynccontextmanager
 async def watched(url: str) -> AsyncIterator[Seen]:
-    """What backends do inside of the block."""
+    """Watch the backends inside the block."""
     observed, connection = Seen(), await asyncpg.connect(url)
     looking = asyncio.create_task(observed.watch(connection))
     try:
@@ -136,13 +136,13 @@ async def measured(client: Client, fleet: Fleet, of_each: int, count: int) -> Fi
 
 
 async def size(of_each: int, count: int, rounds: int) -> Figures:
-    """The middle one of so many rounds."""
+    """Return the figures of the middle round."""
     async with installation("bench/scaling.py", [noop], of_each, max_connections=ROOM) as (client, fleet):
         return middle([await measured(client, fleet, of_each, count) for _ in range(rounds)])
 
 
 def middle(candidates: Sequence[Figures]) -> Figures:
-    """The one whose rate is the median."""
+    """Return the figures with the median rate."""
     rate = median_low([figures.rate for figures in candidates])
     return next(figures for figures in candidates if figures.rate == rate)
 

@@ -103,7 +103,7 @@ class Replicas:
 
 @dataclass(frozen=True)
 class Fired:
-    """What came of the fires of a minute, or of all minutes. Lags in seconds, from due to committed."""
+    """The outcomes of the fires of one minute, or of all minutes. Lags are the seconds from the due instant to the commit."""
 
     fires: int
     executions: int
@@ -128,7 +128,7 @@ class Outcome:
 
 
 def schedules(count: int, *, daily: bool = False) -> list[Schedule]:
-    """Of every minute; or `daily`, and none within the next hours."""
+    """Return schedules that fire every minute, or `daily` ones that do not fire within the next hours."""
     hour = datetime.now(UTC).hour
 
     def cron(n: int) -> str:

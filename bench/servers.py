@@ -66,7 +66,7 @@ class Postgres:
 
 
 def native_or_wheel() -> binaries.Binaries:
-    """The newest PostgreSQL of this machine, as most users have it; else the one of the wheel."""
+    """Return the newest PostgreSQL of this machine, as most users have it, or else that of the wheel."""
     on_path = shutil.which("postgres")
     folders = [Path(on_path).resolve().parent] if on_path else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
@@ -74,7 +74,7 @@ def native_or_wheel() -> binaries.Binaries:
 
 
 def start_rabbitmq() -> rabbitmq.RabbitMQ:
-    """The RabbitMQ of this machine; without one, a container, or what the tests would install."""
+    """Start the RabbitMQ of this machine. Without one, start a container, or the RabbitMQ that the tests install."""
     if rabbitmq.find_script() is None:
         return choose.private_rabbitmq()
     # The management plugin is there to make vhosts; its statistics would be a cost that nobody asked for.

@@ -1,4 +1,4 @@
-"""What service accounts cost: starts with the owner's account for everything, and with the accounts of `penstock roles` for
+"""The cost of service accounts: starts with the owner's account for everything, and with the accounts of `penstock roles` for
 the executor, the worker and the client, in pairs that take turns in which of the two comes first.
 
     python -m bench.service_accounts                             # eight pairs on RabbitMQ: ten minutes

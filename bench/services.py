@@ -16,7 +16,7 @@ READY = 60.0
 
 @contextmanager
 def service(tree: Path, words: list[str], settings: dict[str, str]) -> Iterator[int]:
-    """A command of a checkout in a process of its own; its pid."""
+    """Run a command of a checkout in a process of its own. Yields its pid."""
     paths = os.pathsep.join(str(tree / part) for part in ("common", "services", ""))
     command = [sys.executable, "-c", "from penstock.cli import main; main()", *words]
     started = subprocess.Popen(command, env={**os.environ, **settings, "PYTHONPATH": paths}, cwd=tree)

@@ -43,7 +43,7 @@ class Stalled(Exception):
 
 @dataclass
 class Session:
-    """What the works talk to. Indexes of no-ops rise through the whole session."""
+    """The servers and the system that the works use. Indexes of no-ops rise through the whole session."""
 
     system: systems.System
     environment: dict[str, str]
@@ -79,7 +79,7 @@ class Session:
         return order in self.about["orders"]
 
     def take(self, count: int) -> int:
-        """The first of `count` indexes that nothing has used yet."""
+        """Return the first of `count` unused indexes, and count them as used."""
         first, self.used = self.used, self.used + count
         return first
 

@@ -167,7 +167,7 @@ Cells = tuple[str, list[str], list[list[str]]]
 
 
 def filled(figures: Sequence[Figure]) -> Iterator[Cells]:
-    """A table for each group of figures that there is, without columns that would be empty."""
+    """Yield a table for each group of figures, without empty columns."""
     values = {figure.key: figure.value for figure in figures}
     systems = dict.fromkeys((figure.system, figure.transport) for figure in figures)
     for work, title, columns in TABLES:
@@ -197,7 +197,7 @@ def show(figures: Sequence[Figure], console: Console) -> None:
 
 
 def markdown(figures: Sequence[Figure]) -> str:
-    """The same for a page."""
+    """Return the tables as Markdown."""
     parts = []
     for title, heads, rows in filled(figures):
         rule = ["---"] * KEYS + ["---:"] * (len(heads) - KEYS)

@@ -1,4 +1,4 @@
-"""What the schedules of `bench.schedules` run."""
+"""The actions that the schedules of `bench.schedules` start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Penstock runs in the benchmark: no-ops that leave marks, free, under limits and in workflows, and a rule that
+"""The actions of the benchmark: no-ops that leave marks, free, under limits and in workflows, and a rule that
 starts one."""
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def documented(module: ModuleType) -> dict[str, str]:
 
 
 def page() -> str:
-    """The whole page. Raises KeyError for a status that nobody has described, and for a subject that has no part."""
+    """Return the whole page. Raises KeyError for a status without a description, and for a subject that has no part."""
     drawn = {*moves.MOVES, moves.COMPLETED}
     arrows = [(old, new) for old, new in arrows_of("execution") if new in drawn]
     lines = [HEAD, *diagram([moves.REQUESTED], arrows, [moves.COMPLETED]), "", DRAWN, ""]

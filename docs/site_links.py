@@ -11,7 +11,7 @@ _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?:|#|mailto:)([^)#\s
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """The page with such links replaced by their text."""
+    """Return the page with such links replaced by their text."""
     folder = posixpath.dirname(page.file.src_uri)
 
     def kept(link: re.Match[str]) -> str:

@@ -54,6 +54,7 @@ WAITING = {
 FEW = {
     "test_backend.py",
     "test_blocked.py",
+    "test_channel_refusals.py",
     "test_chart.py",
     "test_client_roles.py",
     "test_completion.py",
@@ -75,7 +76,6 @@ FEW = {
     "test_programs_of_one_attempt.py",
     "test_programs_of_several_attempts.py",
     "test_reference.py",
-    "test_refusals.py",
     "test_rules.py",
     "test_secrets_in_outputs.py",
     "test_terminal_escapes.py",

@@ -1,7 +1,7 @@
 """Rules of this house that no linter knows. `make check` runs it; it prints what breaks a rule, and where.
 
-`python -m tests.house_rules advice` prints the files and functions that are long. That is no fault: a file is as long as its one
-subject needs. It is a place to look for a second subject.
+`python -m tests.house_rules advice` prints the files and functions that are long. That is not a fault: a file is as long as its
+one subject needs. It is a place to look for a second subject.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SOURCES = {".py", ".sql", ".js", ".css", ".html", ".sh"}
 # A namesake of `common` or `services` would shadow a user's own package of that name.
 BARE = {"common/__init__.py", "services/__init__.py"}
 # Written in two pieces, so that this file does not break its own rules.
-# The routes of the worker protocol are no paths of a machine.
+# The routes of the worker protocol are not paths of a machine.
 PROTOCOL = r"(?!(?:NAME|hello|take|beat|log|progress|finish|bye)\b)"
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home|Us" rf"ers)/{PROTOCOL}[\w.-]+|/ro" r"ot/[\w.-]+")
 INDEX = re.compile(r"pypi\.o" r"rg|pythonhos" r"ted|--(?:extra-)?index-u" r"rl[ =]|--find-li" r"nks[ =]")

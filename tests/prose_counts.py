@@ -18,6 +18,11 @@ from pathlib import Path
 
 LIMITS = Path(__file__).with_name("prose_limits.toml")
 CODE = ("common", "services", "extras", "migrations")
+BESIDE = {
+    **dict.fromkeys(("bench", "deploy", "docs"), ("headless_docstrings", "verbless_docstrings")),
+    "tests": ("headless_docstrings",),
+}
+"""Folders beside the product, and what is counted in each."""
 SENTENCE_WORDS = 25
 SUBJECT_CHARACTERS = 72
 # Commits up to this one have subjects of another form.
@@ -34,6 +39,10 @@ VERBLESS = re.compile(
 HEADLESS_OPTION = re.compile(
     r"\b(?:help|description)=f?\"(What|Who|Whose|Whether|How|Where|Of|That|Those|Only those)\b"
 )
+NEGATED_NOUN = re.compile(
+    r"(?<!there )(?<!There )\b(?:is|are|was|were) no (?!longer|more|less|other|such|room|time|reason|need|better|worse|finer"
+    r"|stricter|different)[a-zA-Z{]"
+)
 GLOSSARY_WORD = re.compile(r"^\| \*\*", re.MULTILINE)
 PERSONS = re.compile(r"\b(who|whoever|whose|nobody|somebody|anybody|everybody|he|his|him)\b", re.IGNORECASE)
 PERSONS_IN_TESTS = re.compile(r"_(who|whoever|what|nobody|somebody)_")
@@ -49,6 +58,7 @@ COUNTS = (
     "long_sentences",
     "headless_sql_headers",
     "vague_names",
+    "negated_nouns",
     "persons",
     "tests_of_persons",
     "glossary_words",
@@ -63,6 +73,10 @@ def count(root: Path) -> dict[str, int]:
     for part in CODE:
         for path in sorted((root / part).rglob("*.py")):
             counts.update(_python(path.read_text()))
+    for part, counted in BESIDE.items():
+        for path in sorted((root / part).rglob("*.py")):
+            in_file = _python(path.read_text())
+            counts.update({name: in_file[name] for name in counted})
     for path in sorted((root / "migrations").rglob("*.sql")):
         counts.update(_sql(path.read_text()))
     for path in sorted((root / "tests").rglob("test_*.py")):
@@ -111,6 +125,7 @@ def subject_faults(subject: str) -> Iterator[str]:
 def _python(source: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     counts["headless_options"] = len(HEADLESS_OPTION.findall(source))
+    counts["negated_nouns"] = len(NEGATED_NOUN.findall(source))
     prose = re.findall(r"#\s(.*)", source)
     for node in ast.walk(ast.parse(source)):
         text = ast.get_docstring(node) if isinstance(node, DOCUMENTED) else None
@@ -136,6 +151,7 @@ def _sql(text: str) -> Counter[str]:
     header = re.match(r"--\s?(.*)", text)
     return Counter(
         headless_sql_headers=bool(header and HEADLESS.match(header[1])),
+        negated_nouns=len(NEGATED_NOUN.findall(text)),
         persons=len(PERSONS.findall(" ".join(re.findall(r"--\s?(.*)", text)))),
     )
 

@@ -18,6 +18,7 @@ FAULTS = {
     "long_sentences": ("services/a.py", f'"""Return {"a " * 26}row."""\n'),
     "headless_sql_headers": ("migrations/functions/a/b.sql", "-- What an execution waits for.\nselect 1;\n"),
     "vague_names": ("common/a.py", "found = 1\n"),
+    "negated_nouns": ("common/a.py", 'raise Wrong(f"{text} is no route")  # there is no route\n'),
     "persons": ("common/a.py", "# Whoever waits is woken.\n"),
     "tests_of_persons": ("tests/test_a.py", f"def test_a_worker_{'who'}_died(): ...\n"),
 }
@@ -37,6 +38,14 @@ def test_count_finds_planted_fault(tmp_path: Path, name: str) -> None:
     write(tmp_path, *FAULTS[name])
 
     assert count(tmp_path)[name] == 1
+
+
+@pytest.mark.parametrize("part", prose_counts.BESIDE)
+def test_docstrings_beside_the_product_count(tmp_path: Path, part: str) -> None:
+    write(tmp_path, f"{part}/a.py", '"""What it costs."""\nfound = 1\n\n\ndef cost():\n    """The cost."""\n')
+
+    counted = {name: number for name, number in count(tmp_path).items() if number}
+    assert counted == dict.fromkeys(prose_counts.BESIDE[part], 1)
 
 
 def test_limit_above_is_broken_and_only_falls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

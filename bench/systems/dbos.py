@@ -98,7 +98,7 @@ async def chain(first: int, count: int) -> None:
 
 
 async def durable(first: int, count: int) -> None:
-    """Its chain is steps of one function."""
+    """Run a chain as steps of one function."""
     await chain(first, count)
 
 

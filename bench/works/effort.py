@@ -1,4 +1,4 @@
-"""How long the works take."""
+"""The durations of the works."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ MANY, STEPS = 1_000, 10
 
 
 async def seconds(session: Session, order: str, tasks: int, count: int = SIZE) -> float:
-    """From the submit to the end of the last task."""
+    """Return the seconds from the submit to the end of the last task."""
     first = session.take(tasks)
     began: float = (await session.order(order, first=first, count=count))["began"]
     return max(await session.ended(first, tasks)) - began
@@ -65,8 +65,8 @@ async def wide(session: Session, effort: Effort) -> Measured:
 
 
 async def linear(session: Session, effort: Effort) -> Measured:
-    """The same with 1,000, 10,000 and 50,000 at once, thrice: what each task takes, and how much more it is among
-    10,000."""
+    """Measure wide workflows of 1,000, 10,000 and 50,000 tasks, three times each. Return the time of a task for each size, and
+    the ratio of that among 10,000 to that among 1,000."""
     per_task = {}
     for count in SIZES:
         tasks = count + 2

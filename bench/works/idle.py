@@ -1,4 +1,4 @@
-"""What a system costs while it has nothing to do."""
+"""The cost of an idle system."""
 
 from __future__ import annotations
 

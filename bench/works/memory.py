@@ -1,4 +1,4 @@
-"""What the processes of a system take of memory, before anything and while they do as much as they can."""
+"""The memory of the processes of a system, when idle and at full load."""
 
 from __future__ import annotations
 

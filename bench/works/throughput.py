@@ -1,4 +1,4 @@
-"""As many as it can: submitted while the processes run, from the first submit to the last committed end."""
+"""The throughput of no-ops that are submitted while the processes run, from the first submit to the last committed end."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ async def events(session: Session, effort: Effort) -> Measured:
 
 
 async def limits_hot(session: Session, effort: Effort) -> Measured:
-    """As `noop`, all under one limit of 100 at once: almost all of them wait."""
+    """Measure no-ops under a single limit of 100 at once: almost all of them wait."""
     return await as_many(session, effort, "limited")
 
 
 async def limits_spread(session: Session, effort: Effort) -> Measured:
-    """As `noop`, under a limit of 100 for each of 1,000 values of a parameter: hardly any waits."""
+    """Measure no-ops under a limit of 100 for each of 1,000 values of a parameter: hardly any waits."""
     return await as_many(session, effort, "spread")

@@ -77,7 +77,7 @@ class Door:
     """Items of a fan-out, or schemas inside a schema."""
     depth: int | None = DEPTH_CAP
     steps: int | None = None
-    """Steps of the check against the schema that the door has for its values."""
+    """Steps of the check against the schema that the entry point has for its values."""
     is_setting: bool = True
     """True if PENSTOCK_PAYLOAD_CAP sets `bytes`; `bytes` is then its default, or a multiple of it."""
 

@@ -275,7 +275,7 @@ class Settings(BaseSettings):
     def _open_to_this_machine_alone(self) -> Self:
         if self.api_access == "open" and self.api_host not in LOOPBACK:
             raise ValueError(
-                f"api_access is open, and api_host ({self.api_host}) is no loopback address: anybody who reaches it could "
+                f"api_access is open, and api_host ({self.api_host}) is not a loopback address: anybody who reaches it could "
                 "do anything. Leave api_access out, and make tokens with `penstock tokens create`"
             )
         return self
@@ -318,7 +318,7 @@ class Settings(BaseSettings):
 
     @property
     def silence(self) -> float:
-        """Return the seconds without a heartbeat of any process that mean that the database or the network was away."""
+        """Return the seconds after which missing heartbeats of all processes show that the database or the network was away."""
         return self.stale_threshold / 2
 
     @property

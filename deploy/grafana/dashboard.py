@@ -25,18 +25,18 @@ class Plot:
 
 
 def times(metric: str, by: str) -> dict[str, str]:
-    """The usual shares of a histogram of seconds, over all replicas."""
+    """Return the queries of the usual percentiles of a histogram of seconds, over all replicas."""
     rate = f"sum by (le, {by}) (rate(penstock_{metric}_bucket[$__rate_interval]))"
     return {f"p{share * 100:g} {{{{{by}}}}}": f"histogram_quantile({share}, {rate})" for share in SHARES}
 
 
 def counted(metric: str, by: str) -> dict[str, str]:
-    """What each replica counts for itself."""
+    """Return the query of a counter that each replica has for itself."""
     return {f"{{{{{by}}}}}": f"sum by ({by}) (rate(penstock_{metric}_total[$__rate_interval]))"}
 
 
 def whole(metric: str, by: str) -> dict[str, str]:
-    """A gauge of the installation, which all replicas show."""
+    """Return the query of a gauge of the installation, which all replicas show."""
     return {f"{{{{{by}}}}}": f"max by ({by}) (penstock_{metric})"}
 
 

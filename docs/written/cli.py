@@ -75,7 +75,7 @@ def _row(parameter: Any) -> str | None:
 
 
 def _same_everywhere(parameter: Any) -> bool:
-    """Who runs the command is another one on each machine."""
+    """Replace the name of the user that runs the command, since it differs on each machine."""
     return parameter.name not in ("by", "home")
 
 

@@ -62,7 +62,7 @@ def _meaning(one: type) -> str:
 
 
 def page_of(one: type[errors.PenstockError]) -> str:
-    """What a single error means, why it happens, what to do, and an example of it."""
+    """Return the page of an error: its meaning, its cause, its remedy and an example."""
     text = TEXTS[one.__name__]
     above = _base(one)
     kind = f"A kind of [{above}]({above.strip('`')}.md). " if above else ""
@@ -79,7 +79,7 @@ def _example(text: Text) -> str:
 
 
 def raised_by(code: str) -> errors.PenstockError:
-    """The error that this Python raises. Raises AssertionError if it raises none."""
+    """Return the error that this Python raises. Raises AssertionError if it raises none."""
     try:
         exec(code, {"__name__": "example"})
     except errors.PenstockError as error:

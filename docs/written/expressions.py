@@ -51,7 +51,7 @@ def page() -> str:
 
 
 def shown(example: str) -> str:
-    """What an expression gives, as JSON."""
+    """Return the value of an expression as JSON."""
     value: Any = render(f"{{{{ {example} }}}}", {})
     return orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
 

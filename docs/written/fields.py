@@ -43,7 +43,7 @@ def cell(text: str) -> str:
 
 
 def takes(hint: Any) -> str:
-    """How a stranger would say what this is."""
+    """Return the type of a field in words."""
     if isinstance(hint, str):
         return _words(hint)
     return _words(_spelled(hint))
@@ -87,7 +87,7 @@ def default_of(field: FieldInfo) -> str:
 
 
 def lengths_of_time(model: Any) -> dict[str, Any]:
-    """The types as pydantic sees them; lengths of time as the words that users write."""
+    """Return the types as pydantic has them, and durations as the words that users write."""
     found: dict[str, Any] = {}
     for statement in _statements(model):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
@@ -98,7 +98,7 @@ def lengths_of_time(model: Any) -> dict[str, Any]:
 
 
 def attribute_docs(model: Any) -> dict[str, str]:
-    """What stands below each field, in the class and in those that it is made of."""
+    """Return the docstrings below the fields of a class and its bases."""
     found: dict[str, str] = {}
     for statement, after in itertools.pairwise([*_statements(model), ast.Pass()]):
         if (

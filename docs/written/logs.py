@@ -67,7 +67,7 @@ def _calls(tree: ast.AST, name: str) -> Iterator[Logged]:
 
 
 def page() -> str:
-    """The page as it is to be."""
+    """Return the text of the page."""
     return "".join(
         [
             HEAD,

@@ -47,7 +47,7 @@ limits:
 
 Names in a pack stand without the pack's own in front: `shout` is `stock.shout`. A section may stand in `pack.yaml`, in a file
 of its name (`rules.yaml`), or in a folder of its name with a file for each entry (`rules/shout_deliveries.yaml`). All faults of all files
-are told at once, with file, line and what was probably meant; then nothing is stored. In a folder that is no pack itself, Python files, YAML
+are told at once, with file, line and what was probably meant; then nothing is stored. In a folder that is not a pack itself, Python files, YAML
 files and folders are looked at, but for Compose files and what begins with a dot.
 
 """

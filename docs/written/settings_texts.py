@@ -1,4 +1,4 @@
-"""What docs/configuration.md says beside what the code says of each setting."""
+"""The texts of docs/configuration.md beside the docstrings of the settings."""
 
 from __future__ import annotations
 

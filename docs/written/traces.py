@@ -38,7 +38,7 @@ executions, and go on to actions: as the current span in `async`, `thread` and `
 
 
 def page() -> str:
-    """The page as it is to be."""
+    """Return the text of the page."""
     spans = "".join(f"| `{one.name}` | {one.kind} | {one.above} | {one.lasts} |\n" for one in SPANS.values())
     return HEAD + spans + LINKS + "".join(_attribute(name, said) for name, said in ATTRIBUTES.items())
 

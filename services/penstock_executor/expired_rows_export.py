@@ -45,7 +45,7 @@ def check(settings: Settings) -> None:
         require("parquet")
     if not settings.export_folder.is_dir() or not os.access(settings.export_folder, os.W_OK):
         raise ConfigurationError(
-            f"PENSTOCK_EXPORT_FOLDER={settings.export_folder} is no folder that can be written to",
+            f"PENSTOCK_EXPORT_FOLDER={settings.export_folder} is not a folder that can be written to",
             hint="Create it, on a disk that all executors share, or unset PENSTOCK_EXPORT_FOLDER.",
         )
 

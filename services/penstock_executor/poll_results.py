@@ -57,7 +57,7 @@ async def _read(tx: Transaction, trigger: str, end: ExecutionEnd | None) -> Foun
         return Found(error=cut_end(message or f"its call ended as {end.status}", 1000))
     document = orjson.loads(end.result) if end.result else None
     if not isinstance(document, dict) or not isinstance(document.get("events"), list):
-        return Found(error="the result of its call is no list of events and a state")
+        return Found(error="the result of its call is not a list of events and a state")
     result = Found(state=orjson.dumps(document.get("state") or {}).decode())
     schema = await _schema(tx, trigger)
     for payload in document["events"]:

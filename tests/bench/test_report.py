@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from bench import lines, report
+from bench import report, result_file
 from bench.comparisons import COMPARISONS, WHY
 from bench.figures import Figure
 from bench.machine import Ran
@@ -33,8 +33,8 @@ FIGURES = [
 
 
 def test_a_run_is_read_as_it_was_written(tmp_path: Path) -> None:
-    lines.write(RAN, FIGURES, tmp_path / "figures.jsonl")
-    assert lines.read(tmp_path / "figures.jsonl") == (RAN, FIGURES)
+    result_file.write(RAN, FIGURES, tmp_path / "figures.jsonl")
+    assert result_file.read(tmp_path / "figures.jsonl") == (RAN, FIGURES)
 
 
 def test_the_page_names_each_system_that_is_ahead_and_the_reason(tmp_path: Path) -> None:
@@ -74,6 +74,6 @@ def test_comparisons_are_measured_and_reasons_name_run_systems() -> None:
 def test_the_committed_page_and_its_drawings_are_made_of_the_figures_beside_them(tmp_path: Path) -> None:
     folder = tmp_path / report.FOLDER.name
     folder.mkdir()
-    assert report.page(*lines.read(report.FIGURES), folder) == report.PAGE.read_text(), report.COMMAND
+    assert report.page(*result_file.read(report.FIGURES), folder) == report.PAGE.read_text(), report.COMMAND
     for drawing in folder.iterdir():
         assert drawing.read_text() == (report.FOLDER / drawing.name).read_text(), report.COMMAND

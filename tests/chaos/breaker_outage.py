@@ -76,7 +76,7 @@ class Outage:
     probes: int
     """Calls after the opening that were admitted after it."""
     lost: int
-    """Calls of the service while it was down that were no probes, and were lost with their workers."""
+    """Calls of the service while it was down that were not probes, and were lost with their workers."""
     lost_probes: int
     beside: int
     """Probes that began while another attempt that was admitted after the opening was under way."""

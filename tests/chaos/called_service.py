@@ -72,7 +72,7 @@ async def pay(n: int) -> int:
     max_recoveries=1000,
 )
 async def pay_with_care(n: int) -> int:
-    """The same, behind a breaker that counts running calls."""
+    """Pay as `pay` does, behind a breaker that counts running calls."""
     return await _call(n)
 
 

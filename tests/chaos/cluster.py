@@ -65,7 +65,7 @@ class Cluster(Spread):
         ]
 
     def heal(self) -> None:
-        """Whatever was broken works again."""
+        """Repair all broken parts."""
         for link in self.links():
             link.heal()
         for hostile in self.hostile:

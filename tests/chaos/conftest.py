@@ -1,4 +1,5 @@
-"""`make chaos ARGS="--minutes 20 --seed 7 --thresholds short"`; with `--only "SIGTERM,answer lost"` no other faults."""
+"""The options of `make chaos ARGS="--minutes 20 --seed 7 --thresholds short"`. With `--only "SIGTERM,answer lost"` no other
+fault occurs."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Ledger:
     recoveries: list[float] = field(default_factory=list)
     """Seconds from the kill of a worker until what it had was running again."""
     resumptions: list[float] = field(default_factory=list)
-    """Seconds from when nothing was broken any more until something completed."""
+    """Seconds from the repair of the last fault until the next execution completed."""
 
     @property
     def faults_found(self) -> dict[str, int]:

@@ -58,8 +58,8 @@ class DaskCluster:
 
 
 class RayCluster:
-    """A node that takes what it needs on free ports. `address` is for a driver on this machine, `outside` for one that is no part
-    of the cluster. Ray takes `127.0.0.1` for another name of the machine, and listens there; of 127.0.0.2 it does not know."""
+    """A node that takes what it needs on free ports. `address` is for a driver on this machine, `outside` for one that is not in
+    the cluster. Ray takes `127.0.0.1` for another name of the machine, and listens there; of 127.0.0.2 it does not know."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -28,7 +28,7 @@ where (e.status, r.result ->> 'n') is distinct from ('completed', p.params ->> '
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The figures of an outage. `seconds`: from when everything was back until all was done."""
+    """The figures of an outage. `seconds`: from the return of all servers to the end of the last execution."""
 
     outage: str
     out: float

@@ -43,7 +43,7 @@ left join (
 
 @dataclass
 class Oracle:
-    """What the calls noted: the items of each call, and the calls of each item."""
+    """The notes of the calls: the items of each call, and the calls of each item."""
 
     calls: dict[str, list[tuple[UUID, int, str]]]
     of_item: dict[tuple[UUID, int], list[str]]

@@ -109,8 +109,8 @@ async def test_work_that_only_the_primary_has_is_not_acknowledged(
 async def test_a_failover_that_loses_the_last_commits_leaves_an_installation_that_goes_on(
     pair: ReplicatedPostgres, broker: str | None
 ) -> None:
-    """The standby is asynchronous and was behind, so the database is as it was a moment ago. Workers and the broker know of
-    work that it has not, and not of work that it has."""
+    """The standby is asynchronous and was behind, so the database goes back by a moment. Workers and the broker have messages of
+    work that the database has lost."""
     await migrate.upgrade(Settings(database_url=SecretStr(pair.dsn())))
     async with Installation(pair.dsn(), broker, stale_threshold=10.0) as house:
         await house.start(*shop.ALL, *shop.STURDY)

@@ -54,7 +54,7 @@ def parts(page: Path) -> Iterator[Part]:
         elif info == "python":
             yield Code(text, re.findall(r"print\(.*\)  # (.*)$", text, re.M))
         else:
-            raise ValueError(f"{page.name}: a fence that is no file, no command and no code:\n{text}")
+            raise ValueError(f"{page.name}: a fence that is not a file, a command or code:\n{text}")
 
 
 def commands(text: str) -> Iterator[Command]:

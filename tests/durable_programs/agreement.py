@@ -1,4 +1,4 @@
-"""What a durable run and a plain play have to agree on."""
+"""The comparison of a durable run with a plain run of the same program."""
 
 from __future__ import annotations
 

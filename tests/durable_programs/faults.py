@@ -57,7 +57,7 @@ def number_branches_when_they_ask(patch: pytest.MonkeyPatch) -> None:
 
 
 def name_undos_by_function(patch: pytest.MonkeyPatch) -> None:
-    """What a run undoes is numbered in the order in which it registered it, and a later attempt goes through it by branches."""
+    """Number undos by the order of their registration, while a later attempt runs them by branches."""
     run = Undo.run
 
     async def by_function(undo: Undo) -> list[str]:

@@ -150,7 +150,8 @@ class Interpreter:
                 return [said(value) if isinstance(value, BaseException) else value for value in values]
 
     async def _workers(self, workers: s.Workers, place: str, tasks: Tasks) -> dict[str, Any]:
-        """Which worker takes which item is a race. It goes into the arguments of a step, and not into the result."""
+        """Share the items among branches. The branch of an item depends on a race. So it is an argument of a step, and not in the
+        result."""
         queue: asyncio.Queue[tuple[str, s.Statement]] = asyncio.Queue()
         values: dict[str, Any] = {}
 
@@ -248,7 +249,7 @@ class Interpreter:
 
 
 def leaves(error: BaseException) -> list[BaseException]:
-    """Return the errors of a group and of the groups in it; an error that is no group by itself."""
+    """Return the errors of a group and of the groups in it; an error that is not a group by itself."""
     if isinstance(error, BaseExceptionGroup):
         return [leaf for member in error.exceptions for leaf in leaves(member)]
     return [error]

@@ -107,7 +107,7 @@ class VirtualMemory(Memory):
             self.ends_as = self.requested
 
     def until_next(self) -> float:
-        """Return the seconds until something comes from outside."""
+        """Return the seconds until the next due timer, answer or signal."""
         instants = [due for due, _, _ in self._due.values()] + [due for due, _, _ in self.signals]
         ahead = [(due - self.now).total_seconds() for due in instants if due > self.now]
         return min(ahead, default=366 * DAY)
@@ -152,8 +152,8 @@ class VirtualAttempt(AttemptMemory):
 
 
 class CrashedRun(DurableRun):
-    """A run that is crashed at several commits: right before the nth (2n) or right after it (2n + 1). `late`: how many days
-    late the attempt begins after the nth suspension. `request`: when the end of the run is requested."""
+    """A run that is crashed at several commits. In `crashes`, 2n stands for right before the nth commit, and 2n + 1 for right
+    after it. `late`: the days by which the attempt after the nth suspension is late. `request`: the request to end the run."""
 
     def __init__(
         self, world: World, crashes: Collection[int], late: Mapping[int, int], request: EndRequest | None
@@ -297,7 +297,7 @@ def ended(end: RequestedEnd) -> Outcome:
 
 
 class KitPlay(Play):
-    """What became of a program in the kit. `is_cut`: it was not done with cleaning up when its time for that was over."""
+    """The outcome of a program in the kit. `is_cut`: its cleanup had not ended within its time."""
 
     run: CrashedRun
     is_cut: bool = False

@@ -103,7 +103,7 @@ def _draw_one(seed: int) -> Drawn:
 
 @dataclass
 class Report:
-    """What became of programs on services."""
+    """The outcomes of programs on services."""
 
     played: int = 0
     deaths: int = 0

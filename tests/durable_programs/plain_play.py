@@ -27,7 +27,7 @@ TURNS = 100
 
 @dataclass
 class Play:
-    """What became of a program."""
+    """The outcome of a program."""
 
     outcome: tuple[Any, ...]
     """completed and the result; failed, the error and the places that it names; cancelled; or stuck."""

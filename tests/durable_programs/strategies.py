@@ -17,8 +17,8 @@ from tests.durable_programs.statements import ALWAYS, Program, Statement
 Statements = st.SearchStrategy[Statement]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Kind = Literal["once", "again"]
-"""Programs of one attempt, and of several. Where several attempts follow one another, no step takes hours, and what cleans
-up takes no time: the plain play tries a step again where it failed, as if no attempt had ended between."""
+"""The programs of a single attempt (`once`), and those of several attempts (`again`). The plain play repeats a failed step at
+once, without a further attempt. So in programs of several attempts no step takes hours, and a cleanup takes no time."""
 DEPTH = 3
 TASKS = 3
 HAS_FIRST = hasattr(DurableContext, "first")

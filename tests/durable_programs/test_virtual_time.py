@@ -15,7 +15,7 @@ from tests.durable_programs.statements import Program
 
 
 class TimeLimitOver(BaseException):
-    """What the alarm of a test's time limit raises."""
+    """The error that the alarm of a test's time limit raises."""
 
 
 @pytest.fixture(autouse=True)

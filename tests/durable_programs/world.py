@@ -203,7 +203,7 @@ class World:
 
     @property
     def busy(self) -> bool:
-        """Whether a call runs."""
+        """Return whether a call runs."""
         return any(call.ended is None and not call.cancelled for call in (*self.calls, *self.undone))
 
     def crash(self) -> None:

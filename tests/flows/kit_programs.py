@@ -559,7 +559,7 @@ def _programs() -> tuple[Program, ...]:
     programs += [
         Program("more parameters", open_ended, {"a": 1, "z": 2}),
         Program("template as text", echo, {"x": "{{ 1 + 1 }}"}),
-        Program("state that is no JSON", defers_with),
+        Program("state that is not JSON", defers_with),
         Program("large state", defers_with, {"size": LARGE}),
         Program("item of a batch", batched, {"first": 2}),
         Program("failed item of a batch", batched, {"first": 1}),

@@ -349,7 +349,7 @@ async def test_wrong_number_of_results_fails_all(house: Installation) -> None:
 
 
 async def test_parameters_that_do_not_fit_fail_their_item_alone(house: Installation) -> None:
-    """As where the definition is of another version of the code."""
+    """The parameters do not fit, as if the definition came from another version of the code."""
     loose = held.with_schemas(parameters={"type": "object", "properties": {"n": {}}})
     gate.set()
     await begin(house, loose)

@@ -1,4 +1,4 @@
-"""What a workflow or a message may cost, on real servers: it fails or is dead-lettered once, and others advance meanwhile."""
+"""The bounds of workflows and messages on real servers: a breach fails or is dead-lettered once, and other work advances."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ KINDS: dict[str, Callable[[int], Sent]] = {
     "tenant of two": lambda n: ("shop.order_placed", order(n), {"headers": {"tenant": f"a::{n}"}}),
     "NUL in the tenant": lambda n: ("shop.order_placed", order(n), {"headers": {"tenant": f"a\0{n}"}}),
     "long tenant": lambda n: ("shop.order_placed", order(n), {"headers": {"tenant": "a" * 1000}}),
-    "tenant that is no text": lambda n: ("shop.order_placed", order(n), {"headers": {"tenant": {"a": n}}}),
+    "tenant that is not text": lambda n: ("shop.order_placed", order(n), {"headers": {"tenant": {"a": n}}}),
     "no such payload": lambda n: ("shop.order_placed", orjson.dumps({"id": f"{n}"}), {}),
     "deep payload": lambda n: ("shop.order_placed", b"[" * 200 + b"%d" % n + b"]" * 200, {}),
     "large payload": lambda n: ("shop.order_placed", b'{"id": %d, "a": "%s"}' % (n, b"a" * 300_000), {}),

@@ -192,7 +192,7 @@ async def test_start_with_a_bad_label_is_refused(house: Installation, labels: di
     [
         ({"searchable": ["password"]}, "secret"),
         ({"searchable": ["nothing"]}, "names no parameter"),
-        ({"searchable": ["rows"]}, "no text, number or boolean"),
+        ({"searchable": ["rows"]}, "not a text, number or boolean"),
         ({"title": "{{ payload.x }}"}, "reads payload"),
         ({"title": "{{ parameters. }}"}, "title"),
         ({"run_labels": {"A": "b"}}, "lowercase"),

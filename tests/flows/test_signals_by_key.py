@@ -196,7 +196,7 @@ async def test_action_finds_no_key_of_another_tenant(house: Installation) -> Non
         ({"id": "id", "tenant": "acme"}, "a tenant belongs to a key"),
         ({"key": ""}, "the key is empty"),
         ({"key": "a\0b"}, "NUL"),
-        ({"key": "order-7", "tenant": "No Such"}, "no name of a tenant"),
+        ({"key": "order-7", "tenant": "No Such"}, "not a valid tenant name"),
         ({"key": "order-7", "name": None}, "has no name"),
     ],
 )

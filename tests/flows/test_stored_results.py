@@ -197,7 +197,7 @@ async def test_a_stored_result_that_has_changed_is_not_used(
     else:
         reference = {**reference, "bytes": MOST + 1}
     messages = {
-        "changed": "is not what was put there",
+        "changed": "was changed after it was stored",
         "gone": "is not in the result store",
         "too_much": "are read",
     }
@@ -216,7 +216,7 @@ async def test_a_stored_value_has_to_fit_like_a_given_one(house: Installation, t
 @pytest.mark.parametrize("name", ["../../etc/passwd", "2026-01-01/../../x.json", "/etc/passwd"])
 async def test_no_other_file_is_ever_read(house: Installation, name: str) -> None:
     reference = {"$stored": name, "bytes": 5}
-    with pytest.raises(Exception, match="array"):  # it is no reference, but an object like others
+    with pytest.raises(Exception, match="array"):  # it is not a reference, but an object like others
         await house.client.run("large.total", {"given": reference}, timeout=60)
 
 
@@ -233,7 +233,7 @@ async def test_a_client_without_the_store_is_refused_with_the_setting(house: Ins
     id = await house.client.start("large.rows", {"count": 9000})
     await house.client.result(id, timeout=60)
     async with Client.connect(house.settings(result_store=None)) as other:
-        with pytest.raises(ConfigurationError, match="none is set") as refused:
+        with pytest.raises(ConfigurationError, match="no store is configured") as refused:
             await other.result(id, timeout=60)
     assert "PENSTOCK_RESULT_STORE" in str(refused.value.hint)
 

@@ -106,7 +106,7 @@ async def claim_and_end_of_order(scene: Scene) -> Sequence[Work]:
 
 
 async def claim_and_hold(scene: Scene) -> Sequence[Work]:
-    """What is claimed before the hold runs, and what is not is held."""
+    """An execution that is claimed before the hold runs. Each other execution is held."""
     ids = await waiting(scene, 0, 0)
 
     async def holds(session: Session) -> None:

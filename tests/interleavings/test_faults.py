@@ -1,6 +1,6 @@
-"""The same races where statements fail and connections are lost, and flows over a broker that drops, repeats, delays,
-reorders and loses messages. Nothing is ever wrong. `python -m tests.interleavings CASE --seed SEED FAULTS` plays one of them
-again."""
+"""The races of test_orders.py where statements fail and connections are lost, and flows over a broker that drops, repeats,
+delays, reorders and loses messages. Nothing is ever wrong. `python -m tests.interleavings CASE --seed SEED FAULTS` plays one of
+them again."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Execution(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What an attempt reserved of the budget, and what it took (None: not reported)."""
+    """The part of the budget that an attempt reserved, and the part that it took (None: not reported)."""
 
     execution: int
     attempt: int

@@ -57,7 +57,7 @@ async def _migrate(server: NativePostgres, name: str) -> None:
 
 
 async def count_all_calls(home: Migrated) -> None:
-    """Functions that PostgreSQL would put into the statements that call them are called, and so are counted."""
+    """Keep PostgreSQL from inlining functions into statements, so that it counts their calls."""
     connection = await asyncpg.connect(home.server.dsn(home.database))
     for row in await connection.fetch(INLINED):
         await connection.execute(f"alter function {row['signature']} set jit = off")

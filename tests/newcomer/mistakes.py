@@ -31,7 +31,7 @@ PYTHON: Mapping[str, tuple[str, str]] = {
     "positional parameters": (_HEAD + "@action\ndef f(*args) -> None: ...", "by name"),
     "a generator": (_HEAD + "@action\ndef f():\n    yield 1", "list"),
     "a class": (_HEAD + "@action\nclass F: ...", "def"),
-    "a type that is no JSON": (_HEAD + "@action\ndef f(x: complex.__class__) -> None: ...", "x"),
+    "a type that is not JSON": (_HEAD + "@action\ndef f(x: complex.__class__) -> None: ...", "x"),
     "options of another executor": (_HEAD + "@action(options={'image': 'x'})\ndef f() -> None: ...", "image"),
     "a label that is none": (_HEAD + "@action(labels={'gpu': ''})\ndef f() -> None: ...", "gpu"),
     "schedule below action": (_HEAD + "@action\n@schedule('@daily')\ndef f() -> None: ...", "above"),
@@ -103,7 +103,7 @@ PYTHON: Mapping[str, tuple[str, str]] = {
         _CHARGE + "Rule('shop.r', trigger='shop.t', action=charge, when=lambda payload: True)",
         "as text",
     ),
-    "a function that is no action": (
+    "a function that is not an action": (
         _CHARGE + "def g(): ...\nRule('shop.r', trigger='shop.t', action=g)",
         "@action",
     ),

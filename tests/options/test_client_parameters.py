@@ -45,7 +45,7 @@ def wrong(walked: Call, error: BaseException) -> str | None:
     if isinstance(error, TimeoutError) and walked.method in ("result", "run"):
         return None
     if isinstance(error, InvalidInput) and walked.method == "drawing":
-        return fault(error, str(walked))  # the execution is no workflow
+        return fault(error, str(walked))  # the execution is not a workflow
     if isinstance(error, InvalidInput) and walked.is_legal:
         return f"{walked}: is legal, and refused: {error}"
     return fault(error, str(walked))

@@ -1,4 +1,4 @@
-"""What options do once they are applied: each of these was documented and could not be used, or did something else."""
+"""The effects of applied options. Each of these options was documented and could not be used, or did something else."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ async def test_a_server_is_named_in_three_ways(
     assert (refused.code, "no token" in refused.err) == (1, True)
     for wrong, said in (
         ("http://penstock.example.org", "does not use TLS"),
-        ("ftp://x", "no address of a server"),
+        ("ftp://x", "not an address of a server"),
     ):
         odd = await penstock("--server", wrong, "executions")
         assert (odd.code, said in odd.err) == (1, True), odd

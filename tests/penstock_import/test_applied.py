@@ -1,4 +1,4 @@
-"""What lint refuses of an imported project is a gap at the place that it was made of."""
+"""A fault that lint finds in an imported project is a gap at the place in the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an application changes after it gave it: entries of settings that it takes out again, and options of tasks."""
+"""The later changes of an application to its own settings: entries of settings that it takes out again, and options of tasks."""
 
 from __future__ import annotations
 

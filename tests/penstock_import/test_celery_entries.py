@@ -88,10 +88,10 @@ SENDER = "@app.on_after_configure.connect\ndef setup(sender, **options):\n"
         (SENDER + "    if DEBUG:\n        sender.add_periodic_task(5, weigh.s(1))\n", 9, "a call under a condition"),
         (SENDER + "    if DEBUG: return\n    sender.add_periodic_task(5, weigh.s(1))\n", 9, "which may end before it"),
         (SENDER + "    for i in (1, 2):\n        sender.add_periodic_task(5, weigh.s(i))\n", 9, "a call under a condition"),
-        (SENDER + "    sender.add_periodic_task(5, other.s(1))\n", 8, "other is no task of this source"),
+        (SENDER + "    sender.add_periodic_task(5, other.s(1))\n", 8, "other is not a task of this source"),
         (SENDER + "    sender.add_periodic_task(5, weigh.s(*crates))\n", 8, "*crates"),
         (SENDER + "    sender.add_periodic_task(5, weigh.s(1), args=(1,))\n", 8, "arguments beside those of a signature"),
-        (SENDER + "    other.add_periodic_task(5, weigh.s(1))\n", 8, "other is no application of this file"),
+        (SENDER + "    other.add_periodic_task(5, weigh.s(1))\n", 8, "other is not an application of this file"),
         ("EVERY = 5\n@app.on_after_configure.connect\ndef setup(sender, EVERY=6):\n"
          "    sender.add_periodic_task(EVERY, weigh.s(1))\n", 9, "EVERY"),
     ],
@@ -239,7 +239,7 @@ def test_rows_of_literals_are_mapped(tmp_path: Path) -> None:
         ("a = CrontabSchedule.objects.create(minute=1, timezone='Europe/Paris')\nDJANGO_CELERY_BEAT_TZ_AWARE = False\n"
          "PeriodicTask.objects.create(name='x', task='depot.tasks.weigh', crontab=a)\n", 4, "DJANGO_CELERY_BEAT_TZ_AWARE"),
         ("a = IntervalSchedule.objects.create(every=1, period='hours')\n"
-         "PeriodicTask.objects.create(name='x', task='depot.tasks.weigh', interval=a, args='[1')\n", 3, "is no JSON"),
+         "PeriodicTask.objects.create(name='x', task='depot.tasks.weigh', interval=a, args='[1')\n", 3, "is not JSON"),
     ],
     ids=["one-off", "unknown", "clocked", "condition", "computed", "period", "two values", "zone", "text"],
 )  # fmt: skip

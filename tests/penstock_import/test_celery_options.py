@@ -36,7 +36,7 @@ OPTIONS = (
     "autoretry_for=[KeyError, ValueError], max_retries=1",
     "autoretry_for=(KeyError,), max_retries=3, default_retry_delay=1",
 )
-"""Twenty tasks that raise KeyError each time."""
+"""The options of tasks that always raise KeyError."""
 
 
 def delays_of_celery(options: str) -> list[float]:

@@ -1,4 +1,4 @@
-"""Where applications keep what they say of their tasks: each place is mapped or named."""
+"""The places in which applications keep settings of their tasks: each place is mapped or named."""
 
 from __future__ import annotations
 

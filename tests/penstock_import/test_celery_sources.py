@@ -358,7 +358,7 @@ CLASS = "class Config:\n    task_acks_late = True\n    task_time_limit: int = 5\
     ],
 )  # fmt: skip
 def test_class_of_the_module_itself_is_read(tmp_path: Path, code: str, is_certain: bool | None) -> None:
-    """None: each of two classes is named, and neither is mapped."""
+    """If `is_certain` is None, the report names two classes, and neither is mapped."""
     project, report = of_application(
         tmp_path, {"__init__.py": "", "tasks.py": TASKS, "celery.py": APP + code}
     )

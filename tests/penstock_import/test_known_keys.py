@@ -186,7 +186,7 @@ sender.add_periodic_task(10.0, weigh.s())
         "the schedule two: arguments by position",
         "an entry of beat_schedule is computed: {'task': 't', 'schedule': 9.0}",
         "the item four of beat_schedule, which counts where LATE",
-        "the schedule of sender.add_periodic_task(10.0, weigh.s()): sender is no application of this file",
+        "the schedule of sender.add_periodic_task(10.0, weigh.s()): sender is not an application of this file",
         "the setting timezone",
     ):
         assert f"| {phrase} |" in page, page
@@ -199,7 +199,7 @@ sender.add_periodic_task(10.0, weigh.s())
 @pytest.mark.parametrize(
     ("tasks", "expected"),
     [
-        ("  - {name: first, action: core.noop}\n", "flow.yaml:2 | tasks that are no mapping, which Orquesta refuses"),
+        ("  - {name: first, action: core.noop}\n", "flow.yaml:2 | tasks that are not a mapping, which Orquesta refuses"),
         ("  first: {input: {message: {{ ctx().x }} }}\n", "line 3: a key is a text here, so that a text with {{ }} needs"),
     ],
 )  # fmt: skip

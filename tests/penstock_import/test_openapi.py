@@ -379,7 +379,7 @@ def test_other_documents_are_refused(tmp_path: Path) -> None:
     old = tmp_path / "old.yaml"
     old.write_text("swagger: '2.0'\n")
     none = {"name": None, "server": None, "secret": None, "only": ()}
-    with pytest.raises(InvalidInput, match="no document of OpenAPI 3"):
+    with pytest.raises(InvalidInput, match="not a document of OpenAPI 3"):
         OpenApiDocument(str(old), **none)  # type: ignore[arg-type]
     with pytest.raises(NotFound, match="no file"):
         OpenApiDocument(str(tmp_path / "missing.json"), **none)  # type: ignore[arg-type]

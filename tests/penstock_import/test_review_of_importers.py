@@ -216,7 +216,7 @@ def test_time_limit_of_no_time_is_not_taken(tmp_path: Path, value: str) -> None:
     project, report = of_application(tmp_path, {"tasks.py": APP + body})
     assert project.actions["act"]["timeout"] in (77, None)
     assert value == "None" or any(
-        "time_limit of act is no value that is mapped" in text for text in texts(report)
+        "time_limit of act is not a value that is mapped" in text for text in texts(report)
     )
     assert value != "None" or project.actions["act"]["timeout"] == 77
 
@@ -336,7 +336,7 @@ def test_arguments_of_a_schedule_are_those_that_celery_sends(tmp_path: Path) -> 
     )
     project, report = of_application(tmp_path, {"__init__.py": "", "tasks.py": body})
     assert [schedule["params"] for schedule in project.schedules.values()] == [{"a": [1, 2]}]
-    assert named(report, "tasks.py:7 the schedule two: arguments that are no JSON")
+    assert named(report, "tasks.py:7 the schedule two: arguments that are not JSON")
 
 
 OPTIONS = [

@@ -43,7 +43,7 @@ def of_pack(folder: Path, files: dict[str, Any]) -> tuple[Project, Report]:
 
 
 def of_application(folder: Path, files: dict[str, str]) -> tuple[Project, Report]:
-    """Return what is made of the application `depot` with these files, and the report."""
+    """Return the project that is imported from the application `depot` with these files, and the report."""
     for name, text in files.items():
         (folder / "depot" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "depot" / name).write_text(text)

@@ -77,7 +77,7 @@ def test_key_is_parameter_of_rule() -> None:
     assert (
         parameters("{{ st2kv.system.room.name }}", "string", surroundings=HERE) == "{{ secrets.room_name }}"
     )
-    with pytest.raises(NotMapped, match="no text"):
+    with pytest.raises(NotMapped, match="not text"):
         parameters("{{ st2kv.system.count }}", "integer", surroundings=HERE)
 
 

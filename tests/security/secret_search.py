@@ -39,7 +39,7 @@ def _bytes(found: Any) -> str:
 
 
 def decoded(text: str) -> Iterator[str]:
-    """What stands in the base64 that a text has."""
+    """Return the decoded base64 of a text."""
     for word in re.findall(r"[A-Za-z0-9+/_-]{16,}", text):
         plain = word.replace("-", "+").replace("_", "/")
         for start in range(4):

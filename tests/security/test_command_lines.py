@@ -1,4 +1,4 @@
-"""What a run starts shows no secret in a command line, which every user of the machine may read."""
+"""The command lines of the processes that a run starts show no secret: every user of the machine can read them."""
 
 from __future__ import annotations
 

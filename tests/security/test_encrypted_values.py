@@ -265,7 +265,7 @@ async def flows(house: Installation, tenant: str, value: str) -> dict[str, UUID]
     await house.until("select 1 from enforcement where event_id = $1 and error is not null", event)
     kept = KeptLetter(
         queues.EVENT_RECEIVED,
-        f"InvalidInput: {value} is no number",
+        f"InvalidInput: {value} is not a number",
         None,
         "a",
         orjson.dumps({"value": value}),

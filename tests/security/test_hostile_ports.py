@@ -56,7 +56,7 @@ class Port:
     faults: list[Any] = field(default_factory=list)
 
     async def ask(self, data: bytes) -> bytes:
-        """What comes back until the other side closes."""
+        """Return the bytes that come back until the other side closes."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.health.port)
         answer = b""
         try:

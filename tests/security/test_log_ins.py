@@ -141,7 +141,7 @@ async def test_failures_elsewhere_do_not_lock_out_a_known_address(
 
 
 async def test_right_password_is_answered_beside_a_flood(api: Api) -> None:
-    """Of 1,000 wrong ones from 50 addresses, sent before it, most are still unanswered or refused unhashed."""
+    """Most of the 1,000 wrong passwords that 50 addresses sent before it are still unanswered, or refused without hashing."""
     answered: list[bool] = []
 
     async def guess(n: int) -> None:

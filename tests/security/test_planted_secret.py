@@ -157,7 +157,7 @@ async def in_tables(house: Installation, marked: Any) -> AsyncIterator[tuple[str
 
 
 async def in_answers(house: Installation, ids: list[Any]) -> AsyncIterator[tuple[str, str]]:
-    """What the API and the pages answer, and the metrics."""
+    """Return the answers of the API and of the pages, and the metrics."""
     backend = Backend.of(house.client)
     backend.settings = house.settings(api_access="open")
     app = make_app(backend)

@@ -1,4 +1,4 @@
-"""The source of an event: a foreign producer can neither name a door of Penstock nor take its keys."""
+"""The source of an event: a foreign producer can neither name an entry point of Penstock nor take its keys."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ async def house(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def furnished(house: Installation, folder: Path) -> dict[tuple[str, ...], list[tuple[Any, ...]]]:
-    """What every command that reads is asked for, in an installation where all of it was at work."""
+    """Return the arguments of each reading command, in an installation in which each of these features has run."""
     await house.start(*ALL)
     waiting = await house.client.start("vault.heard", {"master": HIDDEN + "heard"})
     waits = "select id from execution where parent = $1 and status = 'waiting'"

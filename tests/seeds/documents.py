@@ -1,6 +1,6 @@
 """The five documents that Penstock was built from, and what a script finds in them: code, options, events, statuses.
 
-They lie beside the project (`shared/seeds`), and are no part of it.
+They lie beside the project (`shared/seeds`), and are not part of it.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ _given: set[int] = set()
 
 
 def _is_ours(port: int) -> bool:
-    """Return true if no process has had it and we have it now: each is a byte of a file, locked for as long as this process
-    lives."""
+    """Reserve a port, and return true if no live process of the tests has reserved it. A reservation is a locked byte of a
+    file. The lock ends with this process."""
     if port in _given:
         return False
     try:

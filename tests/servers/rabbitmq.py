@@ -50,7 +50,7 @@ def find_script() -> Path | None:
     named = os.environ.get("PENSTOCK_TEST_RABBITMQ_SCRIPT")
     if named is not None:
         if not os.access(named, os.X_OK):
-            raise CannotHere(f"PENSTOCK_TEST_RABBITMQ_SCRIPT={named} is no program")
+            raise CannotHere(f"PENSTOCK_TEST_RABBITMQ_SCRIPT={named} is not a program")
         return Path(named)
     found = next((path for path in SCRIPTS if Path(path).exists()), None) or shutil.which("rabbitmq-server")
     return Path(found) if found and find_epmd() else None

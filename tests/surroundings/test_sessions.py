@@ -1,4 +1,4 @@
-"""What sessions see of the defaults of a role and a database, and what a stale snapshot would do to a limit."""
+"""The effects of defaults of a role and a database on sessions, and those of a stale snapshot on a limit."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def server(request: pytest.FixtureRequest) -> Postgres:
 
 
 async def test_partitions_begin_at_midnight_in_utc_in_any_session(server: Postgres) -> None:
-    """As `doctor` tells operators to do it: in psql, with whatever their sessions have."""
+    """The test creates partitions as `doctor` tells operators: in psql, with the settings of their sessions."""
     url = await databases.create(server, databases.new_name())
     await migrate.upgrade(Settings(database_url=SecretStr(url)))
     connection = await asyncpg.connect(url)

@@ -84,7 +84,7 @@ def _is_default(inquiry: Mapping[str, Any], of_store: Sequence[str]) -> bool:
 def _refusal(label: str) -> DefinitionError:
     return DefinitionError(
         f"{label} holds a secret of the store, and would be shown with the run",
-        hint="Take something that is no secret, such as the number of the order.",
+        hint="Take something that is not a secret, such as the number of the order.",
     )
 
 

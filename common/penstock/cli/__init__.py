@@ -30,7 +30,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "new_project": ("new",),
         "services": ("dev", "executor", "worker", "api", "gateway", "migrate"),
     },
-    "Say what is to be done": {
+    "Define and check work": {
         "definitions": ("apply", "actions", "triggers", "rules"),
         "client_types": ("types",),
         "lint_files": ("lint", "schema"),
@@ -41,7 +41,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "polls": ("polls",),
         "workflows": ("workflow",),
     },
-    "Start work, and see what happens": {
+    "Start, watch and control executions": {
         "events": ("publish", "events", "show"),
         "enforcements": ("enforcements",),
         "run": ("run",),
@@ -56,7 +56,7 @@ PARTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "inquiries": ("inquiries", "answer"),
         "outside_waits": ("complete",),
     },
-    "Look after it": {
+    "Operate and administer": {
         "limits": ("limit",),
         "breakers": ("breaker",),
         "holds": ("hold", "release", "holds"),
@@ -144,6 +144,7 @@ def _add_options(app: typer.Typer) -> None:
 
     app.callback()(common)
     command_group.use_in(app)
+    command_group.join_lines(app)
 
 
 def print_version() -> None:

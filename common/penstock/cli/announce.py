@@ -25,7 +25,7 @@ def announce(
     json: Json = False,
 ) -> None:
     """Announce status changes to listening programs. An execution that reaches one of these statuses is announced as
-    execution.status.STATUS. Announce rules that match as enforcement.created."""
+    execution.status.STATUS. With enforcement.created among the names, each match of a rule is announced, too."""
     if off and statuses:
         raise InvalidInput("--off and statuses exclude each other", hint="Name those to announce, or --off.")
     if off or statuses:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from penstock.tracing.log_records import Line
 
 audit = typer.Typer(
-    help="Changes and refusals, with their callers: list, export, verify.", no_args_is_help=True
+    help="List, export and verify the audit log: changes and refusals, with their callers.",
+    no_args_is_help=True,
 )
 
 BIGINT = 2**63 - 1
@@ -108,7 +109,10 @@ def list_(
     since: of.Since = None,
     until: of.Until = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
-    end: Annotated[int | None, typer.Option("--before", max=BIGINT, help="List those after this id.")] = None,
+    end: Annotated[
+        int | None,
+        typer.Option("--before", max=BIGINT, help="List only rows that are older than the one with this id."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """List the newest changes and refusals."""
@@ -209,7 +213,9 @@ def head(json: Json = False) -> None:
     later that no earlier row was edited."""
     chain = with_session(store.chain)
     if chain is None:
-        raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")
+        raise NotFound(
+            "the row with the end of the hash chain is missing", hint="Run `penstock audit verify`."
+        )
     newest = Head(chain.position, chain.seal)
     if json:
         json_line({"head": str(newest), "position": chain.position, "unsealed": chain.unsealed})

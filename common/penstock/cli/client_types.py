@@ -80,7 +80,7 @@ def _option(file: Path, language: Language) -> str:
 
 def _text_of(file: Path) -> str:
     if file.exists() and not file.is_file():  # a device may be endless
-        raise InvalidInput(f"{file} is no file", hint="Name another one.")
+        raise InvalidInput(f"{file} is not a file", hint="Name another one.")
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:

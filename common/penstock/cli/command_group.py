@@ -1,8 +1,9 @@
-"""A group of commands that answers an unknown word with the command that the group has for it."""
+"""A group of commands that suggests its own command for an unknown word, such as `delete` for `rm`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from inspect import cleandoc
 from typing import TYPE_CHECKING
 
 from typer.core import TyperGroup
@@ -64,3 +65,17 @@ def use_in(app: typer.Typer) -> None:
     app.info.cls = CommandGroup
     for group in app.registered_groups:
         group.cls = CommandGroup
+
+
+def join_lines(app: typer.Typer) -> None:
+    """Let the help texts of a command line fill the terminal: the lines of a paragraph become one. Typer keeps the line breaks
+    of docstrings, which are those of the source."""
+    for command in app.registered_commands:
+        command.help = _joined(command.help or getattr(command.callback, "__doc__", None) or "")
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            join_lines(group.typer_instance)
+
+
+def _joined(text: str) -> str:
+    return "\n\n".join(" ".join(part.split()) for part in cleandoc(text).split("\n\n"))

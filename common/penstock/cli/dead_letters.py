@@ -39,7 +39,8 @@ def list_(
     reason: Reason = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 50,
     before: Annotated[
-        UUID | None, typer.Option(parser=parse_id, help="List those after this dead letter.")
+        UUID | None,
+        typer.Option(parser=parse_id, help="List only dead letters that are older than this one."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -40,7 +40,8 @@ AFTERWARDS = {
 """The sentence about open executions of former versions, by kind."""
 
 rules = typer.Typer(
-    help="List, enable, disable, delete and try rules; see where they failed.", no_args_is_help=True
+    help="List, enable, disable, delete and test rules. List and repeat failed evaluations.",
+    no_args_is_help=True,
 )
 
 

@@ -83,8 +83,8 @@ class DemoRun:
         return dict(self._expected.most_common())
 
     async def progress(self) -> AsyncIterator[dict[str, int]]:
-        """Yield the number of ended executions of each action until all have ended. Raises ConnectionFailed if there
-        is no progress."""
+        """Yield the number of ended executions of each action until all have ended. Raises ConnectionFailed without
+        progress."""
         loop = asyncio.get_running_loop()
         previous: dict[str, int] = {}
         moved = loop.time()

@@ -26,7 +26,10 @@ def enforcements(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
     cursor: Annotated[
         str | None,
-        typer.Option("--before", help="List those after this place, which a page prints at its end."),
+        typer.Option(
+            "--before",
+            help="List only enforcements that are older than this place. Each full list prints it at its end.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

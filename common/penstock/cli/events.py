@@ -41,7 +41,7 @@ def publish(
     payload: Annotated[
         list[str] | None,
         typer.Argument(
-            help="name=value (JSON, or plain text; text wherever the schema takes only text), or @FILE.json"
+            help="name=value, or @FILE.json. A value is read as JSON if it is JSON and the schema does not require text."
         ),
     ] = None,
     key: Annotated[
@@ -93,7 +93,10 @@ def events(
     ] = None,
     key: Annotated[str | None, typer.Option(help="Only events published with this idempotency key.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
-    before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
+    before: Annotated[
+        UUID | None,
+        typer.Option(parser=parse_id, help="List only events that are older than the one with this id."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """List the newest events, each with its outcome: rules that matched or failed, and executions that the event continued or

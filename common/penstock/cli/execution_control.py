@@ -123,8 +123,8 @@ def reschedule(
     reason: Annotated[str | None, typer.Option(help="The reason, stored in the history.")] = None,
     json: Json = False,
 ) -> None:
-    """Start an execution at another instant, or its next attempt. It must not have begun: it is delayed, or waits for a retry,
-    a limit or a worker."""
+    """Change the start of an execution, or of its next attempt. The execution is delayed, or waits for a retry, a limit or a
+    worker. An attempt that has begun cannot be rescheduled."""
     if (at is None) == (in_ is None):
         raise InvalidInput("it needs an instant or a duration", hint="Give exactly one of --at and --in.")
     instant = None if at is None else parse_instant("--at", at)
@@ -183,14 +183,16 @@ def rerun(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="A parameter to change, of one run. The value is JSON, or plain text; text wherever the schema takes only text. "
-            "customer.name=Ada changes a part, and lines[1].sku=ink a part of an element.",
+            help="Change a parameter; only with one ID. A value is read as JSON if it is JSON and the schema does not require "
+            "text. customer.name=Ada changes a part, and lines[1].sku=ink a part of an element.",
         ),
     ] = None,
     unset: Annotated[
         list[str] | None,
         typer.Option(
-            "--unset", metavar="NAME", help="A parameter to leave out, of one run. Its default applies."
+            "--unset",
+            metavar="NAME",
+            help="Leave out a parameter; only with one ID. Its default applies.",
         ),
     ] = None,
     set_label: Annotated[
@@ -198,7 +200,7 @@ def rerun(
         typer.Option(
             "--set-label",
             metavar="KEY=VALUE",
-            help="A label to add to one run, or to replace. If a label takes its value from a parameter, it gets the new value.",
+            help="Add or replace a label; only with one ID. If a label takes its value from a parameter, it gets the new value.",
         ),
     ] = None,
     *,

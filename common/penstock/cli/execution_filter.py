@@ -19,7 +19,7 @@ from penstock.operate import list_filters
 from penstock.store.executions.execution_list import ExecutionFilter
 
 Text = str | None
-_TIME = "an hour ago is 1h; or 2030-01-31T09:00, in UTC if it has no offset"
+_TIME = "2030-01-31T09:00 (in UTC if it has no offset), or 1h for an hour ago"
 
 Status = Annotated[
     list[str] | None,
@@ -29,8 +29,8 @@ Action = Annotated[
     Text, typer.Option(help="Only of this action or workflow.", autocompletion=name_completion.actions)
 ]
 Tenant = Annotated[Text, typer.Option(help="Only of this tenant.")]
-Since = Annotated[Text, typer.Option(help=f"Only created since then: {_TIME}.")]
-Until = Annotated[Text, typer.Option(help="Only created before then.")]
+Since = Annotated[Text, typer.Option(help=f"Only what was created since this instant: {_TIME}.")]
+Until = Annotated[Text, typer.Option(help="Only what was created before this instant.")]
 Param = Annotated[
     list[str] | None,
     typer.Option("--param", "-p", help="Only with this parameter: name=value. May be repeated."),

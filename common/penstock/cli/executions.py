@@ -54,7 +54,10 @@ def executions(
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
-    before: Annotated[UUID | None, typer.Option(parser=parse_id, help="List those after this id.")] = None,
+    before: Annotated[
+        UUID | None,
+        typer.Option(parser=parse_id, help="List only executions that are older than the one with this id."),
+    ] = None,
     children: Annotated[bool, typer.Option("--children", help="Include the tasks of workflows.")] = False,
     json: Json = False,
 ) -> None:

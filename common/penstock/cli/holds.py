@@ -26,7 +26,7 @@ def hold(
         str | None, typer.Option("--for", help="The duration: 30m, 2h, 1d. By default until it is released.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Hold a name that is neither applied nor started so far.")
+        bool, typer.Option("--force", help="Hold a name that has no definition and no execution yet.")
     ] = False,
     by: Annotated[str, typer.Option(help="The author, stored with the hold.")] = ME,
     json: Json = False,

@@ -76,7 +76,10 @@ def answer(
         ),
     ],
     response: Annotated[
-        str, typer.Argument(help="JSON, or plain text; text wherever the question takes only text.")
+        str,
+        typer.Argument(
+            help="The answer. It is read as JSON if it is JSON and the question does not require text."
+        ),
     ],
     by: Annotated[str, typer.Option(help="The author of the answer.")] = ME,
     json: Json = False,

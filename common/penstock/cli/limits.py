@@ -25,7 +25,7 @@ Ref = Annotated[
 
 @commands.command("list")
 def list_(json: Json = False) -> None:
-    """List the limits in force, each with its holders and waiters."""
+    """List the limits in force, each with the numbers of executions that have a slot and that wait."""
     rows = read(lambda client: client.limits.all())
     listing(
         ["limit", "covers", "allows", "by", "when full", "running", "waiting", "set by"],

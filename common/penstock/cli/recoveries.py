@@ -21,7 +21,7 @@ def recoveries(
     limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 50,
     json: Json = False,
 ) -> None:
-    """List recovered losses, the newest first; by default those of one day."""
+    """List lost attempts and fires that were recovered, newest first. Default: those of the last 24 hours."""
     begin = of.instant("--since", since)
     rows = read(lambda client: client.recoveries(since=begin, kind=kind, worker=worker, limit=limit))
     listing(

@@ -59,7 +59,7 @@ def rerun(
     every: Annotated[bool, typer.Option("--all", help="The errors of all rules.")] = False,
     json: Json = False,
 ) -> None:
-    """Evaluate a rule again for the events on which it failed. Exit code 1 if it fails on some again."""
+    """Evaluate a rule again for the events on which it failed. Exit code 1 if it fails again for any of them."""
     if not (rule or event or every):
         raise InvalidInput("nothing is selected", hint="Name a rule or --event ID, or say --all.")
 

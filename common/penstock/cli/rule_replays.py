@@ -33,7 +33,8 @@ def replay(
         typer.Argument(help="The rule's ref, such as shop.charge_big.", autocompletion=name_completion.rules),
     ],
     since: Annotated[
-        str, typer.Option(help="Only events stored since then: an hour ago is 1h; or 2030-01-31T09:00.")
+        str,
+        typer.Option(help="Only events stored since this instant: 2030-01-31T09:00, or 1h for an hour ago."),
     ],
     until: of.Until = None,
     tenant: of.Tenant = None,
@@ -45,8 +46,8 @@ def replay(
     ] = 20,
     json: Json = False,
 ) -> None:
-    """Let a rule see stored events again. It starts an execution for each event that matches and has none of this rule, and for
-    each only once. Exit code 1 if the rule fails on some."""
+    """Evaluate a rule for stored events. It starts one execution for each event that matches and for which it has not started
+    one before. Exit code 1 if the evaluation fails for an event."""
     first, last = of.instant("--since", since), of.instant("--until", until) or now()
     assert first is not None
 

@@ -40,7 +40,8 @@ def run(
     params: Annotated[
         list[str] | None,
         typer.Argument(
-            help="name=value (JSON, or plain text; text wherever the schema takes only text), or @FILE.json, or @- for stdin"
+            help="name=value, or @FILE.json, or @- for standard input. A value is read as JSON if it is JSON and the "
+            "schema does not require text."
         ),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait for the result, and print it.")] = False,
@@ -63,7 +64,8 @@ def run(
     ] = None,
     tenant: Annotated[str, typer.Option(help="The tenant of the execution.")] = "public",
     secret: Annotated[
-        list[str] | None, typer.Option(help="name=SECRET: a parameter that is a secret of the store.")
+        list[str] | None,
+        typer.Option(help="name=SECRET: a parameter that takes the value of the stored secret SECRET."),
     ] = None,
     budget: Annotated[
         list[str] | None,
@@ -135,7 +137,7 @@ def run(
 
 
 def _budgets(words: list[str]) -> dict[str, float] | None:
-    """Return the budgets of `unit=AMOUNT` words; None without any. Raises InvalidInput for a word that is no budget."""
+    """Return the budgets of `unit=AMOUNT` words; None without any. Raises InvalidInput for a word that is not a budget."""
     try:
         return check_budget(parse_params(words)) if words else None
     except Wrong as wrong:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.store.access.saved_views import SavedView
 
 app = typer.Typer(
-    help="List, save and delete views: lists of executions that have a name.", no_args_is_help=True
+    help="List, save and delete views. A view is a named filter of executions.", no_args_is_help=True
 )
 Name = Annotated[
     str,
@@ -28,8 +28,8 @@ Name = Annotated[
 By = Annotated[
     str,
     typer.Option(
-        help="The owner: local access is also that of pages without a sign-in; user:NAME or token:NAME is a caller of the API. "
-        "Not with --server."
+        help="The owner of the views: user:NAME or token:NAME for a caller of the API. By default `local access`, which also "
+        "owns the views of pages without a sign-in. Not with --server."
     ),
 ]
 
@@ -55,7 +55,7 @@ def list_views(by: By = LOCAL_ACCESS, json: Json = False) -> None:
 
 @app.command()
 def show(name: Name, by: By = LOCAL_ACCESS, json: Json = False) -> None:
-    """Show a view: yours of this name, or else a shared one."""
+    """Show a view of this name: your own, or a shared one if you have none."""
     view = read(lambda client: client.views.get(name, by=by))
     if json:
         json_line(view)

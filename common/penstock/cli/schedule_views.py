@@ -182,7 +182,7 @@ def _missed_fire(compiled: CompiledSchedule, fire: PlannedFire) -> MissedFire:
 
 def preview(
     what: Annotated[str, typer.Argument(help="A schedule, or an expression such as '30 2 * * *'.")],
-    count: Annotated[int, typer.Option("--count", "-n", min=1, max=1000)] = 10,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, max=1000, help="The number of fires.")] = 10,
     timezone: Annotated[str, typer.Option(help="IANA zone of an expression.")] = "UTC",
     json: Json = False,
 ) -> None:
@@ -207,7 +207,7 @@ async def _upcoming(session: Session, ref: str, count: int) -> list[Preview]:
 
 def history(
     ref: Ref,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="The maximum number to list.")] = 20,
     before: Annotated[
         str | None, typer.Option(help="List fires before this instant, in UTC if it has no offset.")
     ] = None,

@@ -139,10 +139,10 @@ def api(
 
 
 def gateway(
-    host: Annotated[str | None, typer.Option(help="Address to listen on; 127.0.0.1 if not given.")] = None,
-    port: Annotated[int | None, typer.Option(help="Its port; 8000 if not given.")] = None,
-    name: Annotated[str | None, typer.Option(help="What people call this replica.")] = None,
-    health_port: Annotated[int | None, typer.Option(help="Of /live, /ready and /metrics.")] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on; by default 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on; by default 8000.")] = None,
+    name: Annotated[str | None, typer.Option(help="The name of this replica.")] = None,
+    health_port: Annotated[int | None, typer.Option(help="The port of /live, /ready and /metrics.")] = None,
     wait: Wait = None,
 ) -> None:
     """Run a gateway for workers in any language: the HTTP API with the routes of workers alone.

@@ -14,7 +14,8 @@ from penstock.store.access import subscriptions as store
 from penstock.store.access.subscriptions import Subscription
 
 subscriptions = typer.Typer(
-    help="Programs that are called when executions change status.", no_args_is_help=True
+    help="List, set, enable and remove subscriptions: programs that are called when executions change status.",
+    no_args_is_help=True,
 )
 
 Name = Annotated[str, typer.Argument(help="The name of the subscription.")]

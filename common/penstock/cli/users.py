@@ -20,7 +20,9 @@ from penstock.store.access.people import Person
 if TYPE_CHECKING:
     from penstock.store.session.database import Session
 
-users = typer.Typer(help="People who sign in to the API and its pages.", no_args_is_help=True)
+users = typer.Typer(
+    help="Create, list, change and delete users, and end their sessions.", no_args_is_help=True
+)
 
 Name = Annotated[str, typer.Argument(help="The name with which the user signs in.")]
 Role = Annotated[

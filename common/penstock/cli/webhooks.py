@@ -20,7 +20,7 @@ from penstock.store.access.webhooks import Webhook
 from penstock.store.session.database import Session
 
 webhooks = typer.Typer(
-    help="Webhooks: HTTP requests of other programs, each of which becomes an event.", no_args_is_help=True
+    help="List, set, show and remove webhooks. Each call of a webhook becomes an event.", no_args_is_help=True
 )
 
 Name = Annotated[str, typer.Argument(help="The name: programs call /hooks/NAME of the API.")]
@@ -62,8 +62,8 @@ def set_(
     completes: Annotated[
         str | None,
         typer.Option(
-            help="A template for a callback id: 'gh:run:{{ body.workflow_run.id }}'. A call also ends the wait of the "
-            "executions that wait for the callback with this id."
+            help="A template for a callback id: 'gh:run:{{ body.workflow_run.id }}'. Executions that "
+            "wait for the callback with this id then continue."
         ),
     ] = None,
     fails: Annotated[
@@ -154,8 +154,8 @@ def show(name: Name, json: Json = False) -> None:
 
 @webhooks.command()
 def refusals(json: Json = False) -> None:
-    """List how many calls were refused in the last seven days, by webhook and reason, and when the last one was. Calls of
-    names that no webhook has, and of callbacks, are listed, too."""
+    """List how many calls were refused in the last seven days, by webhook and reason, and when the last one was. The
+    list includes calls of unknown webhooks and calls of callbacks."""
     listing(
         ["webhook", "reason", "calls", "last", "last name"],
         with_session(webhook_refusals.listed),

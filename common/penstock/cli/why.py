@@ -38,8 +38,9 @@ def why(
     task: Annotated[str | None, typer.Argument(help="One of its tasks, if it is a workflow.")] = None,
     json: Json = False,
 ) -> None:
-    """Say in one sentence what an execution waits for (a limit, timer, worker, task or person), or how it ended. Of an event, say
-    it for each rule: the burst or window in which it waits, the execution that it started, or why there is none."""
+    """Say in one sentence what an execution waits for, such as a limit or a worker, or how it ended. For an event, print one
+    sentence for each rule: the execution that it started, the burst or window in which the event waits, or why it started
+    nothing."""
 
     async def work(client: AnyClient) -> Why | dict[str, Any]:
         try:

@@ -37,7 +37,7 @@ def worker_conformance(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Try a worker in any language against a real installation: a line a case, exit code 1 if one fails.
+    """Test a worker in any language against a real installation. It prints one line for each case. Exit code 1 if a case fails.
 
     The worker reads PENSTOCK_SERVER, PENSTOCK_TOKEN, PENSTOCK_ROUTES, PENSTOCK_NAME, PENSTOCK_SLOTS and PENSTOCK_GRACE,
     and has the actions conformance.play, conformance.once and conformance.brief. See docs/workers-in-any-language.md.

@@ -41,7 +41,7 @@ def pause(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> Non
 
 
 def resume(id: RunId, by: By = ME, reason: Why = None, json: Json = False) -> None:
-    """Resume a run: what became due during the pause starts."""
+    """Resume a paused execution. Work that became due during the pause starts."""
     _command(id, "resume", by, reason, json)
 
 

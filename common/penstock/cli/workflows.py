@@ -17,7 +17,7 @@ from penstock.language.workflows import Workflow, from_yaml, to_yaml
 from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.diff import Difference
 from penstock.language.workflows.graph import Graph
-from penstock.operate import workflows as operate
+from penstock.operate import workflow_versions as operate
 from penstock.operate.masking import Masking
 from penstock.store.session.database import Session
 

@@ -47,4 +47,4 @@ async def check_end(session: Session, until: datetime | None) -> None:
             "until is not an instant with an offset", hint="Give datetime(2030, 1, 31, 9, tzinfo=UTC)."
         )
     if until <= await clock.now(session):
-        raise InvalidInput(f"until is past: {until.isoformat()}", hint="Give an instant that is to come.")
+        raise InvalidInput(f"until is past: {until.isoformat()}", hint="Give a future instant.")

@@ -50,7 +50,7 @@ class Breakers:
     ) -> None:
         """Open the breaker of an action by hand, for these values of its `by`. The breaker probes at `until`, or stays
         open until it is closed. Raises NotFound if the action has no breaker. Raises InvalidInput if `parameters` are
-        not exactly those that its `by` names, or if `until` is no instant to come."""
+        not exactly those that its `by` names, or if `until` is not a future instant."""
         await check_end(self._session, until)
 
         async def open_(tx: Transaction) -> None:

@@ -154,7 +154,7 @@ def edited(
     """Return the parameters `old` with other values, in the given order, and without those in `unset`.
 
     A name with dots or indexes is a path into a parameter, unless a parameter has exactly that name. Raises
-    InvalidInput for a name that is set and unset, that is no path, or that leads nowhere. Raises it for an element of a list
+    InvalidInput for a name that is set and unset, that is not a path, or that leads nowhere. Raises it for an element of a list
     that is unset, too."""
     new = copy.deepcopy(dict(old))
     parameters = {*properties, *old}
@@ -182,7 +182,7 @@ _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,9})\]", re.ASCII)
 
 def _path(name: str, parameters: set[str]) -> list[str]:
     """Return the path of a name such as `customer.name`, `lines.1.sku` or `lines[1].sku`. Raises InvalidInput for a name that
-    begins with a parameter and is no path."""
+    begins with a parameter and is not a path."""
     parameter = _begin(name)
     if name in parameters or parameter not in parameters:
         return [name]

@@ -459,8 +459,8 @@ class Client(StartAndWatch):
         `signal(key="order-7", name="paid", value=12)`.
 
         Raises NotFound if no execution of the tenant has the key. Raises Conflict if the execution has ended, or is not a
-        durable function. Raises DefinitionError if the name is not valid. Raises InvalidInput if the id is no UUID, if
-        not exactly one of id and key is given, or if the value is not JSON."""
+        durable function. Raises DefinitionError if the name is not valid. Raises InvalidInput if the id is not a UUID, or
+        if not exactly one of id and key is given. Raises it for a value that is not JSON, too."""
         from penstock.client import durable_commands
         from penstock.store.session.committed_once import committed_once
 
@@ -616,7 +616,7 @@ class Client(StartAndWatch):
 
         check_limit(limit)
         if kind not in (None, "attempt", "fire"):
-            raise InvalidInput(f"{cut_end(kind, 60)!r} is no kind of loss", hint="Give attempt or fire.")
+            raise InvalidInput(f"{cut_end(kind, 60)!r} is not a kind of loss", hint="Give attempt or fire.")
         return await recoveries.newest(self.session, since, kind=kind, worker=worker, limit=limit)
 
     async def definitions(self, kinds: Sequence[str], ref: str | None = None) -> list[dict[str, Any]]:

@@ -90,7 +90,7 @@ async def rerun(
         )
     if row.action in WAITS:
         raise InvalidInput(
-            "what waits for an event or an answer runs only in its workflow",
+            "an inquiry or a wait for an event runs only in its workflow",
             hint=f"Re-run the workflow: penstock rerun {row.parent} --from {row.task}",
         )
     parameters = None

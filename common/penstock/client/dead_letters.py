@@ -205,14 +205,14 @@ def _staging(letter: DeadLetter) -> _Staging:
     if not queues.is_consumed(letter.queue) or letter.queue == queues.DEAD:
         raise Conflict(
             f"no service takes messages from {letter.queue!r}: it would never be handled",
-            hint="Nothing but Penstock publishes to its own queues; drop it.",
+            hint="Only Penstock may publish to its own queues. Drop the letter: `penstock dead-letters drop ID`.",
         )
     try:
         return _Staging(letter.queue, envelope.decode(letter.body.encode()).ids)
     except Undecodable as error:
         raise Conflict(
             f"{error.message}: it would be refused again",
-            hint="Nothing but Penstock publishes to its own queues; drop it.",
+            hint="Only Penstock may publish to its own queues. Drop the letter: `penstock dead-letters drop ID`.",
         ) from None
 
 

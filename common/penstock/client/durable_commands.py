@@ -30,7 +30,7 @@ _KEY = re.compile(r"([1-9]\d*/)*[^/\x00-\x1f]{1,200}")
 
 
 def _checked_key(text: str) -> Key:
-    """Return the key of a step that a function may have. Raises InvalidInput for a text that is no name of a step."""
+    """Return the key of a step that a function may have. Raises InvalidInput for a text that is not a valid step name."""
     key = Key.of_label(text)
     if not _KEY.fullmatch(key.name) or key.ordinal > INTEGER:
         raise InvalidInput(

@@ -111,4 +111,4 @@ def _check(kind: str, name: str) -> None:
         is_ref(name) if kind == "action" else is_name(name.replace("-", "_"))
     ):
         hint = "Write pack.name: shop.charge." if kind == "action" else "Write its name: shop."
-        raise InvalidInput(f"{cut_end(name, 60)!r} is no {kind}", hint=hint)
+        raise InvalidInput(f"{cut_end(name, 60)!r} is not a valid {kind} name", hint=hint)

@@ -27,7 +27,7 @@ def error_of(answer: httpx.Response) -> PenstockError:
         name = str(problem.get("type", "")).removeprefix(KIND)
     except (ValueError, KeyError, TypeError):
         return ConnectionFailed(
-            f"this is no API of Penstock: it answers {answer.status_code} with no problem that can be read",
+            f"this is not an API of Penstock: it answers {answer.status_code} with no problem that can be read",
             hint="The address is that of `penstock api`, such as http://127.0.0.1:8000.",
         )
     kind = getattr(errors, name, None)

@@ -173,8 +173,8 @@ class HttpBreakers:
         until: datetime | None = None,
     ) -> None:
         """Open a breaker by hand. The server knows the caller, and `by` is not sent. Raises NotFound if the action has
-        no breaker. Raises InvalidInput if `parameters` are not exactly those that its `by` names, or if `until` is no
-        instant to come."""
+        no breaker. Raises InvalidInput if `parameters` are not exactly those that its `by` names, or if `until` is not a
+        future instant."""
         body = {"ref": ref, "parameters": parameters, "reason": reason, "until": until}
         await self._ask("POST", "/breakers/open", body)
 

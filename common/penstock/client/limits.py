@@ -134,7 +134,9 @@ def _changed(ref: str, current: Mapping[str, Any], options: Mapping[str, Any]) -
     """Return the limit with these options. A limit of an action or a task has a ref and a scope that users cannot
     write; both are accepted if unchanged."""
     if not current and not is_ref(ref):
-        raise InvalidInput(f"{ref!r} is no ref", hint="Write pack.name, in small letters: shop.database.")
+        raise InvalidInput(
+            f"{ref!r} is not a valid ref", hint="Write pack.name, in small letters: shop.database."
+        )
     fields = {**current, **options, "ref": "by.hand", "scope": options.get("scope", EVERYTHING)}
     try:
         limit = Limit.model_validate({name: value for name, value in fields.items() if value is not None})

@@ -195,6 +195,6 @@ async def _check_retention(tx: Transaction, since: datetime) -> None:
     oldest = await clock.now(tx) - timedelta(days=days) + RETENTION_SLACK
     if since < oldest:
         raise InvalidInput(
-            f"what rules made of events is kept for {days} days, and since is earlier",
+            f"the outcomes of rules are kept for {days} days, and since is earlier",
             hint=f"Give {oldest:%Y-%m-%dT%H:%MZ} or later.",
         )

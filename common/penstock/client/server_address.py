@@ -14,7 +14,7 @@ def checked_address(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError(
-            f"{url!r} is no address of a server", hint="Such as https://penstock.example.org."
+            f"{url!r} is not an address of a server", hint="Such as https://penstock.example.org."
         )
     if parts.scheme == "http" and parts.hostname not in LOOPBACK and not _plain_is_allowed():
         raise ConfigurationError(

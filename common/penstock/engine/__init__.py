@@ -20,9 +20,9 @@ dictionaries, for tests without servers.
 Not here: transactions, statements, clocks, ids.
 """
 
+from penstock.engine.advance_workflow import advance, begin
 from penstock.engine.commands import Command, apply_command, pause, resume, set_result, skip, stop
 from penstock.engine.decision import ChildEnded, Decision, Final, Published, Start
-from penstock.engine.evaluator import advance, begin
 from penstock.engine.facts import EVERYTHING, WORKFLOW, Asking, Facts, Needed, TaskResult, VariablesRequest
 from penstock.engine.plan import Plan
 from penstock.engine.state import KeptTask, TaskState, WorkflowState

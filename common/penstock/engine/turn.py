@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.engine.advance_workflow import advance, begin
 from penstock.engine.commands import Command, apply_command, stop
 from penstock.engine.decision import ChildEnded, Decision, Final, Start
-from penstock.engine.evaluator import advance, begin
 from penstock.engine.facts import Asking, Facts
 from penstock.engine.plan import Plan
 from penstock.engine.state import KeptTask, TaskState, WorkflowState

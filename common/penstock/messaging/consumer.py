@@ -55,7 +55,7 @@ Handler = Callable[[Batch, Transaction], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A queue and its handler. With `raw`, its messages are no envelopes, and the handler reads the deliveries."""
+    """A queue and its handler. With `raw`, its messages are not envelopes, and the handler reads the deliveries."""
 
     queue: str
     handle: Handler

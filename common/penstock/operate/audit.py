@@ -156,7 +156,7 @@ class Head:
             head = cls(0, b"")
         if len(head.seal) != len(FIRST):
             raise InvalidInput(
-                f"{text!r} is no head of the audit", hint="Give it as `penstock audit head` prints it."
+                f"{text!r} is not a head of the audit", hint="Give it as `penstock audit head` prints it."
             )
         return head
 
@@ -244,7 +244,7 @@ async def verify(session: Session, heads: Iterable[Head] = ()) -> Verified:
         await tx.execute("set transaction isolation level repeatable read")
         chain = await audit.chain(tx)
         if chain is None:
-            return Verified(1, 0, 0, ["the row that notes the ends of the chain is gone"])
+            return Verified(1, 0, 0, ["the row with the end of the hash chain is missing"])
         kept_heads = [head for head in heads if head.position >= chain.dropped_position]
         walk = Verification(chain.dropped_position, chain.dropped_seal, kept_heads)
         async for row in audit.all_sealed(tx, BEFORE_ALL):
@@ -266,7 +266,7 @@ def _faults_of_beginning(chain: Chain) -> list[str]:
 
 
 def verify_lines(lines: Iterable[bytes], heads: Iterable[Head] = ()) -> Verified:
-    """Verify exported lines, which may begin anywhere in the chain. Raises InvalidInput for a line that is no row of
+    """Verify exported lines, which may begin anywhere in the chain. Raises InvalidInput for a line that is not a row of
     the audit."""
     walk: Verification | None = None
     noted = list(heads)
@@ -294,7 +294,7 @@ def _row_of(line: bytes, number: int) -> AuditedChange:
         )
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidInput(
-            f"line {number} is no row of the audit: {error}",
+            f"line {number} is not a row of the audit: {error}",
             hint="Give a file that `penstock audit export` has written.",
         ) from None
 

@@ -183,7 +183,8 @@ async def drawing(session: Session, id: UUID, notation: str) -> str:
     document = await described_execution(session, id)
     if document["graph"] is None:
         raise InvalidInput(
-            f"{id} is no run of a workflow", hint="Name an execution of a workflow: only those have a graph."
+            f"{id} is not a run of a workflow",
+            hint="Name an execution of a workflow: only those have a graph.",
         )
     return DRAWINGS[notation](document["graph"], {task.name: task.status for task in document["tasks"]})
 

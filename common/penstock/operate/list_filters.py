@@ -151,8 +151,8 @@ def label_words(text: str) -> list[str]:
 
 
 def from_texts(texts: Mapping[str, str]) -> dict[str, Any]:
-    """Return the filters of the address or of the fields of a page, where each is one text. An empty text is no
-    filter. Raises InvalidInput."""
+    """Return the filters of the address or of the fields of a page, where each is one text. An empty text is not
+    a filter. Raises InvalidInput."""
     filters: dict[str, Any] = {}
     for name, text in texts.items():
         if not text:

@@ -61,7 +61,7 @@ class Report:
         ]
         if len(kinds) != 1 or set(body) - {*kinds, "text"}:
             raise InvalidInput(
-                "the body is no report of an outcome",
+                "the body is not a report of an outcome",
                 hint='Send {"result": ...}, {"error": "..."}, {"progress": 0.4, "text": "..."} or {"heartbeat": true}.',
             )
         kind, value, text = kinds[0], body[kinds[0]], body.get("text")

@@ -271,7 +271,7 @@ def _name_is_taken(name: str) -> Conflict:
 def _name(name: str) -> str:
     if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip():
         raise InvalidInput(
-            f"{cut_end(ascii(name), 60)} is no name of a view",
+            f"{cut_end(ascii(name), 60)} is not a valid view name",
             hint=f"Use 1 to {MAX_NAME} printable characters, without a space at the begin or end.",
         )
     try:

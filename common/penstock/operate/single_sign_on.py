@@ -71,8 +71,8 @@ async def enter(session: Session, identity: Identity, *, caller: LogInCaller) ->
             person = await people.named(tx, identity.name)
         if person is not None and person.created_by != made_by:
             raise Conflict(
-                f"there is another user {identity.name!r}, whom this provider has not named so, or for somebody else",
-                hint=f"An administrator can remove that one: penstock users delete {identity.name}",
+                f"the user {identity.name!r} exists already, and was not created by a sign-in with this identity",
+                hint=f"An administrator can delete that user: penstock users delete {identity.name}",
             )
         if identity.roles:
             await people.set_roles(tx, identity.name, *zip(*identity.roles, strict=True))
@@ -83,6 +83,6 @@ async def enter(session: Session, identity: Identity, *, caller: LogInCaller) ->
             await people.set_roles(tx, identity.name, [], [])
             await people.end_sessions(tx, identity.name)
     raise NotAllowed(
-        f"the provider knows {identity.name}, and nothing that it says of them is mapped to a role here",
-        hint="An administrator can map a group of yours to a role: PENSTOCK_OIDC_ROLES.",
+        f"the provider knows {identity.name}, but none of its claims is mapped to a role here",
+        hint="An administrator can map one of your groups to a role: PENSTOCK_OIDC_ROLES.",
     )

@@ -46,12 +46,12 @@ async def put(
     pattern such as `shop.*`. `workflow`: its runs, and with `tasks` those of its tasks. Raises InvalidInput if an
     option is not valid, Conflict if `only_new` and the name is taken, and ConfigurationError without a master key."""
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"{name!r} is no name of a subscription", hint="Use a-z, 0-9, _ and -.")
+        raise InvalidInput(f"{name!r} is not a valid subscription name", hint="Use a-z, 0-9, _ and -.")
     if tenant is not None:
         check_tenant(tenant)
     for ref in (action, workflow):
         if ref is not None and not _ACTION.fullmatch(ref):
-            raise InvalidInput(f"{ref!r} is no name of an action", hint="Such as shop.charge, or shop.*")
+            raise InvalidInput(f"{ref!r} is not a valid action name", hint="Such as shop.charge, or shop.*")
     _check_url(url)
     _check_secret(secret)
     subscription = NewSubscription(name, url, _statuses(statuses), tenant, action, workflow, tasks)
@@ -82,11 +82,11 @@ def _check_url(url: str) -> None:
         port = parts.port or 443
     except ValueError:
         raise InvalidInput(
-            f"{cut_end(url, 100)!r} is no address", hint="Such as https://example.org/hook."
+            f"{cut_end(url, 100)!r} is not an address", hint="Such as https://example.org/hook."
         ) from None
     if parts.scheme not in ("http", "https") or not parts.hostname or not 0 < port < 65536:
         raise InvalidInput(
-            f"{cut_end(url, 100)!r} is no web address", hint="Such as https://example.org/hook."
+            f"{cut_end(url, 100)!r} is not a web address", hint="Such as https://example.org/hook."
         )
     if len(url) > LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url:
         raise InvalidInput(

@@ -112,7 +112,9 @@ def check_call(
         raise InvalidInput(f"there is no signature {signature!r}", hint=did_you_mean(signature, SIGNATURES))
     for header_name in (header, key_header):
         if header_name is not None and not _HEADER.fullmatch(header_name):
-            raise InvalidInput(f"{header_name!r} is no name of a header", hint="Such as X-Webhook-Secret.")
+            raise InvalidInput(
+                f"{header_name!r} is not a valid header name", hint="Such as X-Webhook-Secret."
+            )
     _check_secret(secret, signature)
     if is_system(trigger):
         raise InvalidInput(f"{trigger} is not published", hint=HINT_PUBLISH)

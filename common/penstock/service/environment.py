@@ -49,5 +49,5 @@ FOREIGN = frozenset(
         *("TIMEOUT", "PARAMS", "CONTEXT", "ROOT_ID", "WORKFLOW_ID", "TASK"),
     )
 )
-"""Variables with the prefix of settings that are no settings: of the embedded server's folder, the tests, the command
+"""Variables with the prefix of settings that are not settings: of the embedded server's folder, the tests, the command
 line, and command actions."""

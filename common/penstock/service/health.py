@@ -105,7 +105,7 @@ async def _serve(
         while (event := connection.next_event()) is h11.NEED_DATA:
             connection.receive_data(await reader.read(4096))
     except h11.RemoteProtocolError as error:
-        status, kind, body = _text(error.error_status_hint, "this is no HTTP request")
+        status, kind, body = _text(error.error_status_hint, "this is not an HTTP request")
     else:
         if not isinstance(event, h11.Request):  # closed without a request
             return

@@ -82,7 +82,7 @@ class Addresses:
             except ValueError:
                 if not entry or "/" in entry or ":" in entry:
                     raise ConfigurationError(
-                        f"{entry!r} on {named} is no host, address or network",
+                        f"{entry!r} on {named} is not a host, address or network",
                         hint="Write it like internal.example.org, *.example.org, 10.1.2.3 or 10.0.0.0/8.",
                     ) from None
                 self._names.add(entry.lower())

@@ -92,7 +92,7 @@ def violations(line: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"{name} is missing" for name in ALWAYS if name not in line)
     for name, value in line.items():
         if name not in FIELDS:
-            yield f"{name} is no field"
+            yield f"{name} is not a field"
         elif value is not None and not isinstance(value, _types(FIELDS[name].type)):
             yield f"{name} is {value!r}, and no {FIELDS[name].type.__name__}"
 

@@ -228,7 +228,7 @@ class LoggingExecutorConformance(ExecutorConformance):
         async with self._opened(1) as executor:
             run, lines = self._run("chatter", log_limit=1000, lines=500, word="line")
             outcome = await attempt(executor, run)
-            assert outcome.result == 500, "too much log is no failure"
+            assert outcome.result == 500, "too much log is not a failure"
             assert lines[-1][0] == MARKER
             assert sum(len(line) + 1 for stream, line in lines if stream != MARKER) <= 1000
 

@@ -100,7 +100,7 @@ class SimulatedHttp:
     ) -> None:
         """Add a response to requests for an address. Raises InvalidInput."""
         if not 200 <= status <= 599:
-            raise InvalidInput(f"{status} is no status of a response", hint="Give one such as 200 or 404.")
+            raise InvalidInput(f"{status} is not a status of a response", hint="Give one such as 200 or 404.")
         body, kind = _body(json, text, content)
         own_headers = {name.lower(): value for name, value in headers.items()}
         self._responses.append(
@@ -222,7 +222,7 @@ def _normal(address: str) -> str:
         url = httpx.URL("")
     if url.scheme not in ("http", "https") or not url.host:
         raise InvalidInput(
-            f"{address!r} is no http or https URL",
+            f"{address!r} is not an http or https URL",
             hint="Write https://host/path; * stands for any characters.",
         )
     base, mark, query = (address if "*" in address else str(url)).partition("?")

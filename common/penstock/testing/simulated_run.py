@@ -77,7 +77,7 @@ class SimulatedRun:
 
     @property
     def published(self) -> list[PublishedEvent]:
-        """Return the events that its code published (`current().publish`), with those of all below it, in order."""
+        """Return the events that its code and the code of its tasks and children published, in order."""
         return list(self._execution.published)
 
     @property
@@ -149,7 +149,7 @@ class SimulatedRun:
         command or result."""
         if not isinstance(self._execution, WorkflowExecution):
             raise Conflict(
-                f"{self.ref} is no workflow",
+                f"{self.ref} is not a workflow",
                 hint="Name a workflow or a durable function: only those take commands.",
             )
         check_command(kind)

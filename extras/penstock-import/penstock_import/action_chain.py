@@ -214,7 +214,7 @@ class ActionChain:
             return None
         assert child is not None
         if target not in chain:
-            self._tell(child.line, f"{name} goes to {target}, which is no task", "Correct the name.")
+            self._tell(child.line, f"{name} goes to {target}, which is not a task", "Correct the name.")
         elif (name, target) in closing:
             self._tell(
                 child.line, f"{name} goes back to {target}", "A task cannot come after itself: use `retry`."
@@ -255,7 +255,7 @@ def cast(mapped: str, value: Ours, kind: Any) -> str:
     kinds = kind if isinstance(kind, list) else [kind]
     if value.kind == "secret":
         if kind is not None and "string" not in kinds:
-            raise NotMapped("a key of the store for what is no text")
+            raise NotMapped("a key of the store for what is not text")
         return mapped
     if "string" in kinds and value.kind != "str":
         return f"{{{{ {value.text} | string }}}}"
@@ -279,7 +279,7 @@ def block_text(value: str, names: Any, kind: Any) -> str:
     """Return a template for a text with Jinja blocks, for a parameter that is text. Raises NotMapped for a parameter of
     another type."""
     if kind is not None and "string" not in (kind if isinstance(kind, list) else [kind]):
-        raise NotMapped("a block of Jinja for what is no text")
+        raise NotMapped("a block of Jinja for what is not text")
     return jinja_text(value, names)
 
 

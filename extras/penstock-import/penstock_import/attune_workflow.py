@@ -116,7 +116,7 @@ class AttuneWorkflow:
         if len(entry["tasks"]) < len(tasks if isinstance(tasks, list) else [1]):
             keys.gap(
                 "tasks",
-                f"tasks of workflow {self.name} that are no mappings, or have one name",
+                f"tasks of workflow {self.name} that are not a mappings, or have one name",
                 "Write them anew.",
             )
         self._cut_circles(entry)

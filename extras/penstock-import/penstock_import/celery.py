@@ -226,7 +226,7 @@ class CeleryProject:
                 self.report.gap(
                     name,
                     getattr(error, "lineno", None) or 1,
-                    f"{name} is no Python that version {version_info.major}.{version_info.minor} reads: {error}",
+                    f"{name} is not Python that version {version_info.major}.{version_info.minor} reads: {error}",
                     "It is of a newer or a much older Python, or has a mistake: import with the Python that it is written for.",
                 )
             except OSError as error:
@@ -575,7 +575,7 @@ class CeleryProject:
             literal(value, self._constants)
         except NotLiteral:
             return "is computed"
-        return "is no value that is mapped"
+        return "is not a value that is mapped"
 
     def _reject(self, name: str, is_rejecting: bool) -> None:
         self._rejecting = self._rejecting | {name} if is_rejecting else self._rejecting - {name}
@@ -1045,7 +1045,7 @@ class CeleryProject:
             return
         hits = self._task_named(file, tree, task)
         if hits is None:
-            entry.entry, entry.reason = None, f"{ast.unparse(task)} is no task of this source"
+            entry.entry, entry.reason = None, f"{ast.unparse(task)} is not a task of this source"
             return
         ref = self._refs_of(hits[0].rpartition(".")[2])[0]
         entry.entry.values[0] = ast.copy_location(ast.Constant(ref), task)

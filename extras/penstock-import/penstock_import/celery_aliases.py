@@ -14,7 +14,7 @@ from penstock_import.celery_uses import Use
 from penstock_import.celery_values import is_namespace
 
 _OPTIONS = TASK_OPTIONS | RETRY_OPTIONS
-_OF_ACTION = "Write it of the action, unless it is no task."
+_OF_ACTION = "Write it of the action, unless it is not a task."
 _LOOK_WHERE = (
     "It may change a task, an application or its settings: see what it does, and write that by hand."
 )

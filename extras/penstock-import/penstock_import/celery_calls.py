@@ -336,7 +336,7 @@ def is_json(value: Any) -> bool:
 
 def sent(value: Any) -> Any:
     """Return arguments of a task as Celery's JSON delivers them: a tuple is a list then, and a key a text. Raises
-    NotMapped for a text with braces, and for a value that is no JSON."""
+    NotMapped for a text with braces, and for a value that is not JSON."""
     if any(mark in str(value) for mark in ("{{", "{%", "{#")):
         raise NotMapped("a text with braces")
     try:
@@ -344,7 +344,7 @@ def sent(value: Any) -> Any:
     except (TypeError, ValueError):
         delivered = math.nan
     if not is_json(delivered):
-        raise NotMapped("arguments that are no JSON")
+        raise NotMapped("arguments that are not JSON")
     return delivered
 
 

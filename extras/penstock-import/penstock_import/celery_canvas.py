@@ -84,11 +84,11 @@ class Canvas:
 
     def _task(self, node: ast.expr, previous: _Step | None) -> _Step:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-            raise NotMapped(f"{ast.unparse(node)} is no signature")
+            raise NotMapped(f"{ast.unparse(node)} is not a signature")
         kind = node.func.attr
         hits = self.resolve(node.func.value)
         if hits is None or kind not in ("s", "si", "signature", "subtask"):
-            raise NotMapped(f"{ast.unparse(node)} is no signature of a task of this source")
+            raise NotMapped(f"{ast.unparse(node)} is not a signature of a task of this source")
         action, signature = hits
         args, kwargs, immutable = self._arguments(node, kind)
         supplied: dict[str, Any] = {}
@@ -162,7 +162,7 @@ def _is_group(node: ast.expr) -> bool:
 
 
 def _refuse_single_groups(parts: list[ast.expr]) -> None:
-    """Raise NotMapped for a group of one task in a chain. Celery runs the task itself, and its result is no list."""
+    """Raise NotMapped for a group of one task in a chain. Celery runs the task itself, and its result is not a list."""
     for part in parts:
         if isinstance(part, ast.Call) and _is_group(part) and len(_list_of(part.args)) == 1:
             raise NotMapped("a group of one task in a chain, which Celery replaces by the task")

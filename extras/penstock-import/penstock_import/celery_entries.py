@@ -273,7 +273,7 @@ def _json(node: ast.expr, kind: type, constants: Mapping[str, ast.expr]) -> ast.
         try:
             value = json.loads(literal(node, constants))
         except (ValueError, TypeError):
-            raise NotMapped(f"{ast.unparse(node)} is no JSON") from None
+            raise NotMapped(f"{ast.unparse(node)} is not JSON") from None
     if not isinstance(value, kind):
         raise NotMapped(f"the arguments {ast.unparse(node)}")
     return ast.copy_location(ast.parse(repr(value), mode="eval").body, node)
@@ -342,7 +342,7 @@ def _check_scope(scope: _Scope, call: ast.Call, receiver: ast.expr, apps: Collec
         if any(isinstance(part, ast.Return | ast.Raise) for part in walk(scope)):
             raise NotMapped(f"a call in {scope.name}, which may end before it")
     if not is_app:
-        raise NotMapped(f"{ast.unparse(receiver)} is no application of this file")
+        raise NotMapped(f"{ast.unparse(receiver)} is not an application of this file")
     if id(call) in conditional(scope):
         raise NotMapped("a call under a condition")
 

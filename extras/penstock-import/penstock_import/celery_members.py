@@ -42,7 +42,7 @@ def constants_of(tree: ast.AST) -> dict[str, ast.expr]:
 
 
 def note_overwritten(file: str, tree: ast.Module, modules: Mapping[str, ast.Module]) -> None:
-    """Note the names of a module that a later `import *` may give another value. They are no constants."""
+    """Note the names of a module that a later `import *` may give another value. They are not constants."""
     names: set[str] = set()
     for node in walk(tree):
         if not isinstance(node, ast.ImportFrom) or not any(alias.name == "*" for alias in node.names):
@@ -72,7 +72,7 @@ class _Members(ast.NodeTransformer):
 
 
 def assigned_members(trees: Iterable[ast.Module]) -> set[str]:
-    """Return the names of all members that a module assigns. A setting of `app.conf` is no member of a module."""
+    """Return the names of all members that a module assigns. A setting of `app.conf` is not a member of a module."""
     return {
         node.attr
         for tree in trees
@@ -85,8 +85,8 @@ def assigned_members(trees: Iterable[ast.Module]) -> set[str]:
 def read_members(
     file: str, tree: ast.Module, modules: Mapping[str, ast.Module], changed: Collection[str]
 ) -> None:
-    """Replace `consts.LIMIT` by its value, where `consts` is a module of the source. `modules` are all of them, by each name
-    that they may be imported by, and by their paths behind a dot. A member in `changed` stays as it is."""
+    """Replace `consts.LIMIT` by its value, where `consts` is a module of the source. `modules` are all modules of the
+    source, by each name that they may be imported by, and by their paths behind a dot. A member in `changed` stays as it is."""
     paths = {name: path for name, path in _imported_modules(file, tree) if path in modules}
     if not paths:
         return

@@ -167,7 +167,7 @@ _LONGEST_PAUSE_S = 86_400
 
 def rate_limit(node: ast.expr) -> dict[str, Any] | None:
     """Return the limit for a Celery rate; None if there is no rate. Celery's bucket has room for one start, so it permits
-    no burst: `10/h` is a start every 360 seconds. Raises NotLiteral for a value that is no rate, or only known
+    no burst: `10/h` is a start every 360 seconds. Raises NotLiteral for a value that is not a rate, or only known
     when the module runs."""
     value = literal(node)
     if value is None or value is False:

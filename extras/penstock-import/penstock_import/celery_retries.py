@@ -123,7 +123,7 @@ class Retries:
         return not paths or any(path.partition(".")[0] not in _RETRYING for path in paths)
 
     def _is_task(self, node: ast.AST, names: Collection[str], task: _Function | None) -> bool:
-        """Return whether an expression is a task that runs, or one that an application keeps."""
+        """Return whether an expression is the running task, or a task from the registry of an application (`app.tasks[...]`)."""
         if isinstance(node, ast.Name):
             is_other = task is not None and node.id == task.name and _is_bound_within(task, node.id)
             return node.id in names and isinstance(node.ctx, ast.Load) and not is_other

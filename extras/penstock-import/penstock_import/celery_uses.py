@@ -106,7 +106,7 @@ _ARGUMENTS: Mapping[str, str] = {
     "strict_typing": "A call with wrong parameters fails in the worker there, and is refused as it is started here.",
     "task_cls": "Move what the class does into the functions, and write its attributes of the actions.",
 }
-"""The work by hand for each argument of `Celery(...)` that is no setting."""
+"""The work by hand for each argument of `Celery(...)` that is not a setting."""
 _OF_APPLICATION: Mapping[str, str] = {
     "Task": "A class of tasks: write an action for each, with the options of the class, and move `run` into its function.",
     "register_task": "A task that is an object of a class: write an action for it, with the options that the class gives.",

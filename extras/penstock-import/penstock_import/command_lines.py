@@ -65,7 +65,7 @@ def is_program(word: str) -> bool:
 
 
 def command_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line that is no comment, and of each command that several lines hold."""
+    """Yield the number and the text of each line that is not a comment, and of each command that several lines hold."""
     lines = _with_values(text.splitlines())
     paired: set[int] = set()
     for entry, words in _beside(lines, paired):

@@ -49,7 +49,7 @@ def schedule_of(times: CronTimes) -> dict[str, Any]:
     if (times.special_weekday and times.weekday != everything("weekday")) or (
         times.special_weekday and times.day != everything("day")
     ):
-        raise NotMapped("a day of the month and a day of the week, of which one is no number")
+        raise NotMapped("a day of the month and a day of the week, of which one is not a number")
     if any_day or any_weekday:
         day = times.special_day or ("*" if any_day else _field("day", times.day))
         weekday = times.special_weekday or ("*" if any_weekday else _field("weekday", times.weekday))
@@ -64,7 +64,7 @@ def schedule_of(times: CronTimes) -> dict[str, Any]:
             fields.insert(0, _field("second", times.second))
         return {"cron": " ".join(fields)}
     if times.special_day or times.special_weekday:
-        raise NotMapped("a day of the month and a day of the week, of which one is no number")
+        raise NotMapped("a day of the month and a day of the week, of which one is not a number")
     return {"rrule": _rule(times)}
 
 

@@ -74,7 +74,7 @@ def translate(text: str, names: Names) -> Ours:
     try:
         parsed = _JINJA.parse("{{ " + text + " }}")
     except TemplateSyntaxError as error:
-        raise NotMapped(f"it is no Jinja: {error.message}") from None
+        raise NotMapped(f"it is not Jinja: {error.message}") from None
     body = parsed.body[0] if len(parsed.body) == 1 else None
     if not isinstance(body, nodes.Output) or len(body.nodes) != 1:
         raise NotMapped("it is more than an expression")
@@ -87,7 +87,7 @@ def translate_text(text: str, names: Names) -> str:
     try:
         parsed = _JINJA.parse(text)
     except TemplateSyntaxError as error:
-        raise NotMapped(f"it is no Jinja: {error.message}") from None
+        raise NotMapped(f"it is not Jinja: {error.message}") from None
     return '{{ "" }}' + _written(parsed.body, _Writer(names))
 
 
@@ -97,7 +97,7 @@ def translate_to_text(text: str, names: Names) -> Ours:
     try:
         parsed = _JINJA.parse(text)
     except TemplateSyntaxError as error:
-        raise NotMapped(f"it is no Jinja: {error.message}") from None
+        raise NotMapped(f"it is not Jinja: {error.message}") from None
     return Ours(_joined_text(parsed.body, _Writer(names)), "str")
 
 

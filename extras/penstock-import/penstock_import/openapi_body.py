@@ -113,7 +113,7 @@ class _Form:
         for name in sorted(fields.required - set(fields.schemas)):
             fields.schemas[name] = {}
         for name in sorted(set(self._encodings) - set(fields.schemas)):
-            self._builder.gap(f"its encoding names {name}, which is no field", "Correct the document.")
+            self._builder.gap(f"its encoding names {name}, which is not a field", "Correct the document.")
         for name, schema in fields.schemas.items():
             self._add_field(str(name), schema, name in fields.required)
         content = {"form": self._form} if self._form or not self._files else {}

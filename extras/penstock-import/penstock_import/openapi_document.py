@@ -61,7 +61,7 @@ def _parsed(text: bytes, source: str) -> dict[str, Any]:
     version = str(document.get("openapi", "")) if isinstance(document, dict) else ""
     if not version.startswith("3."):
         raise InvalidInput(
-            f"{source} is no document of OpenAPI 3",
+            f"{source} is not a document of OpenAPI 3",
             hint="Convert one of Swagger 2 first, with swagger2openapi.",
         )
     return dict(document)

@@ -100,7 +100,7 @@ class Schemas:
         schema = mapping_of(self._document.resolved(schema), "a schema")
         kinds = self.kinds(schema)
         if depth > MAX_DEPTH or not kinds & {"object", "any"}:
-            raise InvalidInput("its form is no object", hint="Write its action by hand.")
+            raise InvalidInput("its form is not an object", hint="Write its action by hand.")
         result = Fields(dict(mapping_of(schema.get("properties"), "properties")))
         result.required = set(list_of(schema.get("required"), "required"))
         result.is_open = bool(schema.get("additionalProperties"))

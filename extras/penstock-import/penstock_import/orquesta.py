@@ -86,7 +86,7 @@ class Orquesta:
         self._start_mappings: set[str] = set()
         """Variables that may be mappings as the workflow starts."""
         self._published_mappings: dict[tuple[str, str], list[tuple[dict[str, Any], Ours]]] = {}
-        """By task and variable: the places that publish what may be a mapping, each with the expression."""
+        """By task and variable: the places that publish a possible mapping, each with its expression."""
 
     def workflow(self, root: Node, described: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         """Return the body of the workflow, without its name. `described` are the parameters of the action."""
@@ -97,7 +97,7 @@ class Orquesta:
         tasks = root.get("tasks")
         if tasks is not None and not tasks.is_mapping:
             tasks.drop()
-            self._gap(tasks.line, "tasks that are no mapping, which Orquesta refuses",
+            self._gap(tasks.line, "tasks that are not a mapping, which Orquesta refuses",
                       "Give each task its name as a key, and import again.")  # fmt: skip
         self._tasks = dict(tasks.items()) if tasks is not None else {}
         output = root.get("output")
@@ -475,7 +475,7 @@ class Orquesta:
         match = _WITH.fullmatch(text) if isinstance(text, str) else None
         parts: list[str] = []
         if match is None:
-            self._gap(node.line, f"items that are no expression: {text}", "Give a list as an expression.")
+            self._gap(node.line, f"items that are not an expression: {text}", "Give a list as an expression.")
             mapped["with_items"] = _TO_DO
         else:
             parts = [part.strip() for part in match[1].split(",")] if match[1] else []
@@ -565,7 +565,7 @@ class Orquesta:
         then = [target for target in dict.fromkeys(targets) if target in goes_to or target == "fail"]
         if when is not None and isinstance(text, str) and text and not has_expressions(text):
             self._ignored(
-                when.line, f"the condition `{text}` of {name}, which is no expression and always holds"
+                when.line, f"the condition `{text}` of {name}, which is not an expression and always holds"
             )
         outcomes = (SUCCESS, FAILURE) if guard.outcome == ANY else (guard.outcome,)
         told_reasons: set[str] = set()
@@ -680,7 +680,7 @@ class Orquesta:
                         if target == "retry":
                             self._gap(line, f"{name} goes to retry", "Write `retry` of the task.")
                     elif target not in self._tasks:
-                        self._gap(line, f"{name} goes to {target}, which is no task", "Correct the name.")
+                        self._gap(line, f"{name} goes to {target}, which is not a task", "Correct the name.")
                     else:
                         successors.setdefault(name, []).append(target)
                         hits.append((Edge(name, number, target, self._guard(name, when)), line))

@@ -172,7 +172,7 @@ class OrquestaNames:
             if name == "st2":
                 value, inner = of_system(self.surroundings, steps[covered:])
                 return value, covered + inner
-            raise NotMapped(f"`{name}` is no input, no variable, and is published nowhere")
+            raise NotMapped(f"`{name}` is not an input or a variable, and is published nowhere")
         self.read.add(name)
         if self.place == "start":
             return Ours(member("parameters", name)), covered

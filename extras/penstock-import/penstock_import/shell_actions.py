@@ -214,7 +214,7 @@ def _refuse_unknown_names(template: str, parameters: set[str]) -> None:
     try:
         tree = _JINJA.parse(template)
     except TemplateSyntaxError as error:
-        raise NotMapped(f"it is no Jinja: {error.message}") from None
+        raise NotMapped(f"it is not Jinja: {error.message}") from None
     for used in tree.find_all(nodes.Filter):
         if used.name not in _JINJA.filters:
             raise NotMapped(f"the filter {used.name}")

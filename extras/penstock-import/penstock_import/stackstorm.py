@@ -174,7 +174,7 @@ class StackStormPack:
             elif node.is_mapping and node.children:
                 yield name, node
             elif node.peek():
-                self._unread(kind, name, "it is no mapping")
+                self._unread(kind, name, "it is not a mapping")
 
     def _unread(self, kind: str, file: str, reason: str) -> None:
         """Record a gap for a file that StackStorm could not read either."""
@@ -381,7 +381,7 @@ class StackStormPack:
                     if is_immutable(child) and "const" in about:
                         self._settle_immutable(file, ref, name, child, runner in _WORKFLOWS)
             else:
-                tell(child.line, f"the parameter {name} is no mapping", "Write its type.")
+                tell(child.line, f"the parameter {name} is not a mapping", "Write its type.")
                 child.drop()
         self._schemas[ref] = schema
         if self._count() > previous:
@@ -452,7 +452,7 @@ class StackStormPack:
             self.report.unmap(kind, name)
 
     def _plain_action(self, node: Node, name: str, body: dict[str, Any]) -> None:
-        """Add an action that is no workflow. A caller cannot give its immutable parameters."""
+        """Add an action that is not a workflow. A caller cannot give its immutable parameters."""
         immutable = self._immutable.get(f"{self.project.name}.{name}", ())
         parameters = {key: about for key, about in body.pop("parameters").items() if key not in immutable}
         self.project.actions[name] = body | {

@@ -151,7 +151,7 @@ class _Writer:
                 else:
                     value = Ours(member(value.text, part.name))
             else:
-                raise NotMapped("a member that is no name")
+                raise NotMapped("a member that is not a name")
         return value
 
     def _root_or_call(self, node: tree.Call, steps: Sequence[str]) -> tuple[Ours, int]:
@@ -300,7 +300,7 @@ def _compared(operator: str, first: Ours, second: Ours) -> str:
 def _computed(operator: str, first: Ours, second: Ours) -> Ours:
     kinds = {first.kind, second.kind}
     if "lazy" in kinds or (kinds & {"bool", "none", "dict"} and operator != "+"):
-        raise NotMapped(f"{operator} of what is no number")
+        raise NotMapped(f"{operator} of what is not a number")
     number = "int" if kinds == {"int"} else "number" if kinds <= {"int", "number"} else ""
     if operator == "/":
         if number:

@@ -116,7 +116,7 @@ class _Token:
 
 
 def parse(text: str) -> Expr:
-    """Return the tree of an expression, without its `<% %>`. Raises YaqlSyntaxError if the text is no expression of
+    """Return the tree of an expression, without its `<% %>`. Raises YaqlSyntaxError if the text is not an expression of
     YAQL."""
     parser = _Parser(_tokens(text))
     tree = parser.expression(0)

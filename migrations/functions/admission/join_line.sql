@@ -2,9 +2,9 @@
 -- and of all their keys, so no other transaction promotes at these keys meanwhile.
 -- Under a fair limit, the first execution of a group without waiters joins the current round. Each further execution joins the
 -- round after the last one of its group. So a large group does not keep out the other groups.
--- Return the keys at which the caller has to promote, or null. These are the keys of new lanes. An older lane has been tried
--- before, and is not among them. An exception is an older lane with a new first execution that has a cost, since this one may
--- need less than the former first.
+-- Return the keys at which the caller has to promote, or null: the keys of new lanes. Older lanes were promoted before, so their
+-- keys are not returned, with one exception. If a new execution with a cost is now the first of an older lane, the keys of that
+-- lane are returned, since the new execution may need less than the former first one.
 -- planner: hashed
 create or replace function join_line(p_candidates candidate[]) returns limit_key[]
 language plpgsql

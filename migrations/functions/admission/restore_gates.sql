@@ -1,7 +1,7 @@
--- Let lanes wait at the gate of their first key again, and return these keys, or null. `p_kind` is the kind of gate that the
--- lanes have now: `worker` or `regroup`. A lane with another kind of gate is left alone, since its limits may have changed before
--- the caller got the locks. The caller holds the locks of all keys of the lanes. The caller promotes at the returned keys, which
--- finds out whether a key is full.
+-- Let lanes wait at the gate of their first key again, and return these keys, or null. `p_kind` is the kind of gate at which the
+-- lanes wait now: `worker` or `regroup`. A lane at another kind of gate is left alone: another transaction may have changed its
+-- limits before the caller got the locks. The caller holds the locks of all keys of the lanes. It promotes at the returned keys,
+-- which finds out whether a key is full.
 -- planner: lookups
 create or replace function restore_gates(p_lanes uuid[], p_kind text) returns limit_key[]
 language plpgsql

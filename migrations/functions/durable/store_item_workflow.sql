@@ -11,7 +11,7 @@ begin
     if p_ref !~ '^[a-z][a-z0-9_]*[.][a-z][a-z0-9_]*-items$' or jsonb_array_length(p_body -> 'tasks') <> 1
         or coalesce(p_body #>> '{tasks,0,action}', p_body #>> '{tasks,0,workflow}') is distinct from left(p_ref, -length('-items'))
     then
-        raise insufficient_privilege using message = format('%s is no workflow of the items of an action', p_ref);
+        raise insufficient_privilege using message = format('%s is not a workflow of the items of an action', p_ref);
     end if;
     insert into definition (kind, ref, digest, body) values ('workflow', p_ref, p_digest, p_body)
     on conflict (kind, ref, digest) do nothing;

@@ -1,7 +1,8 @@
--- Suspend durable functions that have just become waiting. While a function ran, its reason to go on may have come, and could not
--- wake it. The reason is a child's end, a signal, a requested end, or a step's result from an operator. The function looks for
--- these reasons under the locks of the rows, and wakes such functions again. A transaction that brings a reason later finds the
--- function suspended. A result that came before the present attempt began wakes no function, since the attempt has read it.
+-- Suspend durable functions that have just become waiting. What a function waits for may have arrived while the function still
+-- ran: a child's end, a signal, a requested end, or a step's result from an operator. That could not wake it then. So this
+-- function looks for arrivals under the locks of the rows, and wakes such functions again. A transaction with a later arrival
+-- finds the function suspended. A result from before the start of the present attempt wakes no function, since the attempt has
+-- read it.
 -- planner: lookups
 create or replace function suspend_functions(p_ids uuid[], p_awaits jsonb[]) returns message[]
 language plpgsql

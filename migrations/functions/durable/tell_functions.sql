@@ -1,8 +1,11 @@
--- Request that durable functions which have begun end with `p_status`. A running function learns of the request from its worker.
--- A waiting function is woken, even from a question or a wait for something outside. A function that waits for its retry becomes
--- due now. All others read the request when they run. The request does not change the status, so an attempt after a crash reads
--- it, too. Return in `told` the functions with a new request. A function with an earlier request is not in `told`. The caller
--- ends it as any other execution if the request is by hand.
+-- Request that durable functions which have begun end with `p_status`. The effect depends on what a function does:
+-- - A running function learns of the request from its worker.
+-- - A waiting function is woken, even from a question or a wait for something outside.
+-- - A function that waits for its retry becomes due now.
+-- - All others read the request when they run.
+-- The request does not change the status, so an attempt after a crash reads it, too. `told` are the functions with a new request.
+-- A function with an earlier request is not in `told`. If the new request is by hand, the caller ends that function as any other
+-- execution.
 -- planner: lookups
 create or replace function tell_functions(p_ids uuid[], p_status text, p_reason text, out messages message[], out told uuid[])
 language plpgsql

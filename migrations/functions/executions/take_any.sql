@@ -1,6 +1,6 @@
--- Delete at most `p_size` executions of any rank and tenant from the backlog of a queue, and return them. The caller uses it if
--- take_turn returned none, because other transactions hold the executions that have the turn, or these are not scheduled any
--- more. Also delete rows of rank `p_rank` with executions that are not scheduled any more.
+-- Delete at most `p_size` executions of any rank and tenant from the backlog of a queue, and return them. The caller uses this
+-- function if take_turn returned none. Then the executions that have the turn are locked by other transactions, or are not
+-- scheduled any more. Also delete rows of rank `p_rank` with executions that are not scheduled any more.
 -- planner: lookups_planned_once
 create or replace function take_any(p_queue text, p_rank smallint, p_size integer) returns uuid[]
 language plpgsql

@@ -7,7 +7,7 @@
 --   and a new permit could lead to a second assignment.
 -- - `p_behind`: no permit is placed on a queue with a message in the outbox.
 -- An older permit of the same worker on the same queue is replaced. If a submit has locked the older permit, it stays, and none
--- is placed. The function has the owner's rights, since an API that is no gateway needs no right to permits.
+-- is placed. The function has the owner's rights, since an API that is not a gateway needs no right to permits.
 -- planner: indexes
 create or replace function permit_takes(
     p_holder uuid, p_lock bigint, p_channel text, p_queues text[], p_workers uuid[], p_claims uuid[], p_actors text[],

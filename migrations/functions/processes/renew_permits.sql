@@ -1,8 +1,8 @@
--- Replace the permits of a worker on one of its queues, so that they are valid from now on. Place `p_most` new permits, minus
--- those that submits have taken meanwhile. `p_expected` permits existed when the worker called. Submits have taken the permits
--- that this call of the function does not delete, and their notifications are on the way. Only an active worker gets permits.
--- With `p_behind`, none are placed while a message of the queue waits in the outbox. `withdrawn` is the number of deleted
--- permits, and `placed` the number of new ones.
+-- Replace the permits of a worker on one of its queues, so that they are valid from now on. `p_expected` is the number of permits
+-- that the worker knows. Permits that are missing at this call were taken by submits, and their notifications are on the way. So
+-- the function places `p_most` new permits, minus the missing ones. Only an active worker gets permits. With `p_behind`, none are
+-- placed while a message of the queue waits in the outbox. `withdrawn` is the number of deleted permits, and `placed` the number
+-- of new ones.
 -- planner: indexes
 create or replace function renew_permits(
     p_worker uuid, p_queue text, p_channel text, p_definitions integer[], p_expected integer, p_most integer, p_behind boolean,

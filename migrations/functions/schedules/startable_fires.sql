@@ -1,5 +1,5 @@
--- Return the waiting fires that may start once the runs before them have ended. While a schedule is paused, only fires by hand or
--- by a backfill may start. The fires for due instants start after the pause.
+-- Return the waiting fires that may start once the earlier runs of their schedules have ended. While a schedule is paused, only
+-- fires by hand or by a backfill may start. Its other fires may start after the pause.
 create or replace function startable_fires() returns setof waiting_fire
 language sql stable
 as $$

@@ -1,7 +1,7 @@
--- Return ended executions and the workflows to advance, in the first round trip of a step. The first rows are the ended
--- executions among `p_ids` that are children or have followers (columns up to `followed`). The next rows are the parents of the
--- children, which are locked here (open_workflows). The function also marks the ends as delivered. Actions that follow an end are
--- started by the one delivery that finds the end unmarked (`followed`).
+-- Return the ended executions among `p_ids` and the workflows to advance, in the first round trip of a step. The result has two
+-- kinds of rows. The rows up to the column `followed` are ended executions that are children or have followers. The other rows
+-- are the parents of the children, which are locked here (open_workflows). The function also marks the ends as delivered. Two
+-- deliveries may report the same end. Only the one that finds it unmarked gets `followed`, and starts the actions that follow.
 -- planner: lookups_planned_once
 create or replace function open_parents(p_ids uuid[]) returns table (
     id uuid, status text, parent uuid, task text, item integer, followed boolean,

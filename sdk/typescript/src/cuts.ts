@@ -23,7 +23,7 @@ export function parts(line: string, limit: number): string[] {
   return [...cut, rest];
 }
 
-/** Returns the place of a cut before `end` or at it, which divides no surrogate pair: half a pair is no JSON. */
+/** Returns the place of a cut before `end` or at it, which divides no surrogate pair: half a pair is not JSON. */
 function wholeCharacters(text: string, end: number): number {
   const unit = text.charCodeAt(end - 1);
   return unit >= 0xd800 && unit < 0xdc00 ? end - 1 : end;

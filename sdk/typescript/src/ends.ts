@@ -133,7 +133,7 @@ function described(error: unknown): ActionError {
   return stored;
 }
 
-/** Returns the errors in a group and in its nested groups, at most MOST_MEMBERS, or the value itself if it is no group. */
+/** Returns the errors in a group and in its nested groups, at most MOST_MEMBERS, or the value itself if it is not a group. */
 function leaves(error: unknown): unknown[] {
   const found: unknown[] = [];
   const groups = new Set<unknown>();

@@ -276,7 +276,7 @@ def only_known(route: APIRoute, handle: Handler) -> Handler:
             if name not in names:
                 raise InvalidInput(f"there is no query parameter {name!r}", hint=did_you_mean(name, names))
         if KEY_HEADER in request.headers and not keyed:
-            raise InvalidInput("no idempotency-key is taken here", hint="Leave the header out.")
+            raise InvalidInput("this route takes no idempotency-key", hint="Leave the header out.")
 
     async def checked(request: Request) -> Response:
         request.state.check = check
@@ -316,8 +316,8 @@ Asked = Annotated[Caller, Depends(_caller)]
 
 
 def own(caller: Caller, tenant: str) -> str:
-    """Return the tenant if the caller may see it. Raises InvalidInput for a text that is no name of a tenant, and NotAllowed for
-    a tenant that the caller may not see."""
+    """Return the tenant if the caller may see it. Raises InvalidInput for a text that is not a valid tenant name, and
+    NotAllowed for a tenant that the caller may not see."""
     check_tenant(tenant)
     if not caller.sees(tenant):
         raise NotAllowed(

@@ -20,7 +20,7 @@ from penstock.store.executions.effects import Effect
 from penstock.store.executions.execution_list import FAILURE
 from penstock.store.executions.log_lines import LogLine
 from penstock.store.executions.past_attempts import PastAttempt
-from penstock.store.session.answer_fields import Item
+from penstock.store.session.http_field_types import Item
 from penstock_api.models.model import (
     Answer,
     Duration,

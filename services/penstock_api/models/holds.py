@@ -22,7 +22,7 @@ class NewHold(Given):
         description="The instant at which it ends by itself. null: it stays until it is released.",
     )
     force: bool = Field(
-        default=False, description="True: hold a name that is neither applied nor started so far."
+        default=False, description="True: hold a name that has no definition and no execution yet."
     )
 
 

@@ -39,8 +39,8 @@ class PutWebhook(Given):
     )
     completes: str | None = Field(
         default=None,
-        description="A template for the id of a callback, for example {{ body.id }}. A call also ends the wait of the "
-        "executions that wait for the callback with this id. null: a call only creates an event.",
+        description="A template for the id of a callback, for example {{ body.id }}. Executions that wait for "
+        "the callback with this id then continue. null: a call only creates an event.",
     )
     fails: str | None = Field(
         default=None,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from penstock.language.workflows.graph import Graph
-from penstock.operate import definitions, titles, workflows
+from penstock.operate import definitions, titles, workflow_versions
 from penstock.operate.masking import Masking
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.session.database import Session
@@ -64,18 +64,20 @@ async def show(
 async def _workflow(session: Session, ref: str, old: str | None, version: str | None) -> dict[str, Any]:
     masking = await Masking.load(session)
     if version is None:
-        workflow = await workflows.current(session, ref, masking)
+        workflow = await workflow_versions.current(session, ref, masking)
     else:
-        workflow = await workflows.version(session, ref, version, masking)
+        workflow = await workflow_versions.version(session, ref, version, masking)
     differences = None
     if old is not None:
-        old_version = await workflows.version(session, ref, old)
+        old_version = await workflow_versions.version(session, ref, old)
         new_version = await (
-            workflows.version(session, ref, version) if version else workflows.current(session, ref)
+            workflow_versions.version(session, ref, version)
+            if version
+            else workflow_versions.current(session, ref)
         )
-        differences = await workflows.differences(session, old_version, new_version)
+        differences = await workflow_versions.differences(session, old_version, new_version)
     return {
-        "versions": await workflows.versions(session, ref),
+        "versions": await workflow_versions.versions(session, ref),
         "layout": layout(Graph(workflow)),
         "differences": differences,
     }

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from penstock_api.pages.schema_form import Field, fields
+from penstock_api.pages.templating import shown_status
 from penstock_api.requests.code_elements import with_code
 
 MASKED = ("password", "secret")
@@ -59,5 +60,7 @@ def _shown(
     words = choices.get(field.name) or schema["items"].get("enum") or ()
     begin = ", ".join(value.get(field.name) or ())
     if words:
-        return replace(field, kind="several", choices=[(word, word) for word in words], value=begin)
+        return replace(
+            field, kind="several", choices=[(word, shown_status(word)) for word in words], value=begin
+        )
     return replace(field, kind="words", value=begin)

@@ -59,7 +59,9 @@ async def enter(request: Request, backend: Here) -> Response:
             if (await log_in.log_in(body, request, answer, backend)).needs_code:
                 answer.headers["location"] = f"/sign-in/code?then={quote(then, safe='')}"
     except ValidationError:
-        return page(request, "sign_in.html", 422, then=then, refused="This is too long to be right.")
+        return page(
+            request, "sign_in.html", 422, then=then, refused="The name, password or token is too long."
+        )
     except PenstockError as error:
         status = http_status(error)
         return page(request, "sign_in.html", status, then=then, refused=error.message)
@@ -81,7 +83,7 @@ async def enter_with_code(request: Request, backend: Here) -> Response:
     try:
         await log_in.log_in_with_code(Code(code=form.get("code", "")), request, answer, backend)
     except ValidationError:
-        return page(request, "sign_in_code.html", 422, then=then, refused="This is too long to be right.")
+        return page(request, "sign_in_code.html", 422, then=then, refused="The code is too long.")
     except PenstockError as error:
         status = http_status(error)
         return page(request, "sign_in_code.html", status, then=then, refused=error.message, hint=error.hint)

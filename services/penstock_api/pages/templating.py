@@ -179,7 +179,7 @@ def error_line(error: Mapping[str, Any]) -> str:
 
 
 def other_members(error: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a stored error that are no texts for people."""
+    """Return the members of a stored error that are not texts for people."""
     return {
         name: value for name, value in error.items() if name not in ("type", "message", "traceback", "answer")
     }

@@ -28,7 +28,7 @@ def path_of(settings: Settings, routes: Iterable[str]) -> str:
     first = path.split("/")[1:2]
     if first and first[0] in {route.split("/")[1] for route in routes}:
         raise ConfigurationError(
-            f"PENSTOCK_API_ADDRESS has the path {path}, and so begins a path of Penstock itself",
+            f"the path {path} of PENSTOCK_API_ADDRESS begins like that of a page or a route of Penstock",
             hint="Choose another path, such as /penstock.",
         )
     return path

@@ -62,7 +62,9 @@ async def head(session: Db) -> models.AuditHead:
     later that no earlier row was edited."""
     chain = await audit.chain(session)
     if chain is None:
-        raise NotFound("the row that notes the end of the chain is gone", hint="Run `penstock audit verify`.")
+        raise NotFound(
+            "the row with the end of the hash chain is missing", hint="Run `penstock audit verify`."
+        )
     return models.AuditHead(
         head=str(Head(chain.position, chain.seal)), position=chain.position, unsealed=chain.unsealed
     )

@@ -9,7 +9,7 @@ from fastapi import Query
 from penstock.language.workflows import Workflow
 from penstock.language.workflows.diff import Difference
 from penstock.language.workflows.graph import Graph
-from penstock.operate import definitions, workflows
+from penstock.operate import definitions, workflow_versions
 from penstock.operate.masking import Masking
 from penstock_api.auth.access import READ
 from penstock_api.backend import Db
@@ -42,7 +42,7 @@ async def show(ref: str, session: Db) -> models.Definition:
 @router.get("/workflows/{ref}/versions", dependencies=[READ])
 async def versions(ref: str, session: Db) -> list[models.Version]:
     """List every stored version of a workflow, newest first."""
-    return [models.Version.model_validate(row) for row in await workflows.versions(session, ref)]
+    return [models.Version.model_validate(row) for row in await workflow_versions.versions(session, ref)]
 
 
 @router.get("/workflows/{ref}/graph", dependencies=[READ])
@@ -63,7 +63,7 @@ async def graph(ref: str, session: Db, version: Digest = None) -> models.Graph:
 @router.get("/workflows/{ref}/diff", dependencies=[READ])
 async def diff(ref: str, session: Db, old: Digest = None, new: Digest = None) -> list[Difference]:
     """Return the changes from version `old` to version `new`."""
-    return await workflows.differences(
+    return await workflow_versions.differences(
         session,
         await _version(session, ref, old, masked=False),
         await _version(session, ref, new, masked=False),
@@ -73,5 +73,5 @@ async def diff(ref: str, session: Db, old: Digest = None, new: Digest = None) ->
 async def _version(session: Db, ref: str, digest: str | None, *, masked: bool = True) -> Workflow:
     masking = await Masking.load(session) if masked else None
     if digest is None:
-        return await workflows.current(session, ref, masking)
-    return await workflows.version(session, ref, digest, masking)
+        return await workflow_versions.current(session, ref, masking)
+    return await workflow_versions.version(session, ref, digest, masking)

@@ -57,7 +57,7 @@ class RouteTakes:
         self, queue: str, claims: TakeClaims, permits: TakePermits, publisher: Publisher, pool: SessionPool
     ) -> None:
         self.queue = queue
-        self.has_parked()
+        self.note_parked()
         self._claims = claims
         self._permits = permits
         self._publisher = publisher
@@ -74,7 +74,7 @@ class RouteTakes:
         self._size = 1.0
         """The average number of executions that a delivery names."""
 
-    def has_parked(self) -> None:
+    def note_parked(self) -> None:
         """Note that some process has parked work of this queue."""
         self.parked = True
         self.parking = next(_parkings)

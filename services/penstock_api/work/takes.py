@@ -129,7 +129,7 @@ class Takes:
         """Note that some process has parked work of this queue."""
         route = self._routes.get(queue)
         if route is not None:
-            route.has_parked()
+            route.note_parked()
             self.look.set()
 
     async def look_for_parked(self, every: float) -> None:
@@ -148,7 +148,7 @@ class Takes:
                         queues = await remote_attempts.parked_queues(session, list(self._routes))
                     for route in routes:
                         if route.queue in queues:
-                            route.has_parked()
+                            route.note_parked()
                 for route in routes:
                     if route.parked:
                         await route.take_parked()

@@ -38,7 +38,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     settings = parts.settings
     is_used = False
     has_more = False
-    # Keys go first, since an enforcement needs its archived execution.
+    # These rows go before the partitions of the archive: an enforcement needs its archived execution (I7).
     for table, days in retention.keyed(settings).items():
         async with session.transaction() as tx:
             has_more = await retention.delete_old_keys(tx, table, days) or has_more

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.store.outbox import envelope_sizes
+from penstock.store.outbox import shared_envelopes
 from penstock.store.session.database import Session, backoff
 
 LONG = 1.0
@@ -50,7 +50,7 @@ class ActionDurations:
             self._changed.clear()
             while self._pending:
                 namespace, alone = self._pending.popitem()
-                send = envelope_sizes.send_alone if alone else envelope_sizes.send_together
+                send = shared_envelopes.send_alone if alone else shared_envelopes.send_together
                 async for attempt in backoff(deadline=60):
                     with attempt:
                         await send(self._session, namespace)

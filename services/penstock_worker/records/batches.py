@@ -1,6 +1,6 @@
 """The batches of a worker: attempts of one action that it holds until it calls their function once with all of them.
 
-A batch is no row. Its attempts are claimed, fenced and ended one by one, so that a crash loses no more than with single attempts.
+A batch is not a row. Its attempts are claimed, fenced and ended one by one, so a crash loses no more than with single attempts.
 """
 
 from __future__ import annotations

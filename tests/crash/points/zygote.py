@@ -34,7 +34,7 @@ def _forked(job: Job, path: Path) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         status = 1
-        os.dup2(2, 1)  # what a command prints is no answer of ours
+        os.dup2(2, 1)  # what a command prints is not an answer of ours
         try:
             path.write_text(json.dumps(asdict(run(job))))
             status = 0

@@ -29,7 +29,7 @@ def tokens(source: str) -> list[Token]:
     """Return the tokens of the body between its dollar signs, without comments."""
     begin = BODY.search(source)
     if begin is None:
-        raise ValueError("this is no function with a body in dollar signs")
+        raise ValueError("this is not a function with a body in dollar signs")
     all_tokens: list[Token] = []
     opened: list[str] = []
     for match in TOKEN.finditer(source, begin.end(), source.rindex("$$")):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
 import pytest
 import typer
 
@@ -44,3 +49,18 @@ def test_every_group_answers_usual_words() -> None:
     assert all(isinstance(group, CommandGroup) for group in [WHOLE, *GROUPS.values()])
     commands = {command for group in [WHOLE, *GROUPS.values()] for command in vars(group)["commands"]}
     assert {command for meant in USUAL_WORDS.values() for command in meant} <= commands
+
+
+def test_paragraph_of_help_text_is_one_line() -> None:
+    texts = {words: command.help or "" for words, command in commands_below(WHOLE)}
+    broken = [words for words, text in texts.items() if "\n" in text.replace("\n\n", "")]
+    assert len(texts) > 100
+    assert broken == []
+    listed = json.loads(files("penstock.cli").joinpath("command_texts.json").read_text(encoding="utf-8"))
+    assert listed["commands"]["demo"] == texts["demo"]
+
+
+def commands_below(command: Any, words: str = "") -> Iterator[tuple[str, Any]]:
+    yield words, command
+    for name, inside in getattr(command, "commands", {}).items():
+        yield from commands_below(inside, f"{words} {name}".strip())

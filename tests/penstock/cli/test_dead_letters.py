@@ -151,7 +151,7 @@ async def test_many_are_counted_by_reason_paged_and_put_back_by_filter_each_once
 
 async def test_the_same_garbage_is_one_letter_and_a_body_that_was_cut_says_so(house: Installation) -> None:
     def dead(id: str, body: bytes) -> Message:
-        headers = {QUEUE_HEADER: queues.EVENT_RECEIVED, REASON_HEADER: "it is no JSON"}
+        headers = {QUEUE_HEADER: queues.EVENT_RECEIVED, REASON_HEADER: "it is not JSON"}
         return Message(queues.DEAD, body, id=id, type="?", headers=headers)
 
     await house.apply(*shop.ALL)

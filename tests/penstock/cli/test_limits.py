@@ -83,7 +83,7 @@ async def test_a_wrong_limit_is_explained(house: Installation) -> None:
     assert near.code == 1
     assert "Did you mean 'till.charge.all'?" in near.err
     assert "--scope" in (await penstock("limit", "set", "other.thing", 3)).err
-    assert "is no ref" in (await penstock("limit", "set", "thing", 3, "--scope", "till")).err
+    assert "is not a valid ref" in (await penstock("limit", "set", "thing", 3, "--scope", "till")).err
     assert "is not a rate" in (await penstock("limit", "set", "till.charge.all", "--rate", "fast")).err
     assert "limits nothing" in (await penstock("limit", "set", "till.charge.all", "--unset", "max")).err
     said = await penstock("limit", "set", "other.thing", 3, "--scope", "other")

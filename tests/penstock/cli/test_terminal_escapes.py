@@ -75,7 +75,7 @@ async def planted(
     await house.quiet()
     waits = await client.start("evil.wonder", {"word": PLANT})
     await house.until("select 1 from inquiry")
-    await house.ended(worker)  # what actions print in this process is no output of a command
+    await house.ended(worker)  # what actions print in this process is not an output of a command
     letter = uuid4()
     await house.rows(
         """insert into dead_letter (id, queue, reason, body, headers, fingerprint)

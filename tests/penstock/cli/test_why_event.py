@@ -1,4 +1,4 @@
-"""What `penstock why` says of an event that waits in a window or a burst."""
+"""The answers of `penstock why` for an event that waits in a window or a burst."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_workflows_are_inside_one_another_only_so_deep() -> None:
     assert (parameters, type) == ({}, "WorkflowTooDeep")
     assert message == "t.inner would be the workflow number 4 inside one another, and max_workflow_depth is 3"
     assert given("a: {action: t.a, input: {order: 1}}", depth=4) == ({"order": 1}, None), (
-        "an action is no workflow"
+        "an action is not a workflow"
     )
 
 

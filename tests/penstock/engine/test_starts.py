@@ -125,7 +125,7 @@ def test_an_event_is_matched_by_the_equality_of_its_filter() -> None:
     assert bound["bound"] == {"parameters": {"id": 7}}
     assert set(bind_filter("event.payload.n > vars.n", names)) == {"filter", "bound"}
     assert set(bind_filter("event.payload.id == parameters", names)) == {"filter", "bound"}, (
-        "that is no text or number"
+        "that is neither a text nor a number"
     )
     assert bind_filter("vars in event.payload.all", names)["bound"] == {"vars": {"n": 1}}
     assert bind_filter("parameters.missing is not defined", names)["bound"] == {"parameters": {}}

@@ -107,7 +107,7 @@ async def test_each_random_edit_by_a_superuser_is_found(
     while tried < EDITS:
         done = await edit(superuser, rng)
         if await snapshot(superuser) == before:
-            continue  # it was no edit
+            continue  # it was not an edit
         tried += 1
         kinds.add(done.translate(str.maketrans("", "", "0123456789")))
         if not (await operate.verify(session)).faults:

@@ -1,4 +1,4 @@
-"""The steps of a durable function for display: deadlines that passed are no failures, and each wait is a step."""
+"""The steps of a durable function for display: deadlines that passed are not failures, and each wait is a step."""
 
 from __future__ import annotations
 

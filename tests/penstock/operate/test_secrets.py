@@ -66,7 +66,7 @@ async def test_one_that_was_put_in_anothers_place_is_refused(session: Session, c
     await session.fetch(
         f"update secret set {column} = (select {column} from secret where tenant = 'acme') where tenant = 'public'"
     )
-    with pytest.raises(ConfigurationError, match="not what was stored"):
+    with pytest.raises(ConfigurationError, match="was changed after it was stored"):
         await secrets.reveal(session, "public", ["pin"])
 
 

@@ -212,7 +212,7 @@ async def test_log_ins_cancelled_together_leave_the_line(crowd: Crowd) -> None:
 async def test_counts_of_a_line_stay_those_of_its_places(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What `refuses` remembers is what a look at all places gives, after each of some random steps."""
+    """The counts that `refuses` keeps equal a count of all places, after each of some random steps."""
     monkeypatch.setattr(sign_in_queue, "WAITING", 12)
     steps, line = random.Random(7), crowd.line
     for n in range(400):

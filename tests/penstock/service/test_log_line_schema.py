@@ -103,4 +103,8 @@ def test_an_unknown_or_mistyped_field_is_found() -> None:
         "attempt": "2",
         "who": 1,
     }
-    assert list(violations(line)) == ["replica is missing", "attempt is '2', and no int", "who is no field"]
+    assert list(violations(line)) == [
+        "replica is missing",
+        "attempt is '2', and no int",
+        "who is not a field",
+    ]

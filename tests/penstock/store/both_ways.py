@@ -1,4 +1,4 @@
-"""The same random game played twice on one database, by a short way and by a long one, and compared table by table."""
+"""A random game that is played twice on one database, by a short way and by a long one, and compared table by table."""
 
 from __future__ import annotations
 

@@ -242,11 +242,11 @@ def test_no_socket_is_opened_and_no_name_is_resolved(
 
 def test_wrong_responses_are_refused(simulation: Simulation) -> None:
     for address in ("shop.example.org/orders", "ftp://shop.example.org/", "https://"):
-        with pytest.raises(InvalidInput, match="is no http or https URL"):
+        with pytest.raises(InvalidInput, match="is not an http or https URL"):
             simulation.respond(address)
     with pytest.raises(InvalidInput, match="more than one body"):
         simulation.respond(SHOP, json={}, text="{}")
-    with pytest.raises(InvalidInput, match="99 is no status"):
+    with pytest.raises(InvalidInput, match="99 is not a status"):
         simulation.respond(SHOP, status=99)
     with pytest.raises(InvalidInput, match="a connection does not raise KeyError"):
         simulation.respond(SHOP, raises=KeyError)

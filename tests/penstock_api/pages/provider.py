@@ -1,4 +1,4 @@
-"""A small OpenID Connect provider with keys of its own, on a port of this machine, which a test can make lie."""
+"""A small OpenID Connect provider with keys of its own, on a port of this machine. A test can let it send false claims."""
 
 from __future__ import annotations
 

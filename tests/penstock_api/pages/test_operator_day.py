@@ -19,7 +19,7 @@ from tests.penstock_api.pages.conftest import Site
 from tests.penstock_api.pages.test_page import looking
 
 ZONE = "Asia/Kathmandu"
-"""A zone whose offset is no whole number of hours."""
+"""A zone whose offset is not a whole number of hours."""
 
 
 @pytest.fixture

@@ -87,16 +87,16 @@ async def test_overview_says_which_figures_count_tasks(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
     assert (
-        "Failures, p50 and p95 count only top-level executions: no tasks of workflows, and no child executions. "
-        "The number of ended executions counts all." in text
+        "Failures, p50 and p95 are those of top-level executions, without tasks of workflows and child executions. "
+        "The number of ended executions includes these." in text
     )
 
 
 async def test_overview_says_that_durations_include_waits(api: Api) -> None:
     async with api.caller() as caller:
         text = (await caller.get("/")).text
-    assert "p50 duration incl. waits, top-level executions, newest 15 s in which any ended" in text
-    assert "p95 duration incl. waits, top-level executions, newest 15 s in which any ended" in text
+    assert "p50 duration of the latest top-level executions, waits included" in text
+    assert "p95 duration of the latest top-level executions, waits included" in text
 
 
 async def test_overview_counts_an_execution_that_waits_once(api: Api) -> None:

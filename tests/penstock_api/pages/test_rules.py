@@ -88,7 +88,7 @@ async def test_an_invalid_payload_is_refused_and_stays_in_the_form(site: Site, b
     context = await browser.new_context(java_script_enabled=False, base_url=site.address)
     page = await context.new_page()
     await page.goto("/rules/depot.large")
-    for payload, says in (("{", "the payload is no JSON"), ('{"order": "one"}', "order")):
+    for payload, says in (("{", "the payload is not JSON"), ('{"order": "one"}', "order")):
         await page.get_by_label("Payload").fill(payload)
         await page.get_by_role("button", name="Try it").click()
         await expect(page.get_by_role("alert")).to_contain_text(says)
@@ -100,7 +100,7 @@ async def test_invalid_list_is_refused_and_stays_in_the_form(site: Site, browser
     context = await browser.new_context(java_script_enabled=False, base_url=site.address)
     page = await context.new_page()
     await page.goto("/rules/depot.pair")
-    for wrong, says in (("{", "the list is no JSON"), ("{}", "no list of events"), ("[7]", "event 0")):
+    for wrong, says in (("{", "the list is not JSON"), ("{}", "not a list of events"), ("[7]", "event 0")):
         await page.get_by_label("Events with times").fill(wrong)
         await page.get_by_role("button", name="Try it").click()
         await expect(page.get_by_role("alert")).to_contain_text(says)

@@ -68,7 +68,7 @@ async def test_an_action_is_started_with_its_form_and_followed_to_its_end(page: 
     await page.get_by_label("parts").fill("nothing that is JSON")
     await page.get_by_label("order").fill("5")
     await page.get_by_role("button", name="Start").click()
-    await expect(page.locator("form.start .problem")).to_contain_text("parts is no JSON")
+    await expect(page.locator("form.start .problem")).to_contain_text("parts is not JSON")
     await page.get_by_label("parts").fill('["lid", "box"]')
     await page.get_by_label("how").select_option(label="by rail")
     await page.get_by_role("button", name="Start").click()
@@ -190,7 +190,7 @@ async def test_waiting_execution_is_rescheduled_and_starts(page: Page, site: Sit
 
 
 async def test_run_is_repeated_with_other_parameters(page: Page, site: Site) -> None:
-    """What is left alone is not sent, so a secret stays. What is emptied is left out."""
+    """A field without a change is not sent, so a secret stays. An emptied field is left out."""
     params = {"order": 5, "words": "many", "pin": "1234", "parts": ["lid"], "fragile": True}
     id = await site.house.client.start("depot.check", params)
     await site.house.client.result(id, timeout=10)

@@ -28,7 +28,7 @@ from tests.penstock_api.pages.test_page import PAGES
 
 BEGUN = datetime(2030, 1, 31, 9, tzinfo=UTC)
 SINCE_AN_AGE = re.compile(r"since <time[^>]*data-ago")
-"""An age is no instant: "since 5 s ago" is no English."""
+"""An age is not an instant: "since 5 s ago" is not English."""
 
 
 def visitor(site: Site) -> httpx.AsyncClient:
@@ -388,7 +388,7 @@ async def test_slots_in_use_are_the_running_executions(site: Site) -> None:
         await site.house.rows("delete from process where name = 'late'")
         site.backend._activity = ActivityWatch()
     running, in_use = (
-        re.search(r"open top-level executions?[^<]*\b(\d+) of these on a worker", text),
+        re.search(r"open top-level executions?[^<]*\b(\d+) of them on a worker", text),
         re.search(r"slots, (\d+) in use", text),
     )
     assert running is not None
@@ -467,8 +467,15 @@ async def test_pages_explain_each_status_of_an_execution(site: Site) -> None:
 async def test_pages_write_cancelling_and_send_the_value_of_the_api(site: Site) -> None:
     async with visitor(site) as browser:
         text = (await browser.get("/executions")).text
+        others = {
+            path: (await browser.get(path.format(**site.ids))).text
+            for path in ("/executions?view={stale}", "/subscriptions?change=shop")
+        }
     assert re.search(r'value="canceling">\s*<span [^>]*><svg [^>]*>.*?</svg>cancelling</span>', text)
     assert "canceling" not in re.sub("<[^>]*>", "", text)
+    for path, other in others.items():
+        words = re.sub("<[^>]*>", "", other)
+        assert ("cancelling" in words, "canceling" in words) == (True, False), path
 
 
 async def test_refusal_links_the_list_instead_of_its_command(site: Site) -> None:
@@ -502,18 +509,18 @@ SENTENCES = {
     "/": (
         "Time from creation to end of top-level executions. It includes the time that they waited for",
         "Time from creation to end (waits included), last 15 min (axis from 0 to ",
-        "p50 duration incl. waits, top-level executions, newest 15 s in which any ended",
+        "p50 duration of the latest top-level executions, waits included",
         "top-level executions that ended in the last",
         "Open executions, tasks and child executions included",
         "waiting for a slot of a limit",
         "workflows and durable functions that wait for their own tasks or child executions",
-        "A dash: no worker has started it yet, or it is a workflow, which needs none.",
+        "A dash: no worker has started it yet, or it is a workflow, which needs no worker.",
     ),
     "/executions": (
         "All, with tasks",
         "7 more saved views …",
         "Has an open question",
-        "held back before it is given to a route: by a limit, by a circuit breaker, or because no live worker can run it",
+        "not yet sent to its route: a limit or a circuit breaker holds it back, or no live worker can run it",
         "a worker runs it; or it is a workflow with open tasks",
     ),
     "/executions/{good}": (
@@ -565,7 +572,7 @@ SENTENCES = {
     "/dead-letters": ("share one row.",),
     "/dead-letters/{letter}": ("first failure", "last failure", "Replay the message"),
     "/tokens": (
-        "After a few seconds at most, all requests with the token billing are rejected.",
+        "Within a few seconds, all requests with the token billing are rejected.",
         "Rotate the token",
         "A unique name.",
         "Other scopes",
@@ -573,7 +580,7 @@ SENTENCES = {
     "/users": (
         "A unique name.",
         "If Tenants is empty, replaces the roles that apply to all tenants.",
-        "publish, start, answer: only that part of operate.",
+        "publish, start, answer: each gives only that part of operate.",
     ),
     "/enforcements": (
         "An enforcement records that a rule matched an event, or that its evaluation for that event failed.",

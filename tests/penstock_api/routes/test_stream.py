@@ -69,7 +69,7 @@ class Heard:
 async def listening(
     api: Api, to: str, who: str = "all", after: str = "", **query: Any
 ) -> AsyncIterator[Heard]:
-    """Watch over a wire from the moment of its first event on, or from the events `after` which it has heard."""
+    """Watch the stream of events, from its first event or after the event with the id `after`."""
     heard = Heard()
     headers = {"authorization": f"Bearer {api.secrets[who]}", **({"last-event-id": after} if after else {})}
     async with httpx.AsyncClient(base_url=to, headers=headers, timeout=30) as client:

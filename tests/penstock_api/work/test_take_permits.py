@@ -94,7 +94,7 @@ async def test_start_is_assigned_to_a_take_that_waits(api: Api) -> None:
 
 
 async def test_retry_and_promotion_are_assigned(api: Api) -> None:
-    """What makes work ready in other transactions than a submit assigns it too."""
+    """A retry and a promotion also make work ready, and assign it as a submit does."""
     ref = await remote(api, limits=[Limit(1)], retry={"max_attempts": 2, "initial_delay": 0})
     async with working(api, ref) as worker:
         ids = [await api.house.client.start(ref, {"n": n}) for n in range(2)]

@@ -258,5 +258,5 @@ async def test_partitions_are_made_also_where_the_default_one_has_caught_rows_of
 
 def test_files_that_cannot_be_written_are_said_at_the_start(tmp_path: Path) -> None:
     expired_rows_export.check(Settings(export_folder=tmp_path))
-    with pytest.raises(ConfigurationError, match="no folder"):
+    with pytest.raises(ConfigurationError, match="not a folder"):
         expired_rows_export.check(Settings(export_folder=tmp_path / "missing"))

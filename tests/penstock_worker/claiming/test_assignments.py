@@ -1,4 +1,4 @@
-"""What is assigned to a worker arrives once, and a next attempt waits for the slot of the one before."""
+"""The assignments of a worker: each arrives once, and a next attempt waits for the slot of the previous one."""
 
 from __future__ import annotations
 

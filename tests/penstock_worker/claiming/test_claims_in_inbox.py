@@ -1,4 +1,4 @@
-"""What is claimed has its slot before it leaves the inbox, and is obeyed there, too."""
+"""The claims in the inbox: each has its slot before it leaves the inbox, and commands reach it there, too."""
 
 from __future__ import annotations
 

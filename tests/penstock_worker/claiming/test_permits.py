@@ -1,4 +1,4 @@
-"""How many permits a worker wants, by its slots, its rate and what may be left on its route."""
+"""The number of permits that a worker wants, by its slots, its rate and the possible rest on its route."""
 
 from __future__ import annotations
 

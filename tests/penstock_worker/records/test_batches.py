@@ -180,7 +180,7 @@ async def test_batch_is_called_when_its_time_has_passed() -> None:
 
 
 async def test_full_executor_is_asked_again() -> None:
-    """As where a thread was given up, whose end no attempt reports."""
+    """A thread was given up, and no attempt reports its end."""
     worker = Worker(2, capacity=1)
     started = worker.executor._tally.start()
     item = worker.claim()

@@ -115,7 +115,7 @@ def _headers(run: Run, options: HttpOptions, body: bytes, now: float) -> dict[st
     id = f"{run.event.execution_id}:{run.event.attempt}"
     for name in options.headers:
         if name.lower() in _OURS or name.lower().startswith("webhook-"):
-            raise DefinitionError(f"the header {name} of {run.action.ref} is for Penstock to set")
+            raise DefinitionError(f"the header {name} of {run.action.ref} is set by Penstock")
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json",

@@ -238,7 +238,8 @@ def _following(url: httpx.URL, first: httpx.URL, following: Any) -> httpx.URL:
         onward = url.join(str(following))
     except httpx.InvalidURL:
         raise InvalidInput(
-            f"the next page is {cut_end(str(following), 100)!r}, which is no URL", hint="Correct pages.next."
+            f"the next page is {cut_end(str(following), 100)!r}, which is not a URL",
+            hint="Correct pages.next.",
         ) from None
     if _origin(onward) != _origin(first):
         raise AddressRefused(
@@ -330,7 +331,7 @@ def _decoded(response: Response, request: HttpRequest) -> Any:
             return _parsed(content)
         except orjson.JSONDecodeError as error:
             raise ResultNotStorable(
-                f"the response is no JSON, but {media or 'of no type'}: {error}",
+                f"the response is not JSON, but {media or 'of no type'}: {error}",
                 hint="Set answer: text, if that is what the server sends.",
             ) from None
     if kind == "text" or (kind == "auto" and _is_text(media)):

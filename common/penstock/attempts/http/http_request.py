@@ -44,7 +44,7 @@ class Request:
 
 
 def namespace_of(run: Run, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the names that the templates of a request read."""
+    """Return the variables of the templates of a request, by name."""
     event = run.event
     return {
         "parameters": params,

@@ -14,7 +14,7 @@ from penstock.run.durations import HINT, Span, WrongDuration, seconds
 
 
 def span(value: Span, label: str) -> float:
-    """Return a duration in seconds. Raises DefinitionError, which names `label`, for a value that is no duration."""
+    """Return a duration in seconds. Raises DefinitionError, which names `label`, for a value that is not a duration."""
     try:
         return seconds(value)
     except WrongDuration as wrong:
@@ -43,7 +43,7 @@ def map_items(items: Iterable[Any], ref: str) -> list[dict[str, Any]]:
     for at, item in enumerate(items):
         if not isinstance(item, Mapping):
             raise DefinitionError(
-                f"item {at} of ctx.map({ref}) is no mapping of parameters: {item!r:.80}",
+                f"item {at} of ctx.map({ref}) is not a mapping of parameters: {item!r:.80}",
                 hint='Name the parameter: ctx.map(action, [{"n": n} for n in numbers]).',
             )
         entries.append(dict(item))

@@ -59,7 +59,7 @@ def child_name(name: object) -> str:
     if it has other characters than letters, digits and `_`."""
     if not isinstance(name, str) or not _CHILD.fullmatch(name):
         raise DefinitionError(
-            f"what runs as an execution of its own has a name of letters, digits and '_', not {name!r}",
+            f"a child execution has a name of letters, digits and '_', not {name!r}",
             hint='Give it one: ctx.run(action, {...}, name="charge").',
         )
     return name
@@ -71,7 +71,7 @@ def target_of(action: Any) -> str:
     ref = getattr(action, "ref", action)
     if not isinstance(ref, str) or "." not in ref:
         raise DefinitionError(
-            f"{action!r} is no action and no workflow",
+            f"{action!r} is neither an action nor a workflow",
             hint="Give an action, or its ref: ctx.run('shop.charge', {...}). A plain function is a step: ctx.step('charge', f).",
         )
     return ref

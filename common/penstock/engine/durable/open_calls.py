@@ -235,8 +235,8 @@ class OpenCalls(ABC):
         self.wake()
 
     async def decision(self, call: Call, instant: datetime) -> int:
-        """Wait until all results that were available before this instant are delivered. Return the number with which
-        the deadline of this call is then recorded."""
+        """Wait until all results that were available before this instant are delivered. Return the number of the
+        record of this call's deadline."""
         call.instant, call.decision = instant, self._outside.create_future()
         self._ready.append(call)
         self.wake()

@@ -84,7 +84,7 @@ class HttpEncoding(Options):
     explode: Annotated[bool, Field(strict=True)] = False
     """With it, each item of a list or a mapping has its own `name=value`."""
     content_type: str | None = None
-    """The type of a field of a form, instead of a style. A list gives a field for each item."""
+    """The media type of this form field. It excludes `style`. A list becomes one form field for each item."""
 
     @property
     def is_json(self) -> bool:
@@ -217,7 +217,7 @@ class HttpRequest(Options):
 
 
 def checked_url(url: str, *, templated: bool) -> str:
-    """Return a URL that may hold expressions after its host. Raises Wrong for a text that is no http or https URL,
+    """Return a URL that may hold expressions after its host. Raises Wrong for a text that is not an http or https URL,
     holds a password, or has an expression in its host."""
     plain = CHUNK.sub("x", url) if templated else url
     origin = url.partition("://")[2].partition("/")[0]

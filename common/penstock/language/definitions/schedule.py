@@ -81,7 +81,7 @@ def _context(value: object) -> object:
     if not isinstance(value, dict):
         return value
     if reserved := [name for name in value if name in RESERVED]:
-        raise Wrong(f"{reserved[0]} is for Penstock to say: {RESERVED[reserved[0]]}", "Choose another name.")
+        raise Wrong(f"{reserved[0]} is set by Penstock: {RESERVED[reserved[0]]}", "Choose another name.")
     try:
         size = len(orjson.dumps(value))
     except TypeError as error:

@@ -53,16 +53,16 @@ STATUSES = (*MOVES, *sorted(FINAL))
 MEANINGS: Mapping[str, str] = {
     REQUESTED: "accepted, and about to be processed; or waits for its start time (a delay or a retry); or is on hold until an "
     "operator releases it",
-    QUEUED: "held back before it is given to a route: by a limit, by a circuit breaker, or because no live worker can run it",
+    QUEUED: "not yet sent to its route: a limit or a circuit breaker holds it back, or no live worker can run it",
     SCHEDULED: "waits on its route until a suitable worker with a free slot takes it",
     RUNNING: "a worker runs it; or it is a workflow with open tasks",
     WAITING: f"waits, without a worker, for {WAIT_CAUSES}",
-    CANCELING: "being stopped (cancelled or timed out), while a worker still has it",
+    CANCELING: "being stopped after a cancel or a timeout, while a worker still has it",
     COMPLETED: "succeeded; its result, if any, is stored",
     FAILED: "ended with an error: its last attempt failed, one of its tasks failed, or it could not be started",
     TIMEOUT: "took too long: it exceeded its timeout, it did not start before its expiry, or its answer or event did not come "
     "in time",
-    CANCELLED: "ended on request, with its parent, or because a limit was full whose ‘when full’ setting is to cancel",
+    CANCELLED: "ended on request, with its parent, or by a full limit that cancels executions instead of enqueuing them",
     ABANDONED: "given up, because its worker was lost too many times",
     SKIPPED: "a task or step that did not run: its condition, or the outcome of the tasks before it, excluded "
     "it; or an operator skipped it",

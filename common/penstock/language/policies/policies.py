@@ -88,7 +88,7 @@ class RetryPolicy(Options):
         if isinstance(value, int) and not isinstance(value, bool):
             return {"max_attempts": value}
         if not isinstance(value, Mapping | RetryPolicy):
-            raise Wrong("is no retry policy", "Write 3, or {'max_attempts': 3, 'initial_delay': '10s'}.")
+            raise Wrong("is not a retry policy", "Write 3, or {'max_attempts': 3, 'initial_delay': '10s'}.")
         return value
 
     @model_validator(mode="after")

@@ -20,7 +20,7 @@ _COMPOSED = ("$ref", "allOf", "anyOf", "oneOf", "if", "dependentSchemas")
 
 def parameters_schema(declared: Any) -> dict[str, Any]:
     """Return the schema of an action's parameters: an object that accepts only declared parameters, unless it permits
-    others. Raises Wrong if `declared` is no valid schema, or not that of an object."""
+    others. Raises Wrong if `declared` is not a valid schema, or not that of an object."""
     schema = {"type": "object", **_schema(declared)}
     if schema["type"] != "object":
         raise Wrong("describes something other than an object", "Parameters have names: use type: object.")
@@ -33,7 +33,7 @@ def parameters_schema(declared: Any) -> dict[str, Any]:
 
 def payload_schema(declared: Any) -> dict[str, Any]:
     """Return the schema of a trigger's payload, or of a result. The schema accepts undeclared properties too. Raises
-    Wrong if `declared` is no valid schema."""
+    Wrong if `declared` is not a valid schema."""
     return _sound(_schema(declared))
 
 

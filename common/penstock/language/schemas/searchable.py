@@ -28,5 +28,6 @@ def check_searchable(names: Sequence[str], schema: Mapping[str, Any]) -> None:
             )
         if field.get("type") in ("object", "array", "null"):
             raise Wrong(
-                f"names {name}, which is no text, number or boolean", "Make its searchable part a parameter."
+                f"names {name}, which is not a text, number or boolean",
+                "Make its searchable part a parameter.",
             )

@@ -33,6 +33,6 @@ def check_source(source: object) -> str:
     if name in _RESERVED or name.startswith(tuple(f"{word}:" for word in _RESERVED)):
         raise InvalidInput(
             f"the source {cut_end(name, 60)!r} is reserved",
-            hint="Sources that begin with api, action, webhook: or amqp: name a door of Penstock. Choose another name.",
+            hint="Sources that begin with api, action, webhook: or amqp: are those of Penstock itself. Choose another name.",
         )
     return name

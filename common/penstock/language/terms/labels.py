@@ -31,7 +31,7 @@ def check_label(name: str, value: str) -> None:
     for word in (name, value):
         if not _WORD.fullmatch(word):
             raise ValueError(
-                f"{name}={value} is no label: write name=value, each of at most 63 letters, digits, '_', '.' and '-'"
+                f"{name}={value} is not a label: write name=value, each of at most 63 letters, digits, '_', '.' and '-'"
             )
 
 

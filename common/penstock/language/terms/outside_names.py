@@ -24,7 +24,7 @@ def check_tenant(tenant: object) -> str:
     """Return the tenant. Raises InvalidInput if a namespace cannot begin with it."""
     if not isinstance(tenant, str) or not _TENANT.fullmatch(tenant):
         raise InvalidInput(
-            f"{_short(tenant)} is no name of a tenant",
+            f"{_short(tenant)} is not a valid tenant name",
             hint="Use 1 to 63 of a-z, 0-9, _ and -, of which the first is a letter or a digit.",
         )
     return tenant

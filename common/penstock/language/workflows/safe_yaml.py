@@ -134,7 +134,7 @@ class _Reader:
             if kind in ("int", "float"):
                 return int(text) if kind == "int" else float(text)
         except (KeyError, ValueError):
-            self.fail(node, f"this is no {kind}")
+            self.fail(node, f"this is not a valid {kind}")
         if kind != "str":
             self.fail(node, f"the tag {node.tag} is not supported; values are those of JSON")
         return text

@@ -135,7 +135,7 @@ def check_rule(rule: Any) -> Any:
             raise Wrong(f"nests more than {MAX_NESTING} deep")
         if isinstance(part, str) and part not in NAMED and "{{" not in part:
             raise Wrong(
-                f"is no rule: {part!r}", f"Write one of {', '.join(NAMED)}, or an expression in {{{{ }}}}."
+                f"is not a rule: {part!r}", f"Write one of {', '.join(NAMED)}, or an expression in {{{{ }}}}."
             )
     return rule
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from penstock.store.session.answer_fields import HexOrNull, JsonObject
 from penstock.store.session.audited_change import Statements
+from penstock.store.session.http_field_types import HexOrNull, JsonObject
 from penstock.store.session.rows import first_as, rows_as
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from penstock.store.session.answer_fields import JsonTextOrNull
 from penstock.store.session.database import Session, Transaction
+from penstock.store.session.http_field_types import JsonTextOrNull
 from penstock.store.session.rows import first_as, rows_as
 
 
@@ -43,8 +43,8 @@ class Webhook:
     completes: Annotated[
         str | None,
         Field(
-            description="The template for the id of a callback: a call also ends the wait of the executions that wait for "
-            "the callback with this id. null: a call only creates an event."
+            description="The template for the id of a callback. Executions that wait for the callback with this id "
+            "then continue. null: a call only creates an event."
         ),
     ]
     fails: Annotated[

@@ -17,8 +17,8 @@ from pydantic import Field
 from penstock.language.definitions.breaker import Breaker
 from penstock.language.terms.costs import cost_terms
 from penstock.store.definitions import catalog
-from penstock.store.session.answer_fields import JsonTextOrNull
 from penstock.store.session.database import Row, Session, Transaction
+from penstock.store.session.http_field_types import JsonTextOrNull
 from penstock.store.session.rows import rows_as
 
 DECLARED = "limit"

@@ -55,7 +55,7 @@ async def start_burst(session: Session, execution: UUID) -> StartBurst | None:
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessage:
-    """A message about the execution that has been in the outbox for `age` seconds, and is taken in `due` seconds."""
+    """A message about the execution, in the outbox: `age` seconds old, and to be published in `due` seconds."""
 
     id: int
     tries: int

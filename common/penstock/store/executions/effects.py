@@ -128,7 +128,9 @@ class Continued:
     id: Annotated[UUID, Field(description="The id of the execution that waited for the event.")]
     run: Annotated[
         UUID | None,
-        Field(description="The execution that continued; null if it is deleted, or `id` is no task or step."),
+        Field(
+            description="The execution that continued; null if it is deleted, or `id` is not a task or step."
+        ),
     ]
     task: Annotated[
         str | None, Field(description="The task or step that waited; null: it is deleted, or none.")

@@ -15,8 +15,8 @@ from penstock.errors import InvalidInput
 from penstock.language.moves import BAD
 from penstock.language.terms.ids import first_id
 from penstock.store.access.tenant_keys import encrypted_tenants
-from penstock.store.session.answer_fields import Item
 from penstock.store.session.database import Session, Transaction
+from penstock.store.session.http_field_types import Item
 from penstock.store.session.rows import rows_as
 
 CLOCKS = 3660

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from penstock.store.session.answer_fields import JsonTextOrNull
 from penstock.store.session.database import Row, Session, Transaction
+from penstock.store.session.http_field_types import JsonTextOrNull
 from penstock.store.session.rows import first_as, rows_as
 
 

@@ -17,8 +17,8 @@ from pydantic import Field
 
 from penstock.language.moves import FINAL
 from penstock.store.executions.executions import Execution
-from penstock.store.session.answer_fields import JsonTextOrNull, Seconds
 from penstock.store.session.database import Session
+from penstock.store.session.http_field_types import JsonTextOrNull, Seconds
 from penstock.store.session.rows import first_as, rows_as
 
 

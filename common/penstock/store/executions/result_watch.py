@@ -30,7 +30,7 @@ notifications, if a poll returns only ends with a missed notification."""
 LINGER = 10.0
 """Seconds for which the process goes on listening after the last waiter."""
 FORGOTTEN = 1.0
-"""Timeout in seconds for deleting the rows of this watcher at the end."""
+"""The timeout in seconds for deleting the rows of this watcher at its end."""
 SAID_AGAIN = 3600.0
 """Seconds after which all awaited ids are written again: the database deletes them after a day."""
 OUTAGE = 60.0
@@ -254,7 +254,7 @@ class ResultWatch:
                 del self._early[next(iter(self._early))]
 
     async def close(self) -> None:
-        """Stop polling. Delete the rows of this watcher, if PostgreSQL answers within FORGOTTEN seconds."""
+        """Stop polling. Delete the rows of this watcher if PostgreSQL answers within FORGOTTEN seconds."""
         if self._looking is not None:
             self._looking.cancel()
         await self._stop_listening()

@@ -39,7 +39,7 @@ class StoredResults:
     def _files(self) -> tuple[Any, str]:
         """Return the file system of the store, and the root path in it."""
         if self.url is None:
-            raise ConfigurationError("a result is in a result store, and none is set", hint=_UNSET)
+            raise ConfigurationError("a result is in a result store, and no store is configured", hint=_UNSET)
         try:
             from fsspec.core import url_to_fs
         except ModuleNotFoundError:
@@ -104,7 +104,9 @@ class StoredResults:
             ) from None
         digest = NAME.fullmatch(name)
         if digest is None or sha256(encoded).hexdigest() != digest[1]:
-            raise InvalidInput(f"the stored result {name} is not what was put there", hint="Run it again.")
+            raise InvalidInput(
+                f"the stored result {name} was changed after it was stored", hint="Run it again."
+            )
         if self._session is not None and self._session.codec is not None:
             encoded = await self._session.codec.opened_value(self._session.fetch, encoded)
         if encoded.startswith(PREFIX.encode()):

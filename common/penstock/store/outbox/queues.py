@@ -29,7 +29,7 @@ INQUIRY_CREATED = "inquiry.created"
 INQUIRY_RESPONDED = "inquiry.responded"
 STATUS_MOVED = "execution.status."
 ANNOUNCEMENTS = (STATUS_MOVED, ENFORCEMENT_CREATED, INQUIRY_CREATED, INQUIRY_RESPONDED)
-"""Prefixes of names that are no queues. A message that is staged under one announces a change to other programs, and
+"""Prefixes of names that are not queues. A message that is staged under one announces a change to other programs, and
 may be dropped."""
 
 

@@ -11,8 +11,8 @@ from uuid import UUID
 from pydantic import Field
 
 from penstock.language.moves.processes import ACTIVE, CORDONED, DEAD
-from penstock.store.session.answer_fields import JsonText, Seconds
 from penstock.store.session.database import Session, Transaction
+from penstock.store.session.http_field_types import JsonText, Seconds
 from penstock.store.session.rows import rows_as
 
 REGISTERED = """

@@ -46,10 +46,10 @@ async def put(tx: Transaction, applied: Sequence[tuple[str, int, dict[str, Any]]
             replaced.append(row)
         due = compiled[ref].first_after(since) if enabled else None
         if due is None and not goes_on and enabled and (body.get("at") or body.get("rrule")):
-            reason = f"{body['at']} is past" if body.get("at") else "its rule has no instant that is to come"
+            reason = f"{body['at']} is past" if body.get("at") else "its rule has no future instant"
             raise DefinitionError(
                 f"schedule {ref} would never fire: {reason}",
-                hint="Give it an instant that is to come, or remove it; `enabled: false` keeps it.",
+                hint="Give it a future instant, or remove it; `enabled: false` keeps it.",
             )
         prepared.append((ref, definition, places[spaces[ref]], enabled, since, due))
     await firing.fire_before_change(tx, replaced, "changed")

@@ -179,7 +179,9 @@ async def apply(connection: asyncpg.Connection[asyncpg.Record]) -> list[str]:
 def _planned(function: Function) -> str:
     for word in (*function.settings, *function.settings.values()):
         if not SETTING.fullmatch(word):
-            raise ConfigurationError(f"planner.toml: {word} is no setting", hint="Settings are plain words.")
+            raise ConfigurationError(
+                f"planner.toml: {word} is not a setting", hint="Settings are plain words."
+            )
     assignments = " ".join(f"set {name} = {value}" for name, value in function.settings.items())
     return f"alter function {function.name} {assignments}"
 

@@ -72,7 +72,7 @@ def unseal(key: AESGCM, sealed: bytes, context: bytes) -> bytes:
         return key.decrypt(sealed[:NONCE], sealed[NONCE:], context)
     except (InvalidTag, ValueError):
         raise ConfigurationError(
-            "a secret in the database is not what was stored there", hint="Set it again."
+            "a secret in the database was changed after it was stored", hint="Set it again."
         ) from None
 
 

@@ -343,7 +343,7 @@ INVARIANTS = (
     Invariant(
         "moves",
         "every move was legal",
-        # A row from `requested` to `requested` is no move: it records the new place in line after a change of the start.
+        # A row from `requested` to `requested` is not a move: it records the new place in line after a change of the start.
         """select h.execution_id::text from history h where h.old is not null and (h.old, h.new) <> ('requested', 'requested')
                and not exists (select from legal_move l where l.subject = 'execution' and l.old = h.old and l.new = h.new)""",
     ),

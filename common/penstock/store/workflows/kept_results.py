@@ -21,7 +21,7 @@ async def read_tasks(tx: Transaction, run: UUID) -> dict[int, TaskState]:
     """Return the states of the tasks of a run that has ended. Raises NotFound if nothing is stored of it."""
     tasks = {row["task"]: load_task_state(row["record"]) for row in await tx.fetch(TASKS, run)}
     if not tasks:
-        raise NotFound(f"nothing is known any more of run {run}", hint="Run it again as a whole.")
+        raise NotFound(f"the tasks of run {run} are not stored any more", hint="Run it again as a whole.")
     return tasks
 
 

@@ -620,7 +620,7 @@ async def drain_lets_work_end(house: Surroundings) -> None:
 
 @case
 async def drain_hands_back_what_takes_longer(house: Surroundings) -> None:
-    """An attempt that has not ended within the grace period goes to another worker, and is no failure."""
+    """An attempt that has not ended within the grace period goes to another worker, and is not a failure."""
     id = await house.start(BEGUN, {"stubborn_first": 20}, {"return_attempt": True})
     await house.until_running(id)
     same(await house.worker.terminate(20), 0, "the exit code")

@@ -99,7 +99,7 @@ function read(field) {
   if (kind !== "json") return text;
   try { return JSON.parse(text); } catch (error) {
     const name = field.labels?.[0]?.textContent.trim() ?? "this field";
-    throw new Error(`${name} is no JSON: ${error.message}\nTexts are in double quotes: "like this".`);
+    throw new Error(`${name} is not JSON: ${error.message}\nTexts are in double quotes: "like this".`);
   }
 }
 

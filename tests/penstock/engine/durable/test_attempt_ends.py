@@ -410,8 +410,8 @@ async def _asks_at_once(ctx: DurableContext) -> None:
 @pytest.mark.parametrize("function", [_fails_at_once, _defers_at_once, _asks_at_once])
 @pytest.mark.parametrize("turns", range(12))
 async def test_end_requested_in_last_turns_of_attempt_undoes(function: Any, turns: int) -> None:
-    """Another attempt follows one that has failed, is deferred, or asks a question. The request comes so many turns after its
-    begin, before the decision or after it."""
+    """An attempt fails, is deferred or asks a question, so another attempt follows. The request to end comes `turns` turns of the
+    event loop after the start of the attempt, before its decision or after it."""
     memory = memory_of_run()
     task = asyncio.create_task(attempt_of(Outside(memory, asked=True), function, retried=True).run({}))
     for _ in range(turns):

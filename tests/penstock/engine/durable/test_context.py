@@ -379,7 +379,7 @@ WRONG_ARGUMENTS: dict[str, tuple[Callable[[DurableContext], Any], str]] = {
     "ask": (lambda ctx: ctx.ask("ok?", timeout="soon"), "the timeout of 'ask' is not a duration"),
     "timeout": (lambda ctx: ctx.timeout(-1), "the duration of ctx.timeout must be between"),
     "retry": (lambda ctx: ctx.step("a", note, "a", retry=0), "the retry of the step 'a' is 0: max_attempts"),
-    "map": (lambda ctx: ctx.map("t.double", [1]), r"item 0 of ctx.map\(t.double\) is no mapping"),  # type: ignore[list-item]
+    "map": (lambda ctx: ctx.map("t.double", [1]), r"item 0 of ctx.map\(t.double\) is not a mapping"),  # type: ignore[list-item]
     "child": (lambda ctx: ctx.run("t.double", n="\0"), "what run 'double' is given holds a NUL"),
     "state": (lambda ctx: ctx.set("seen", "\0"), "the state 'seen' holds a NUL"),
 }

@@ -67,7 +67,7 @@ def test_step_cannot_have_name_of_undo() -> None:
 
 @pytest.mark.parametrize("name", CHILD_NAMES)
 def test_child_name_is_part_of_a_namespace(name: Any) -> None:
-    _check(child_name, name, CHILD_NAMES[name], "of its own has a name")
+    _check(child_name, name, CHILD_NAMES[name], "a child execution has a name")
 
 
 def _check(check: Any, name: Any, allowed: bool, says: str) -> None:
@@ -91,5 +91,5 @@ def test_target_is_a_ref_or_has_one() -> None:
 
 @pytest.mark.parametrize("target", ["charge", "", 3, None, _plain])
 def test_target_without_a_pack_is_refused(target: Any) -> None:
-    with pytest.raises(DefinitionError, match="no action and no workflow"):
+    with pytest.raises(DefinitionError, match="neither an action nor a workflow"):
         target_of(target)

@@ -1,4 +1,4 @@
-"""How long an attempt stays while its function waits, what ends a wait, and what a suspended run awaits."""
+"""The time for which an attempt stays while its function waits, the ends of waits, and the waits of a suspended run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIGNALS = (Key("signal/go", 1),)
 
 @dataclass
 class Outside:
-    """What an attempt is to its waits: the backend, the clock and the deliveries in one."""
+    """The attempt as its waits need it: the backend, the clock and the deliveries in one."""
 
     free: bool = True
     is_idle: bool = True

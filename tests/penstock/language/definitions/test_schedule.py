@@ -129,7 +129,7 @@ def test_a_schedule_gives_its_runs_context_but_reserved_names() -> None:
         return lambda: Schedule("nightly", action=charge, every=5, context=context)
 
     telling(region="east", depth=[1, {"a": None}])()
-    refused(telling(scheduled_time="now"), "context: scheduled_time is for Penstock to say", "another name")
+    refused(telling(scheduled_time="now"), "context: scheduled_time is set by Penstock", "another name")
     refused(telling(what=object()), "context: is not JSON")
     refused(telling(what="x" * 40_000), "context: has 40,011 bytes, more than 32,768", "link")
 

@@ -1,4 +1,4 @@
-"""What no other keyword has looked at: the names and items that `unevaluatedProperties` and `unevaluatedItems` concern."""
+"""The names and items that no other keyword has evaluated: those of `unevaluatedProperties` and `unevaluatedItems`."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_parameter_that_a_label_can_have_is_searchable(names: Sequence[str]) -> 
         *[
             (
                 name,
-                f"names {name}, which is no text, number or boolean",
+                f"names {name}, which is not a text, number or boolean",
                 "Make its searchable part a parameter.",
             )
             for name in ("lines", "address", "nothing")
@@ -60,5 +60,5 @@ def test_name_is_checked_without_known_parameters(schema: dict[str, Any]) -> Non
 
 def test_name_after_a_parameter_of_any_type_is_checked() -> None:
     schema = {"properties": {"name": True, "size": {"type": "array"}}}
-    with pytest.raises(Wrong, match="no text, number or boolean"):
+    with pytest.raises(Wrong, match="not a text, number or boolean"):
         check_searchable(["name", "size"], schema)

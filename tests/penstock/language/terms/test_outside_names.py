@@ -35,7 +35,7 @@ def test_a_tenant_is_one_segment_of_a_namespace(tenant: str) -> None:
     ],
 )
 def test_a_text_that_is_not_a_tenant_is_refused_with_a_remedy(tenant: object) -> None:
-    with pytest.raises(InvalidInput, match="no name of a tenant") as caught:
+    with pytest.raises(InvalidInput, match="not a valid tenant name") as caught:
         check_tenant(tenant)
     assert caught.value.hint
     assert len(caught.value.message) < 100

@@ -61,7 +61,7 @@ def test_an_alias_is_a_copy() -> None:
         ("a: 1\nb: 2\na: 3", "f:3:1: `a` is given twice"),
         ("a: [1", "f:1:6: expected"),
         ("a: !!python/object:os.system x", "f:1:4: the tag tag:yaml.org,2002:python/object:os.system is not supported"),
-        ("a: !!int x", "f:1:4: this is no int"),
+        ("a: !!int x", "f:1:4: this is not a valid int"),
         ("a: !!set {b}", "is not supported"),
         ("<<: {a: 1}", "f:1:1: merge keys"),
         ("? [a]\n: 1", "f:1:3: a key is a single word"),

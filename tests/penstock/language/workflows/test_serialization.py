@@ -142,7 +142,7 @@ def test_unknown_options_are_refused_with_a_suggestion() -> None:
         ("{action: a.b, with_items: items}", "is a text without an expression"),
         ("{action: a.b, timeout: 5, timeouts: {attempt: 6}}", "has both timeout and timeouts"),
         ("{action: a.b, next: [{when: failed()}]}", "leads nowhere"),
-        ("{action: a.b, when: succes}", "is no rule: 'succes'"),
+        ("{action: a.b, when: succes}", "is not a rule: 'succes'"),
         ("{action: a.b, when: {sucess: x}}", "a rule is one of all_success"),
         ("{action: a.b, when: {all: []}}", "should have at least 1 item"),
         ("{action: a.b, when: {context: x, op: '=~', value: 1}}", "should be '=='"),

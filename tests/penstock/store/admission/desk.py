@@ -56,7 +56,7 @@ ACTIONS = (charge, refund, send)
 
 
 class Desk:
-    """The view of admission, step by step. Every step is a transaction, on the session given or on its own."""
+    """The steps of admission, one by one, for tests. Each step is a transaction, on the given session or on the desk's own."""
 
     def __init__(self, home: Database) -> None:
         self.database = home

@@ -98,7 +98,7 @@ async def test_a_key_that_cannot_be_locked_in_order_leaves_a_wake_row(desk: Desk
     await desk.open(EACH, Limit(2, ref="shop.whole", scope="shop"))
     [first] = await desk.start(1, customer="a")
     await desk.claim([first])
-    # It waits for the customer's slot alone and holds none of the pack's; the pack's lock is that of another session.
+    # This execution waits only for the customer's slot. It holds no slot of the pack, whose lock another session has.
     [waits] = await desk.start(1, customer="a")
     group = next(group for limit, group in await desk.slots() if limit == 1)
     session = desk.database.session()

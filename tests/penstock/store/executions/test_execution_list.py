@@ -1,4 +1,4 @@
-"""Lists of executions: what they find, and what finding it costs."""
+"""Lists of executions: their rows, and the cost of reading them."""
 
 from __future__ import annotations
 

@@ -455,7 +455,7 @@ async def test_open_transaction_keeps_its_permits_from_others(permitted: Stand) 
 
 
 async def test_due_timers_start_work_and_ask_executors_for_the_rest(permitted: Stand) -> None:
-    """What a limit or a hold covers, and tasks of paused workflows, are left to executors."""
+    """Executors handle executions that a limit or a hold covers, and tasks of paused workflows."""
     limited = await permitted.namespace("action", "work.limited")
     await permitted.sql(
         "update namespace set limits = (select array_agg(id) from concurrency_limit) where id = $1", limited

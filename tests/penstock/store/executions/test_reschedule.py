@@ -1,4 +1,4 @@
-"""A changed start beside a worker that claims, and beside the loop of the timers."""
+"""Reschedules that race with a worker that claims, and with the loop of the timers."""
 
 from __future__ import annotations
 

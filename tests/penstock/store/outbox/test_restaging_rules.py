@@ -1,5 +1,5 @@
-"""The executions with messages that are staged again, case by case. Each is there once as it should be restaged, and once
-for every reason not to."""
+"""The executions with restaged messages, case by case. Each case has an execution that is restaged, and one execution for
+each reason against it."""
 
 from __future__ import annotations
 

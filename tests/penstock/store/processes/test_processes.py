@@ -148,7 +148,7 @@ async def test_a_silence_of_all_is_noted_before_a_beat_ends_it(stand: Stand, say
     await stand.sql("update cluster set resumed_at = now() - interval '1 day'")
     await stand.sql("update process set state = 'dead' where beat_at <> '-infinity'")
     await stand.sql("select note_silence('1 minute')")
-    assert not (await stand.sql(noted))[0]["noted"], "who left is no silence"
+    assert not (await stand.sql(noted))[0]["noted"], "who left is not silence"
 
 
 async def reap(stand: Stand) -> tuple[str, str, set[str]] | None:

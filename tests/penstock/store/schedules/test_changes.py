@@ -22,7 +22,7 @@ def schedule(**options: Any) -> Schedule:
 
 async def test_ended_rule_is_refused_unless_disabled(house: House) -> None:
     ended = {"cron": None, "rrule": "DTSTART:20200107T090000 RRULE:FREQ=DAILY;COUNT=3"}
-    with pytest.raises(DefinitionError, match="would never fire: its rule has no instant that is to come"):
+    with pytest.raises(DefinitionError, match="would never fire: its rule has no future instant"):
         await house.apply(*shop.ALL, schedule(**ended))
     await house.apply(*shop.ALL, schedule(**ended, enabled=False))
 

@@ -178,7 +178,7 @@ async def test_a_schedule_is_made_and_changed_on_the_command_line(terminal: Term
         (("create", REF, "--action", "shop.charge", "--cron", "@daily"), "penstock schedule update"),
         (("update", "clock.x", "--cron", "@daily"), "penstock schedule create"),
         (("update", REF, "--disabled"), "penstock schedule disable"),
-        (("update", REF, "--context", "scheduled_time=9"), "is for Penstock to say"),
+        (("update", REF, "--context", "scheduled_time=9"), "is set by Penstock"),
         (("update", REF, "--at-most", "9"), "at_most does nothing without catch_up: all"),
     ],
 )

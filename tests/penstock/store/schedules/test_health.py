@@ -67,7 +67,7 @@ async def test_a_schedule_whose_last_run_failed_is_erroring_until_one_ends_well(
         await house.sleep("clock.a", timedelta(minutes=1))
         await house.fire()
         running = await figures.figures(house.session, health.LATE, 300)
-        assert running.erroring == len(await named(house)), "a run that has begun is no end"
+        assert running.erroring == len(await named(house)), "a run that has begun is not an end"
         await house.end(status)
         await house.change(lambda tx: fire_ends.settle(tx, 10))
         assert await named(house) == expected
@@ -100,7 +100,7 @@ async def test_fires_that_do_not_run_are_orphaned(house: House) -> None:
     )
     assert await named(house) == {("orphaned", "clock.a")}
     await house.rows("update execution set status = 'running', attempt = 1, claim = id")
-    assert await named(house) == set(), "one that runs long is no trouble yet"
+    assert await named(house) == set(), "one that runs long is not trouble yet"
 
 
 async def test_many_missed_fires_and_many_stalled_runs_are_trouble(house: House) -> None:

@@ -24,8 +24,8 @@ from pamqp.header import ContentHeader
 from penstock.errors import ConnectionFailed
 from penstock.messaging.transports.rabbitmq.call_timeouts import answered
 from penstock.messaging.transports.rabbitmq.channel import KeptChannel
+from penstock.messaging.transports.rabbitmq.channel_refusals import Refusals
 from penstock.messaging.transports.rabbitmq.connection import Link
-from penstock.messaging.transports.rabbitmq.refusals import Refusals
 from penstock.messaging.transports.rabbitmq.wire import Outgoing
 from penstock.store.session import crash_points
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from penstock.messaging.transports.rabbitmq import RabbitMQTransport
-from penstock.messaging.transports.rabbitmq.refusals import LATEST, SOON, Refusals
+from penstock.messaging.transports.rabbitmq.channel_refusals import LATEST, SOON, Refusals
 from tests.kit.hostile_proxy import Direction, HostileProxy
 from tests.penstock.messaging.transports.broker import short_of_memory
 from tests.penstock.messaging.transports.traffic import QUEUE, message, until

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from pydantic import TypeAdapter
 
-from penstock.store.session.answer_fields import (
+from penstock.store.session.http_field_types import (
     HexOrNull,
     Item,
     JsonObject,

@@ -1,4 +1,4 @@
-"""The number of executions of a namespace that share an envelope."""
+"""The switch between envelopes that executions of a namespace share, and an envelope for each execution."""
 
 from __future__ import annotations
 

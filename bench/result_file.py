@@ -1,4 +1,4 @@
-"""What `--jsonl` writes: one line that says what ran, and one for each figure."""
+"""The file of results that `--jsonl` names: one line about the run, and one line for each figure."""
 
 from __future__ import annotations
 
