@@ -44,6 +44,7 @@ from penstock_import.celery_commands import (
     names_within,
     other_files,
     pool_of,
+    variables_of_code,
 )
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
@@ -327,6 +328,11 @@ class CeleryProject:
                 self._words |= {(name, word): command_place for word in names_within(words)}
                 self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
                 self._note_pool(command_place, words)
+            for place, subject, by_hand in variables_of_code(tree, self._queues):
+                self._gap(name, place, subject, by_hand)
+                self._note_pool(f"{name}:{getattr(place, 'lineno', 1)}", subject.split())
+                for part in ast.walk(place):
+                    self._take(part)
             self._left(name, tree)
         for test in self._unread_tests:
             self._tell_test(test)
