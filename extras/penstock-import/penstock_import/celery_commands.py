@@ -42,6 +42,8 @@ _OF_UNITS = re.compile(
     r"""\s*(?:-\s+)?(?:(?:export|set|ENV|Environment)[\s=]+)?["']?(CELERY\w*_OPTS|CELERY(?:D|BEAT)_\w+)["']?\s*[:=]\s*(.*)"""
 )
 """A pattern for a line that gives a script or a unit the options of a worker, or one of Celery's older settings."""
+_OPTIONS_WITHIN = re.compile(r"""\b(CELERY\w*_OPTS)\s*=\s*["']?(\s*-[^"'\n]*)""")
+"""A pattern for the same options within a longer line, such as one of `sed` or `echo`."""
 _WORKERS = frozenset({"WorkController", "Worker"})
 _ARGUMENTS_OF_WORKERS = frozenset(
     {
@@ -101,7 +103,9 @@ def other_files(folder: Path, queues: Queues) -> Iterator[tuple[str, int, str, s
             if command is not None:
                 words = _plain(command[0]).split()
                 yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
-            elif (unit := _OF_UNITS.match(line)) is not None and unit[2].strip():
+            elif (unit := _OF_UNITS.match(line) or _OPTIONS_WITHIN.search(line)) is not None and unit[
+                2
+            ].strip():
                 words = ["celery", "beat" if "BEAT" in unit[1] else "worker", *_plain(unit[2]).split()]
                 if unit[1].endswith("_OPTS"):
                     text_of_unit = f"the options {' '.join([unit[1], *words[2:]])} of a command"
