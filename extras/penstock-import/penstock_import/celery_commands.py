@@ -124,20 +124,20 @@ def _of_variable(variable: str, value: str, queues: Queues) -> tuple[str, str]:
     part, option = option_of(variable) or ("", "")
     word = f"{option}={value}" if value else option
     hints = _hints([word], queues)
-    known = (
+    text = (
         f" There, {'; '.join(hints.values())}."
         if hints
         else " See the settings of the worker in docs/configuration.md."
     )
     return (
         f"the variable {variable} of the environment, which is {word} of celery {part}",
-        f"It counts where the command has no such option of its own.{known}",
+        f"It counts where the command has no such option of its own.{text}",
     )
 
 
 def variables_of_code(tree: ast.Module, queues: Queues) -> Iterator[tuple[ast.AST, str, str]]:
-    """Yield the place, the subject and the work by hand for each variable of the environment that a module gives, and that
-    Celery reads as an option of its command."""
+    """Yield the place, the subject and the work by hand for each variable that a module gives its environment or another
+    one. Only variables that Celery reads as options of its commands count."""
     for node in walk(tree):
         pairs: list[tuple[ast.expr | None, ast.expr]] = []
         if isinstance(node, ast.Call) and called(node) in _GIVING and len(node.args) == 2:

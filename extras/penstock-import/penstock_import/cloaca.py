@@ -284,11 +284,11 @@ class CloacaFile:
 
     def _lacking(self) -> set[str]:
         """Return the functions of tasks that depend on a task which no part of the file makes. Record a gap for each."""
-        known = {*self._tasks, *(task.function for task in self._tasks.values())}
+        names = {*self._tasks, *(task.function for task in self._tasks.values())}
         lacking: set[str] = set()
         for task in self._tasks.values():
             for node, need in task.needs:
-                if need not in known:
+                if need not in names:
                     lacking.add(task.function)
                     self._gap(node, f"task {task.id} depends on {need}, which is no task of this file",
                               "Write that task, or take it out of `dependencies`: nothing applies before.")  # fmt: skip

@@ -45,8 +45,8 @@ def is_module(node: ast.AST) -> bool:
 
 
 def is_given_module(call: ast.Call) -> bool:
-    """Return whether a call is given the module around it, all of its names, or its own name, by which the function can find
-    the module."""
+    """Return whether a call is given the module around it, or all of its names. The name of the module counts, too: by it
+    the function can find the module."""
     name = called(call)
     if isinstance(call.func, ast.Name) and name == "include":
         return True
