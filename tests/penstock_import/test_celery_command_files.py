@@ -120,6 +120,21 @@ def test_older_program_and_program_of_a_variable_are_named(tmp_path: Path, text:
             "CELERY_WORKER_OPTS --time-limit=300 -Q high",
         ),
         (
+            "update.sh",
+            "  sed -i 's/CELERYD_OPTS=.*/CELERYD_OPTS=\"--time-limit=300 -Q high\"/g' /etc/conf.d/celery.conf\n",
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+        (
+            "setup.sh",
+            "echo 'CELERYD_OPTS=\"--time-limit=300 -Q high\"' >> /etc/default/celeryd\n",
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+        (
+            "site.yml",
+            "    line: CELERYD_OPTS=--time-limit=300 -Q high\n",
+            "CELERYD_OPTS --time-limit=300 -Q high",
+        ),
+        (
             "a.service",
             'Environment="CELERYD_OPTS=--time-limit=300 -Q high"\n',
             "CELERYD_OPTS --time-limit=300 -Q high",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -279,3 +280,28 @@ def test_harmless_use_of_a_value_is_not_named(tmp_path: Path, text: str) -> None
 def test_use_of_a_value_is_named(tmp_path: Path, text: str, words: str) -> None:
     _, gaps = _imported(tmp_path, HEAD + text)
     assert any(words in gap for gap in gaps), gaps
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def each(x):\n    yield x\nn = weigh\nn = each(n)\n",
+        "class Box:\n    def each(self, x):\n        yield x\nbox = Box()\nbox.n = weigh\nbox.n = box.each(box.n)\n",
+        "@contextmanager\ndef held(x):\n    yield x\nn = weigh\nwith held(n) as n:\n    pass\nn = held(n)\n",
+        "def each(x):\n    yield dict(a=x)\nn = weigh\nn = each(dict(a=n))\n",
+        "def each(x):\n    yield from ((part,) for part in x)\nn = [weigh]\nn = each(n)\n",
+        "def each(x):\n    yield lambda: x\nn = weigh\nn = each([n])\n",
+    ],
+)
+def test_generator_of_its_own_values_is_followed_to_an_end(tmp_path: Path, text: str) -> None:
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError("the import has no end")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(20)
+    try:
+        _, gaps = _imported(tmp_path, HEAD + text + "for n in n:\n    n.rate_limit = '1/m'\n")
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+    assert any("which is set later" in gap for gap in gaps), gaps

@@ -10,6 +10,7 @@ from tests.penstock_import.test_celery_sources import APP, TASKS
 from tests.penstock_import.test_reviewed_changes import of_application, texts
 
 MODULE = "app.config_from_object('depot.cfg')\n"
+NAMED = "app.config_from_object('depot.cfg', namespace='CELERY')\n"
 CLASS = "from depot.cfg import Settings\napp.config_from_object(Settings)\n"
 
 
@@ -46,6 +47,22 @@ CLASS = "from depot.cfg import Settings\napp.config_from_object(Settings)\n"
         ),
         (MODULE, "globals().update(task_acks_late=True)\n", "globals().update(task_acks_late=True)"),
         (MODULE, "vars().update(load())\n", "vars().update(load()), which may give any setting"),
+        (
+            MODULE,
+            "own = dynaconf.DjangoDynaconf(__name__)\n",
+            "DjangoDynaconf(__name__), which may give any setting",
+        ),
+        (MODULE, "apply_env(globals())\n", "apply_env(globals()), which may give any setting"),
+        (MODULE, "sys.modules[__name__].__dict__.update(x)\n", "update(x), which may give any setting"),
+        (MODULE, "setattr(sys.modules[__name__], key, 1)\n", "key, 1), which may give any setting"),
+        (MODULE, "include('more.py')\n", "include('more.py'), which may give any setting"),
+        (
+            NAMED,
+            "own = dynaconf.DjangoDynaconf(__name__)\n",
+            "DjangoDynaconf(__name__), which may give any setting",
+        ),
+        (NAMED, "heroku.settings(locals())\n", "heroku.settings(locals()), which may give any setting"),
+        (NAMED, "globals().update(load())\n", "globals().update(load()), which may give any setting"),
         (MODULE, "def __getattr__(name): return load(name)\n", "__getattr__ of the settings"),
         (CLASS, "class Settings(metaclass=Meta):\n    pass\n", "the metaclass Meta of Settings"),
         (
@@ -78,7 +95,7 @@ def test_setting_that_no_assignment_gives_has_a_line(
         "__init__.py": "",
         "tasks.py": TASKS,
         "others.py": imported,
-        "cfg.py": settings,
+        "cfg.py": settings + ("CELERY_TASK_ACKS_LATE = True\n" if code == NAMED else ""),
         "celery.py": APP + code,
     }
     _, report = of_application(tmp_path, files)

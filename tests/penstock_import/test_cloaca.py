@@ -344,3 +344,48 @@ def _outcomes(text: str, name: str, tmp_path: Path) -> dict[str, str]:
         except ValueError as error:
             world.finish((task, "failed", {"type": "ValueError", "message": str(error)}))
     return {task: world.statuses[task] for task in tasks}
+
+
+NAMES = """\
+import cloaca
+
+@cloaca.task(id="fetch-data", dependencies=[])
+def fetch(context):
+    return context
+
+@cloaca.task(id="checkAll", dependencies=["fetch-data"], trigger_rules=cloaca.all_of(
+    cloaca.task_success("fetch-data"), cloaca.context_value("n", ">", 3)))
+def check(context):
+    return context
+
+@cloaca.task(id="report", dependencies=["checkAll", "fetch-data"],
+    trigger_rules={"type": "Any", "conditions": [{"type": "TaskSkipped", "value": "checkAll"}]})
+def report(context):
+    return context
+"""
+
+
+def test_ids_that_are_no_names_here_are_changed_everywhere(tmp_path: Path) -> None:
+    source, _, text = imported(tmp_path, NAMES, "names_file")
+    assert "id='fetch_data'" in text
+    assert "dependencies=['check_all', 'fetch_data']" in text
+    assert "'success': 'fetch_data'" in text
+    assert "'skipped': 'check_all'" in text
+    gaps = [gap.what for gap in source.report.gaps]
+    assert "the name fetch-data is fetch_data here" in gaps
+    assert "the name checkAll is check_all here" in gaps
+    assert source.report.mapped == {"tasks": 3, "workflows": 1}
+
+
+def test_task_that_needs_an_unknown_one_is_not_mapped(tmp_path: Path) -> None:
+    text = (
+        "import cloaca\ncloaca.constructor(id='reader', from_='x')\n\n"
+        "@cloaca.task(dependencies=['reader'])\ndef count(context):\n    return context\n"
+    )
+    file = tmp_path / "lacking.py"
+    file.write_text(text)
+    source = CloacaFile(file)
+    source.mapped()
+    gaps = [(gap.line, gap.what) for gap in source.report.gaps]
+    assert (4, "task count depends on reader, which is no task of this file") in gaps
+    assert (source.report.mapped["tasks"], source.report.mapped["workflows"]) == (0, 0)

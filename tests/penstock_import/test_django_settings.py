@@ -194,6 +194,10 @@ def test_module_of_an_application_gives_no_setting(tmp_path: Path) -> None:
         ("try:\n    from .local import *\nexcept ImportError:\n    pass\n", "from .local import *"),
         ("for name, value in os.environ.items():\n    globals()[name] = value\n", "for name, value in os.environ.items():"),
         ("exec(open('more.py').read())\n", "exec(open('more.py').read())"),
+        ("import dynaconf\nown = dynaconf.DjangoDynaconf(__name__)\n", "own = dynaconf.DjangoDynaconf(__name__)"),
+        ("import sys\nsys.modules[__name__].__dict__.update(more)\n", "sys.modules[__name__].__dict__.update(more)"),
+        ("import sys\nfor name in os.environ:\n    setattr(sys.modules[__name__], name, 1)\n", "for name in os.environ:"),
+        ("import sys\nsys._getframe().f_globals.update(more)\n", "sys._getframe().f_globals.update(more)"),
     ],
 )  # fmt: skip
 def test_statement_that_may_give_another_value_is_named(tmp_path: Path, statement: str, text: str) -> None:
@@ -204,6 +208,33 @@ def test_statement_that_may_give_another_value_is_named(tmp_path: Path, statemen
     assert schedule is not None
     assert any(f"{text}, which may give other values to EVERY" in gap for gap in gaps), gaps
     assert not any("OFTEN" in gap for gap in gaps)
+
+
+@pytest.mark.parametrize(
+    "statement", ["import logging\nlog = logging.getLogger(__name__)\n", "print(__name__)\n"]
+)
+def test_name_of_a_module_of_settings_is_harmless(tmp_path: Path, statement: str) -> None:
+    schedule, gaps = schedule_of(tmp_path, "settings.EVERY", settings=f"EVERY = 5\n{statement}")
+    assert schedule is not None
+    assert not any("other values" in gap or "any setting" in gap for gap in gaps), gaps
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (
+            "setattr(settings, 'EVERY', 7)",
+            "settings.EVERY, which depot/settings.py:5 gives, and other code changes",
+        ),
+        ("setattr(settings, name, 7)", "setattr(settings, name, 7), which may give other values to EVERY"),
+        ("settings.configure(**more)", "settings.configure(**more), which may give other values to EVERY"),
+    ],
+)
+def test_change_of_a_setting_by_other_code_is_named(tmp_path: Path, change: str, text: str) -> None:
+    more = f"from django.conf import settings\ndef ready(name, more):\n    {change}\n"
+    files = {"depot/apps.py": more, "depot/settings.py": HEAD + "EVERY = 5\n"}
+    _, gaps = imported(tmp_path, {**files, "depot/tasks.py": TASKS.format(when="settings.EVERY", options="")})
+    assert any(text in gap for gap in gaps), gaps
 
 
 def test_default_of_a_setting_that_no_module_gives_is_named(tmp_path: Path) -> None:

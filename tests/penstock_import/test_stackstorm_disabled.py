@@ -106,3 +106,59 @@ def test_computed_default_of_a_disabled_workflow_is_named(tmp_path: Path, about:
     head = CHAIN | {"runner_type": "orquesta", "parameters": parameters, "enabled": False}
     _, report = of_pack(tmp_path, {"actions/flow.yaml": head, "actions/workflows/flow.yaml": FLOW})
     assert any("the default of key of action flow" in text for text in texts(report)), texts(report)
+
+
+SENSOR: dict[str, Any] = {
+    "class_name": "S",
+    "entry_point": "s.py",
+    "poll_interval": 30,
+    "trigger_types": [{"name": "t"}],
+}
+POLICY: dict[str, Any] = {"name": "p2", "policy_type": "action.concurrency", "resource_ref": "depot.p1"}
+SHELL: dict[str, Any] = {
+    "name": "p1",
+    "runner_type": "local-shell-cmd",
+    "parameters": {"cmd": {"default": "echo 1"}},
+}
+RULE: dict[str, Any] = {"name": "r", "trigger": {"type": "depot.t"}, "action": {"ref": "depot.p1"}}
+
+
+@pytest.mark.parametrize("value", ["false", "no", 0, 1, "true", None])
+def test_value_that_is_no_truth_value_disables_and_is_named(tmp_path: Path, value: Any) -> None:
+    files = {
+        "actions/p1.yaml": SHELL | {"enabled": value},
+        "actions/w.yaml": {
+            **SHELL,
+            "name": "w",
+            "runner_type": "orquesta",
+            "entry_point": "w.yaml",
+            "enabled": value,
+        },
+        "policies/p2.yaml": POLICY | {"parameters": {"threshold": 2}, "enabled": value},
+        "sensors/s.yaml": SENSOR | {"enabled": value},
+        "rules/r.yaml": RULE | {"enabled": value},
+    }
+    project, report = of_pack(tmp_path, files)
+    lines = [line for line in texts(report) if f"{value!r}, which is neither true nor false" in line]
+    assert [line.partition(":")[0] for line in lines] == [
+        "sensors/s.yaml", "actions/p1.yaml", "actions/w.yaml", "rules/r.yaml", "policies/p2.yaml",
+    ]  # fmt: skip
+    assert "limits" not in project.actions["p1"]
+    assert "poll" not in project.triggers["t"]
+    assert project.rules["r"]["enabled"] is False
+    assert "w" in project.actions
+    assert report.mapped["actions"] == report.mapped["policies"] == report.mapped["rules"] == 0
+
+
+def test_definitions_without_the_key_have_the_defaults_of_stackstorm(tmp_path: Path) -> None:
+    files = {
+        "actions/p1.yaml": SHELL,
+        "policies/p2.yaml": POLICY | {"parameters": {"threshold": 2}},
+        "sensors/s.yaml": SENSOR,
+        "rules/r.yaml": RULE,
+    }
+    project, report = of_pack(tmp_path, files)
+    assert project.actions["p1"]["limits"] == [{"max": 2}]
+    assert project.triggers["t"]["poll"]["every"] == 30
+    assert project.rules["r"]["enabled"] is False
+    assert not any("neither true nor false" in line for line in texts(report))

@@ -44,6 +44,7 @@ from penstock_import.celery_commands import (
     names_within,
     other_files,
     pool_of,
+    variables_of_code,
 )
 from penstock_import.celery_entries import Entry, conditional, periodic_tasks, rows
 from penstock_import.celery_errors import ErrorNames
@@ -95,6 +96,7 @@ from penstock_import.celery_setting_names import (
     RATES_OFF,
     ZONE_OF_DJANGO,
     ZONES,
+    is_known,
     is_setting,
     today,
 )
@@ -243,6 +245,7 @@ class CeleryProject:
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
         of_django = DjangoSettings(trees, own_modules, changed)
+        self._django_files = of_django.files
         for note in of_django.read():
             self._gap(note.file, note.node, note.subject, note.by_hand)
         for value in of_django.read_values:
@@ -325,6 +328,11 @@ class CeleryProject:
                 self._words |= {(name, word): command_place for word in names_within(words)}
                 self._gap(name, place, f"the command {' '.join(words)}", advice(words, self._queues))
                 self._note_pool(command_place, words)
+            for place, subject, by_hand in variables_of_code(tree, self._queues):
+                self._gap(name, place, subject, by_hand)
+                self._note_pool(f"{name}:{getattr(place, 'lineno', 1)}", subject.split())
+                for part in ast.walk(place):
+                    self._take(part)
             self._left(name, tree)
         for test in self._unread_tests:
             self._tell_test(test)
@@ -372,7 +380,10 @@ class CeleryProject:
                 use for use in uses_by_name(tree) if id(use.node) not in named
             )
             is_config = file in self._config
-            self._by_other_names[file] += uses_in_other_ways(tree, is_config, self._imports_of_settings(file))
+            has_settings = file in self._django_files or any(map(_is_of_celery, _assigned_names(tree)))
+            self._by_other_names[file] += uses_in_other_ways(
+                tree, is_config, has_settings, self._imports_of_settings(file)
+            )
 
     def _imports_of_settings(self, file: str) -> set[int]:
         """Return the imports of a module from modules of settings that are read."""
@@ -1366,6 +1377,10 @@ def _assigned_names(tree: ast.AST) -> set[str]:
             names.add(node.id)
         waiting.extend(ast.iter_child_nodes(node))
     return names
+
+
+def _is_of_celery(name: str) -> bool:
+    return name.startswith("CELERY") and is_known(name)
 
 
 def _names_of_other_packages(trees: Mapping[str, ast.Module], package: str) -> Iterator[str]:

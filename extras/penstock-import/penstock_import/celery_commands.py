@@ -12,6 +12,7 @@ from penstock_import.celery_calls import bound_names, called, walk
 from penstock_import.celery_queues import Queues
 from penstock_import.celery_setting_names import advice_of, is_known
 from penstock_import.command_lines import COMMAND, OLD_PROGRAMS, command_lines, is_command, is_program
+from penstock_import.command_variables import option_of, variables
 
 _PROSE_SUFFIXES = frozenset(
     {
@@ -41,6 +42,8 @@ _OF_UNITS = re.compile(
     r"""\s*(?:-\s+)?(?:(?:export|set|ENV|Environment)[\s=]+)?["']?(CELERY\w*_OPTS|CELERY(?:D|BEAT)_\w+)["']?\s*[:=]\s*(.*)"""
 )
 """A pattern for a line that gives a script or a unit the options of a worker, or one of Celery's older settings."""
+_OPTIONS_WITHIN = re.compile(r"""\b(CELERY\w*_OPTS)\s*=\s*["']?(\s*-[^"'\n]*)""")
+"""A pattern for the same options within a longer line, such as one of `sed` or `echo`."""
 _WORKERS = frozenset({"WorkController", "Worker"})
 _ARGUMENTS_OF_WORKERS = frozenset(
     {
@@ -53,6 +56,7 @@ _ARGUMENTS_OF_WORKERS = frozenset(
 )  # fmt: skip
 """The arguments of `app.Worker(...)`. Workers of other packages have others."""
 _RUNNING = frozenset({"system", "popen", "run", "call", "check_call", "check_output", "Popen", "split"})
+_GIVING = frozenset({"putenv", "setdefault", "setenv"})
 _OPTIONS: Mapping[str, str] = {
     "-Q": "is `penstock worker --routes`",
     "-X": "is answered by `penstock worker --routes` with the other routes",
@@ -92,12 +96,16 @@ def other_files(folder: Path, queues: Queues) -> Iterator[tuple[str, int, str, s
         if rows is not None:
             yield (str(name), text.count("\n", 0, rows.start()) + 1, f"rows of the table {rows[1]} of django-celery-beat",
                    "Write them as schedules: files of rows are not read.")  # fmt: skip
+        for number, variable, value in variables(text):
+            yield str(name), number, *_of_variable(variable, value, queues)
         for number, line in command_lines(text):
             command = COMMAND.search(line)
             if command is not None:
                 words = _plain(command[0]).split()
                 yield str(name), number, f"the command {' '.join(words)}", advice(words, queues)
-            elif (unit := _OF_UNITS.match(line)) is not None and unit[2].strip():
+            elif (unit := _OF_UNITS.match(line) or _OPTIONS_WITHIN.search(line)) is not None and unit[
+                2
+            ].strip():
                 words = ["celery", "beat" if "BEAT" in unit[1] else "worker", *_plain(unit[2]).split()]
                 if unit[1].endswith("_OPTS"):
                     text_of_unit = f"the options {' '.join([unit[1], *words[2:]])} of a command"
@@ -109,6 +117,42 @@ def other_files(folder: Path, queues: Queues) -> Iterator[tuple[str, int, str, s
                         f"the variable {unit[1]} of a worker: {unit[2].strip()}",
                         advice_of(unit[1]),
                     )
+
+
+def _of_variable(variable: str, value: str, queues: Queues) -> tuple[str, str]:
+    """Return the subject and the work by hand for a variable that Celery reads as an option of its command."""
+    part, option = option_of(variable) or ("", "")
+    word = f"{option}={value}" if value else option
+    hints = _hints([word], queues)
+    text = (
+        f" There, {'; '.join(hints.values())}."
+        if hints
+        else " See the settings of the worker in docs/configuration.md."
+    )
+    return (
+        f"the variable {variable} of the environment, which is {word} of celery {part}",
+        f"It counts where the command has no such option of its own.{text}",
+    )
+
+
+def variables_of_code(tree: ast.Module, queues: Queues) -> Iterator[tuple[ast.AST, str, str]]:
+    """Yield the place, the subject and the work by hand for each variable that a module gives its environment or another
+    one. Only variables that Celery reads as options of its commands count."""
+    for node in walk(tree):
+        pairs: list[tuple[ast.expr | None, ast.expr]] = []
+        if isinstance(node, ast.Call) and called(node) in _GIVING and len(node.args) == 2:
+            pairs = [(node.args[0], node.args[1])]
+        elif isinstance(node, ast.Dict):
+            pairs = list(zip(node.keys, node.values, strict=True))
+        elif isinstance(node, ast.Assign):
+            items = [target for target in node.targets if isinstance(target, ast.Subscript)]
+            pairs = [
+                (item.slice, node.value) for item in items if ast.unparse(item.value).endswith("environ")
+            ]
+        for key, value in pairs:
+            name = getattr(key, "value", None)
+            if isinstance(name, str) and option_of(name) is not None:
+                yield node, *_of_variable(name, _word(value), queues)
 
 
 def commands_of_code(tree: ast.Module) -> Iterator[tuple[ast.AST, list[str]]]:
@@ -223,8 +267,8 @@ def _plain(command: str) -> str:
 _OLD_WORKERS = OLD_PROGRAMS - {"celerybeat"}
 
 
-def advice(words: Sequence[str], queues: Queues) -> str:
-    """Return the work by hand for a command."""
+def _hints(words: Sequence[str], queues: Queues) -> dict[str, str]:
+    """Return the work by hand for the options of a command, by option."""
     hints: dict[str, str] = {}
     for word, following in pairwise([*words, ""]):
         named, is_assigned, value = word.partition("=")
@@ -236,6 +280,12 @@ def advice(words: Sequence[str], queues: Queues) -> str:
         hints[option] = f"{named} {_OPTIONS[option]}"
         if option == "-Q":
             hints[option] = f"{named} {_routes(value if is_assigned else following, queues)}"
+    return hints
+
+
+def advice(words: Sequence[str], queues: Queues) -> str:
+    """Return the work by hand for a command."""
+    hints = _hints(words, queues)
     is_worker = bool({"multi", "worker"} & set(words)) or any(
         word.rpartition("/")[2] in _OLD_WORKERS for word in words
     )

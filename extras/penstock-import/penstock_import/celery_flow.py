@@ -213,9 +213,8 @@ class Flow:
             case ast.Await() | ast.BoolOp() | ast.BinOp() | ast.Yield() | ast.YieldFrom():
                 self._values.add_all(file, parent, [kind])
                 if isinstance(parent, ast.Yield | ast.YieldFrom):
-                    self._values.give_back(
-                        file, parent, kind if isinstance(parent, ast.YieldFrom) else IN + kind
-                    )
+                    is_whole = isinstance(parent, ast.YieldFrom)
+                    self._values.give_back(file, parent, kind if is_whole else IN + kind.removeprefix(IN))
             case ast.IfExp(test=test):
                 if test is not node:
                     self._values.add_all(file, parent, [kind])
@@ -401,7 +400,7 @@ class Flow:
             if name in ("map", "filter") and len(call.args) > 1 and node is not call.args[0]:
                 self._to_function(file, call, call.args[0], within(kind))
             inner = [kind, *within(kind)] if name in ("next", "max", "min", "cast") else [kind]
-            inner = [f"{IN}{kind}"] if isinstance(node, ast.keyword) and node.arg else inner
+            inner = [IN + plain_kind] if isinstance(node, ast.keyword) and node.arg else inner
             return self._values.add_all(file, call, inner)
         own = self._named(file, call.func)
         if isinstance(call.func, ast.Attribute) and name in _PUTTING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import copy
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
-from penstock_import.celery_calls import absolute_path, bound_names, forget, once, walk
+from penstock_import.celery_calls import absolute_path, bound_names, called, forget, once, walk
 
 
 @once
@@ -71,9 +71,18 @@ class _Members(ast.NodeTransformer):
         return ast.copy_location(copy.deepcopy(constant), node) if constant else self.generic_visit(node)
 
 
-def assigned_members(trees: Iterable[ast.Module]) -> set[str]:
-    """Return the names of all members that a module assigns. A setting of `app.conf` is not a member of a module."""
-    return {
+def assigned_members(trees: Collection[ast.Module]) -> set[str]:
+    """Return the names of all members that a module assigns, also by `setattr`. A setting of `app.conf` is not a member of a
+    module."""
+    set_by_name = {
+        node.args[1].value
+        for tree in trees
+        for node in walk(tree)
+        if isinstance(node, ast.Call) and called(node) == "setattr" and len(node.args) == 3
+        if isinstance(node.args[1], ast.Constant) and isinstance(node.args[1].value, str)
+        if not (isinstance(node.args[0], ast.Attribute) and node.args[0].attr == "conf")
+    }
+    return set_by_name | {
         node.attr
         for tree in trees
         for node in walk(tree)

@@ -10,6 +10,7 @@ from penstock_import.celery_scopes import parents_of
 from penstock_import.celery_setting_names import OF_ANY, advice_of, is_known, is_setting
 from penstock_import.celery_uses import Use
 from penstock_import.celery_values import is_namespace
+from penstock_import.whole_modules import is_given_module, is_module
 
 _ANY_NAME = frozenset({"__getattr__", "__getattribute__"})
 _BY_NAME = frozenset({"beat_schedule", "task_routes"})
@@ -18,10 +19,12 @@ _NOT_SETTINGS = frozenset({"include"})
 """The names that a module of settings imports of other packages."""
 
 
-def uses_in_other_ways(tree: ast.Module, is_config: bool, mapped_imports: Collection[int]) -> Iterator[Use]:
+def uses_in_other_ways(
+    tree: ast.Module, is_config: bool, has_settings: bool, mapped_imports: Collection[int]
+) -> Iterator[Use]:
     """Yield each place that gives a setting by an import, a property, a loop, several targets or `del`, and each that may
-    give any setting. With `is_config`, plain names in the module are settings. `mapped_imports` are the imports from
-    modules of settings that are read."""
+    give any setting. With `is_config`, plain names in the module are settings. With `has_settings`, the module gives some
+    settings, of whatever name. `mapped_imports` are the imports from modules of settings that are read."""
     parents = parents_of(tree)
     for node in walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
@@ -47,7 +50,7 @@ def uses_in_other_ways(tree: ast.Module, is_config: bool, mapped_imports: Collec
                 )
                 yield Use(words[0].value, text, OF_ANY)
         elif isinstance(node, ast.Call):
-            yield from _of_call(node, is_config)
+            yield from _of_call(node, is_config, is_config or has_settings)
         else:
             yield from _of_targets(node, is_config)
 
@@ -56,20 +59,22 @@ def _is_setting(name: str, is_config: bool) -> bool:
     return is_setting(name, plain=is_config) and is_known(name) and name not in _NOT_SETTINGS
 
 
-def _of_call(node: ast.Call, is_config: bool) -> Iterator[Use]:
+def _of_call(node: ast.Call, is_config: bool, has_settings: bool) -> Iterator[Use]:
     function = node.func
-    if not is_config:
+    if not has_settings:
         return
     if isinstance(function, ast.Attribute) and function.attr in ("update", "setdefault", "__setitem__"):
-        if is_namespace(function.value):
+        if any(is_module(part) for part in ast.walk(function.value)) or is_namespace(function.value):
             yield Use(node, f"{ast.unparse(node)}, which may give any setting", OF_ANY)
-    elif called(node) in ("setattr", "__setattr__") and isinstance(function, ast.Name):
+    elif is_config and called(node) in ("setattr", "__setattr__") and isinstance(function, ast.Name):
         key = node.args[1] if len(node.args) > 1 else None
         name = key.value if isinstance(key, ast.Constant) else None
         if name is None:
             yield Use(node, f"{ast.unparse(node)}, which may give any setting", OF_ANY)
         elif isinstance(name, str) and _is_setting(name, is_config):
             yield Use(node, f"{ast.unparse(node)}, which sets a setting", advice_of(name))
+    elif is_given_module(node):
+        yield Use(node, f"{ast.unparse(node)}, which may give any setting", OF_ANY)
 
 
 def _of_targets(node: ast.AST, is_config: bool) -> Iterator[Use]:

@@ -9,25 +9,16 @@ becomes a gap with its line.
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.errors import InvalidInput, NotFound
-from penstock_import.cloaca_names import CloacaNames, literal
+from penstock_import.cloaca_names import CloacaNames, literal, pack_name
 from penstock_import.cloaca_tasks import CloacaTask, imports_of, task_text
 from penstock_import.project import GITIGNORE
 from penstock_import.report import Report
-
-_WORD = re.compile(r"[^a-z0-9]+")
-
-
-def pack_name(text: str) -> str:
-    """Return a valid name of a pack or a workflow, made from this word."""
-    word = _WORD.sub("_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()).strip("_")
-    return word if word[:1].isalpha() else f"p_{word}"
 
 
 @dataclass(slots=True)
@@ -107,6 +98,7 @@ class CloacaFile:
         self._workflows: dict[str, CloacaWorkflow] = {}
         self._builders: dict[str, CloacaWorkflow] = {}
         self._runners: set[str] = set()
+        self._mapped: set[str] = set()
         self._dropped: set[str] = set()
         self._used: dict[str, set[str]] = {}
         self._fires: list[tuple[str, str, str, str | None]] = []
@@ -272,6 +264,13 @@ class CloacaFile:
                 builder.broken = True
             return
         self._tasks[task.id] = task
+        if task.id != task.theirs:
+            self._gap(
+                decorator,
+                f"the name {task.theirs} is {task.id} here",
+                "Use the new name in what reads it from outside.",
+            )
+            gaps_before += 1
         if builder is not None:
             builder.tasks.append(task.function)
         source = self._edited(function, task.edits)
@@ -281,6 +280,21 @@ class CloacaFile:
         self.project.code.append(text)
         if len(self.report.gaps) == gaps_before:
             self.report.mapped["tasks"] += 1
+            self._mapped.add(task.id)
+
+    def _lacking(self) -> set[str]:
+        """Return the functions of tasks that depend on a task which no part of the file makes. Record a gap for each."""
+        names = {*self._tasks, *(task.function for task in self._tasks.values())}
+        lacking: set[str] = set()
+        for task in self._tasks.values():
+            for node, need in task.needs:
+                if need not in names:
+                    lacking.add(task.function)
+                    self._gap(node, f"task {task.id} depends on {need}, which is no task of this file",
+                              "Write that task, or take it out of `dependencies`: nothing applies before.")  # fmt: skip
+            if task.function in lacking and task.id in self._mapped:
+                self.report.mapped["tasks"] -= 1
+        return lacking
 
     def _trigger(self, function: ast.FunctionDef | ast.AsyncFunctionDef, decorator: ast.expr) -> None:
         self.report.found["triggers"] += 1
@@ -426,7 +440,9 @@ class CloacaFile:
             named = {workflow for _, workflow, _, _ in self._fires}
             name = named.pop() if len(named) == 1 else self.project.name
             self._workflows[name] = CloacaWorkflow(name, 1)
+        lacking = self._lacking()
         by_word = {task.id: task for task in self._tasks.values()}
+        by_word |= {task.theirs: task for task in self._tasks.values()}
         by_word |= {task.function: task for task in self._tasks.values()}
         for flow in self._workflows.values():
             words = flow.tasks or [task.function for task in self._tasks.values()]
@@ -457,7 +473,7 @@ class CloacaFile:
             self.project.workflows.append(
                 f"{variable} = workflow({name!r}, tasks=[{', '.join(functions)}]{described})"
             )
-            if not unknown:
+            if not unknown and not lacking & set(functions):
                 self.report.mapped["workflows"] += 1
 
     def _note_jitter(self) -> None:

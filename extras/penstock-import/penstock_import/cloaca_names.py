@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 PACKAGE = "cloaca"
+_WORD = re.compile(r"[^a-z0-9]+")
+_VALID = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+def pack_name(text: str) -> str:
+    """Return a valid name of a pack or a workflow, made from this word."""
+    word = _WORD.sub("_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()).strip("_")
+    return word if word[:1].isalpha() else f"p_{word}"
+
+
+def task_name(id: str) -> str:
+    """Return the name of a task here. An id that is valid here stays as it is."""
+    return id if _VALID.fullmatch(id) else pack_name(id)
 
 
 class CloacaNames:

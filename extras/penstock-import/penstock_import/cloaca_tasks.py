@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.language.workflows.cloacina_trigger_rules import OPERATORS, translated
-from penstock_import.cloaca_names import CloacaNames, is_plain, literal
+from penstock_import.cloaca_names import CloacaNames, is_plain, literal, task_name
 
 Gap = Callable[[ast.AST, str, str], None]
 
@@ -44,10 +44,13 @@ _BY_HAND = {
 
 @dataclass(slots=True)
 class CloacaTask:
-    """A task: its function, its id, and the options of its decorator as Python text."""
+    """A task: its function, its id here and there, and the options of its decorator as Python text."""
 
     function: str
     id: str
+    theirs: str
+    needs: list[tuple[ast.expr, str]] = field(default_factory=list)
+    """The dependencies that stand in the decorator, with their places."""
     options: dict[str, str] = field(default_factory=dict)
     ours: set[str] = field(default_factory=set)
     stub: str | None = None
@@ -73,9 +76,9 @@ class CloacaTask:
         if not isinstance(id, str):
             gap(decorator, f"the computed id of task {function.name}", "Write it out.")
             id = function.name
-        task = cls(function.name, id)
-        if id != function.name:
-            task.options["id"] = repr(id)
+        task = cls(function.name, task_name(id), id)
+        if task.id != function.name:
+            task.options["id"] = repr(task.id)
         task._dependencies(arguments.pop("dependencies", None), names, gap)
         task._rule(arguments.pop("trigger_rules", None), names, gap)
         task._retry(arguments, names, gap)
@@ -101,6 +104,11 @@ class CloacaTask:
     def _dependencies(self, value: ast.expr | None, names: CloacaNames, gap: Gap) -> None:
         if value is None:
             return
+        parts = value.elts if isinstance(value, ast.List | ast.Tuple) else []
+        for part in parts:
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                part.value = task_name(part.value)
+                self.needs.append((part, part.value))
         if is_plain(value, names):
             self.options["dependencies"] = ast.unparse(value)
         else:
@@ -116,7 +124,7 @@ class CloacaTask:
             if self._has_dependencies:
                 self.options["trigger_rules"] = repr("all_done")
             return
-        rule = _rule_of(value, names)
+        rule = _renamed(_rule_of(value, names))
         if rule is None:
             gap(value, f"trigger_rules of task {self.id}", "Write the rule: docs/workflows.md#trigger-rules.")
             self.options["trigger_rules"] = repr({"none": ["always"]})
@@ -223,6 +231,19 @@ def _rule_of(node: ast.expr, names: CloacaNames) -> Any:
         comparison = {"context": values[0], "op": operator}
         return comparison if "exists" in operator else {**comparison, "value": values[2]}
     return None
+
+
+def _renamed(rule: Any) -> Any:
+    """Return a rule in which the tasks have their names here."""
+    if isinstance(rule, list):
+        return [_renamed(part) for part in rule]
+    if not isinstance(rule, dict):
+        return rule
+    return {
+        key: task_name(part) if key in _OUTCOMES.values() and isinstance(part, str)
+        else _renamed(part) if key in _GROUPS.values() else part
+        for key, part in rule.items()
+    }  # fmt: skip
 
 
 def _json_rule(value: dict[str, Any]) -> Any:

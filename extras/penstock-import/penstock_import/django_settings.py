@@ -25,6 +25,7 @@ from penstock_import.celery_sources import is_whole
 from penstock_import.celery_times import times
 from penstock_import.environment_defaults import with_defaults
 from penstock_import.wanted_text import NotMapped
+from penstock_import.whole_modules import gets_names
 
 _MARKS = frozenset({"DATABASES", "INSTALLED_APPS", "MIDDLEWARE", "MIDDLEWARE_CLASSES", "ROOT_URLCONF"})
 """The names that only a module of settings gives."""
@@ -50,8 +51,6 @@ _OWN_STARTS = (
     "SESSION_",
 )
 """The settings with a default of Django, so that the default of `getattr` never counts."""
-_ANY_NAME = frozenset({"exec", "execfile", "globals", "include", "locals", "vars"})
-"""The calls by which a module may give any name a value."""
 _SETUPS = frozenset({"PeriodicTask", "add_periodic_task", "beat_schedule"})
 _BUILTIN = frozenset({"abs", "bool", "float", "int", "max", "min", "round", "str"})
 _PACKAGES = frozenset({"celery", "datetime", "decouple", "django", "environ", "environs", "os"})
@@ -87,12 +86,14 @@ class _Place:
 
 @dataclass(slots=True)
 class _Doubt:
-    """A statement that may give a setting another value: it takes names of a module that may not exist, or runs code
-    with all names."""
+    """A statement that may give a setting another value: it takes names of a module that may not exist, runs code with
+    all names, or sets a computed name."""
 
     file: str
-    node: ast.stmt
+    node: ast.stmt | ast.Call
     names: set[str] = field(default_factory=set)
+    is_later: bool = False
+    """Whether the code runs after the modules of settings."""
 
 
 class DjangoSettings:
@@ -108,6 +109,11 @@ class DjangoSettings:
         self._users = {file: words for file, tree in trees.items() if (words := _words_for_settings(tree))}
         self.files = self._settings_files() if self._users else set[str]()
         self._doubts = [_Doubt(file, node) for file in sorted(self.files) for node in self._doubtful(file)]
+        self._doubts += [
+            _Doubt(file, node, is_later=True)
+            for file, words in self._users.items()
+            for node in _changes_of_any(trees[file], words)
+        ]
         self._values: dict[str, ast.expr | str] = {}
         self._defaults: dict[str, Note] = {}
         self.read_values: list[ast.expr] = []
@@ -173,8 +179,8 @@ class DjangoSettings:
             if (later := self._later_import(file, name)) is not None:
                 return f"settings.{name}, to which {ast.unparse(later)} of {file}:{later.lineno} may give another value"
         for doubt in self._doubts:
-            is_function = isinstance(doubt.node, _Function)  # any statement may call it
-            if is_function or not self._is_given_after(doubt.file, doubt.node, name):
+            is_later = doubt.is_later or isinstance(doubt.node, _Function)  # any statement may call it
+            if is_later or not self._is_given_after(doubt.file, doubt.node, name):
                 doubt.names.add(name)
         self.read_values += [place.value for place in places if place.value is not None]
         return value
@@ -320,11 +326,7 @@ class DjangoSettings:
         tree = self._trees[file]
         for statement in tree.body:
             for part in ast.walk(statement):
-                if (
-                    isinstance(part, ast.Call)
-                    and isinstance(part.func, ast.Name)
-                    and part.func.id in _ANY_NAME
-                ):
+                if gets_names(part):
                     yield statement
                     break
                 if (
@@ -347,7 +349,7 @@ class DjangoSettings:
                     return statement
         return None
 
-    def _is_given_after(self, file: str, statement: ast.stmt, name: str) -> bool:
+    def _is_given_after(self, file: str, statement: ast.stmt | ast.Call, name: str) -> bool:
         for later in self._trees[file].body:
             if later.lineno <= statement.lineno:
                 continue
@@ -499,6 +501,21 @@ def _words_for_settings(tree: ast.Module) -> set[str]:
                 if alias.name.partition(".")[0] == "django" and alias.asname is None:
                     words.setdefault("django", []).append("django.conf.settings")
     return {texts[0] for name, texts in words.items() if len(texts) == bound[name] and len(set(texts)) == 1}
+
+
+def _changes_of_any(tree: ast.Module, words: Collection[str]) -> Iterator[ast.Call]:
+    """Yield each call that may set any name of `django.conf.settings`: `setattr` with a computed name, and `configure`."""
+    for node in walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        is_set = (
+            called(node) == "setattr" and len(node.args) == 3 and not isinstance(node.args[1], ast.Constant)
+        )
+        if is_set and ast.unparse(node.args[0]) in words:
+            yield node
+        is_configured = called(node) == "configure" and bool(node.args or node.keywords)
+        if is_configured and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in words:
+            yield node
 
 
 def _named_modules(tree: ast.Module) -> Iterator[str]:

@@ -318,14 +318,14 @@ class StackStormPack:
         self.report.found["sensors"] += 1
         entry, interval = node.text("entry_point"), node.get("poll_interval")
         every = interval.value() if interval is not None else None
-        for key in ("name", "description", "enabled", *IDENTITY):
+        for key in ("name", "description", *IDENTITY):
             if (child := node.get(key)) is not None and child.peek() is not False:
                 child.drop()
-        if _peek(node, "enabled") is False and (enabled := node.get("enabled")) is not None:
-            enabled.drop()
-            self.report.gap(file, enabled.line, f"the sensor {named} is disabled: StackStorm does not start it",
-                            "Write `poll` of its triggers once it should run.")  # fmt: skip
+        if not self._is_enabled(file, node, f"the sensor {named}"):
             every = None
+            if _peek(node, "enabled") is False:
+                self.report.gap(file, node.line_of("enabled"), f"the sensor {named} is disabled: StackStorm does not start it",
+                                "Write `poll` of its triggers once it should run.")  # fmt: skip
         for child in (node.get("trigger_types") or Node(1)).parts():
             with self._entity("triggers", file, child, "trigger", self._own_name(child)):
                 self._trigger(file, child)
@@ -432,11 +432,10 @@ class StackStormPack:
                     "StackStorm checks it only with `validate_output_schema`, which is off by default: write it as `result` of "
                     "the action if yours is on.",
                 )
-            enabled = node.get("enabled")
-            if enabled is not None and enabled.value() is False:
+            if not self._is_enabled(file, node, f"action {name}"):
                 self.report.gap(
                     file,
-                    enabled.line,
+                    node.line_of("enabled"),
                     f"action {name} is disabled",
                     "It fails until its function is written.",
                 )
@@ -450,6 +449,17 @@ class StackStormPack:
                 self._plain_action(node, name, self._run(file, node, name, runner))
         if file in self._with_gaps:
             self.report.unmap(kind, name)
+
+    def _is_enabled(self, file: str, node: Node, subject: str, default: bool = True) -> bool:
+        """Return whether a definition is in force. Record a gap for a value that is neither true nor false."""
+        enabled = node.get("enabled")
+        if enabled is None:
+            return default
+        value = enabled.value()
+        if not isinstance(value, bool):
+            self.report.gap(file, enabled.line, f"enabled of {subject}, {value!r}, which is neither true nor false",
+                            "StackStorm refuses it, or disables it: write what is meant, and import again.")  # fmt: skip
+        return value is True
 
     def _plain_action(self, node: Node, name: str, body: dict[str, Any]) -> None:
         """Add an action that is not a workflow. A caller cannot give its immutable parameters."""
@@ -833,8 +843,8 @@ class StackStormPack:
                 if name == theirs:
                     shape = {"orquesta": OF_WORKFLOW, "action-chain": OF_CHAIN}.get(runner, PLAIN)
                     ours = f"{self.project.name}.{_name(name)}"
-                    enabled = _peek(self._sources[name][1], "enabled") is not False
-                    return KnownAction(ours, runner in _WORKFLOWS and enabled, shape, runner)
+                    is_workflow = runner in _WORKFLOWS and _may_start(self._sources[name][1])
+                    return KnownAction(ours, is_workflow, shape, runner)
         name = _name(ref)
         runner = CORE_RUNNERS.get(theirs, "") if pack == "core" else OF_OTHERS
         if name not in self.project.actions:
@@ -888,8 +898,7 @@ class StackStormPack:
                 "StackStorm keeps it with the rule, and nothing there reads it: leave it out.",
             )
         trigger, action = node.get("trigger") or Node(node.line), node.get("action") or Node(node.line)
-        enabled = node.get("enabled")
-        is_enabled = enabled is not None and enabled.value() is True  # StackStorm's default is false
+        is_enabled = self._is_enabled(file, node, f"rule {name}", default=False)
         theirs = trigger.text("type")
         for key in ("ref", "pack"):
             if (own := trigger.get(key)) is not None:
@@ -1028,8 +1037,7 @@ class StackStormPack:
         name, kind, ref = node.text("name"), node.text("policy_type"), node.text("resource_ref")
         if (description := node.get("description")) is not None:
             description.drop()
-        enabled = node.get("enabled")
-        if enabled is not None and enabled.value() is False:
+        if not self._is_enabled(file, node, f"the policy {name}"):
             if (unused := node.get("parameters")) is not None:
                 unused.drop()
             return  # a disabled policy has no effect in StackStorm
@@ -1126,6 +1134,11 @@ def _poll_stub(name: str, was: str) -> str:
 def _peek(node: Node, key: str) -> Any:
     child = node.get(key)
     return None if child is None else child.peek()
+
+
+def _may_start(node: Node) -> bool:
+    """Return whether an action may be started: StackStorm starts none that is disabled."""
+    return not node.has("enabled") or _peek(node, "enabled") is True
 
 
 def _name(theirs: str) -> str:
