@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from penstock import DurableContext
-from penstock.engine.durable.records import CANCELLED, COMPLETED, GIVEN, RUN, Child, Key, Record
+from penstock import DurableContext, NonRetryable
+from penstock.engine.durable.records import CANCELLED, COMPLETED, GIVEN, RUN, Child, ChildStart, Key, Record
 from penstock.errors import ResultNotStorable, StepFailed, StepTimedOut
 from penstock.testing.durable_memory import Memory
 from penstock.testing.durable_run import BEGIN
@@ -217,6 +217,38 @@ async def test_child_cancelled_while_it_starts_is_cancelled() -> None:
     assert (await outcome_of(backend, function)).kind == "completed"
     [child] = memory.children.values()
     assert backend.cancels == [child.id]
+    assert memory.records[CHILD].status == CANCELLED
+
+
+async def _leaves_task(ctx: DurableContext) -> None:
+    asyncio.create_task(ctx.run("t.child"))  # noqa: RUF006
+    await ctx.step("last", _note)
+
+
+async def _takes_other_arm(ctx: DurableContext) -> None:
+    await ctx.first(child=ctx.run("t.child"), last=ctx.step("last", _note))
+
+
+async def _fails_beside(ctx: DurableContext) -> None:
+    await _leaves_task(ctx)
+    raise NonRetryable("no such order")
+
+
+@pytest.mark.parametrize("function", [_leaves_task, _takes_other_arm, _fails_beside])
+async def test_child_that_starts_at_the_end_is_cancelled(function: Call) -> None:
+    """The start commits once the function has ended, and before the attempt does."""
+    memory = _open_memory()
+
+    class Slow(Outside):
+        async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
+            await turns()
+            return await super().start(children)
+
+    backend = Slow(memory)
+    assert (await outcome_of(backend, function)).kind != "suspended"
+    [child] = memory.children.values()
+    assert backend.cancels == [child.id]
+    assert child.status == "cancelled"
     assert memory.records[CHILD].status == CANCELLED
 
 
