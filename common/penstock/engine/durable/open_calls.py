@@ -373,6 +373,16 @@ class OpenCalls(ABC):
         if self._core.open_children:
             await self._core.ours(self._core.backend.cancel(sorted(self._core.open_children)))
 
+    async def cancel_children(self) -> None:
+        """Cancel all open children, because the attempt is over without its end, and no other attempt follows. Children that
+        are being started are among them."""
+        backend, children = self._core.backend, self._core.open_children
+        starts = {call.task for call in self._open if call.starting and call.task is not None}
+        if starts := starts | self._starts:
+            await asyncio.wait(starts)
+        if children:
+            await backend.cancel(sorted(children))
+
     def open_children(self) -> dict[UUID, Call]:
         """Return the calls that wait for started children, by child."""
         return {call.child: call for call in self._open if call.child is not None and call.answer is None}
