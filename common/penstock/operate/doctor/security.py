@@ -50,14 +50,17 @@ async def examine(settings: Settings) -> list[Finding]:
     return findings
 
 
-async def as_far_as_allowed(what: str, findings: Awaitable[list[Finding]]) -> list[Finding]:
+async def as_far_as_allowed(subject: str, findings: Awaitable[list[Finding]]) -> list[Finding]:
     """Return these findings. If the role of this process may not read what they are about, return one that says so: that
     is no fault, since most services need no credentials."""
     try:
         return await findings
     except NotAllowed:
         return [
-            ok(what, "this role may not read them; run this with the address of the API or of the owner, too")
+            ok(
+                subject,
+                "this role may not read them; run this with the address of the API or of the owner, too",
+            )
         ]
 
 
