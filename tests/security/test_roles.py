@@ -8,9 +8,13 @@ import asyncpg
 import pytest
 from pydantic import SecretStr
 
+from penstock.client.client import Client
 from penstock.language.terms.ids import new_id
 from penstock.operate import secrets
+from penstock.operate.check import check
+from penstock.operate.doctor import examine
 from penstock.store.schema.rights import FUNCTIONS, SERVICES, TABLES
+from penstock.store.upkeep.invariants import INVARIANTS
 from tests.flows import shop
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY
@@ -440,8 +444,6 @@ async def test_services_of_a_flow_run_as_their_roles(make_house: object, house: 
 async def test_a_client_starts_publishes_and_waits(
     database: str, broker: str | None, make_house: object, house: Installation
 ) -> None:
-    from penstock.client.client import Client
-
     await house.start(*shop.ALL)
     settings = house.settings(database_url=SecretStr(as_service(database, "client")))
     async with Client.connect(settings) as client:
@@ -458,3 +460,14 @@ async def test_a_client_starts_publishes_and_waits(
         with pytest.raises(NotAllowed):
             await client.cancel(ids[0])
     await house.quiet()
+
+
+@pytest.mark.parametrize("service", ["api", "executor"])
+async def test_services_that_look_after_all_may_examine_it(
+    database: str, house: Installation, service: str
+) -> None:
+    """The API has a route for each of both."""
+    settings = house.settings(database_url=SecretStr(as_service(database, service)))
+    async with Client.connect(settings) as client:
+        assert [one.name for one in await check(client.session)] == [one.name for one in INVARIANTS]
+    assert "roles" in {finding.what for finding in await examine(settings)}

@@ -19,6 +19,7 @@ from penstock.store.schema import server_state
 from penstock.store.schema.server_state import ConnectionPath
 from tests.flows.installation import Installation
 from tests.penstock.operate.keys import KEY, OTHER
+from tests.servers.databases import as_service
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 
@@ -180,6 +181,18 @@ async def test_examination_looks_at_every_check_once(database: str) -> None:
         assert findings["tokens"].state == "ok"
         await create_token(house.session, "endless", ["read"], seconds=None, by="ada")
         assert (await states(house))["tokens"].state == "warning"
+
+
+@pytest.mark.parametrize(
+    ("service", "unread"),
+    [("api", []), ("executor", ["tokens", "secrets"]), ("worker", ["roles", "tokens", "secrets"])],
+)
+async def test_examination_as_a_service_looks_at_all_that_it_may(
+    database: str, service: str, unread: list[str]
+) -> None:
+    findings = await security.examine(Settings(database_url=SecretStr(as_service(database, service))))
+    assert [finding for finding in findings if finding.state != "ok"] == []
+    assert [finding.what for finding in findings if "may not read" in finding.says] == unread
 
 
 async def test_examination_of_an_unreachable_database_is_a_finding() -> None:

@@ -118,8 +118,8 @@ async def test_a_running_execution_names_the_sender_of_a_command(api: Api, call:
     assert (await call.post(answer, json={"response": True})).status_code == 204
     found = await ended(call, api, id)
     assert found["status"] == "completed"
-    [command] = found["told"]
-    assert (command["by"], command["reason"]) == ("token:all", "not today")
+    sent = [(command["kind"], command["by"], command["reason"]) for command in found["told"]]
+    assert sent == [("skip", "token:all", "not today"), ("answer", "token:all", None)]
     late = await call.post(f"{V1}/executions/{id}/skip", json={"task": "last"})
     assert (late.status_code, late.json()["detail"]) == (409, f"{id} has ended: it is completed")
     assert late.json()["hint"] == f"Run it again from this task: penstock rerun {id} --from last"

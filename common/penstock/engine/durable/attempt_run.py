@@ -161,6 +161,9 @@ class Attempt:
                 outcome = await self._played(core, arguments)
         except AttemptOver:
             outcome = UNFINISHED
+            if self._has_failed_for_good(core.waiting.verdict):
+                # The grace of the attempt may be over: its task is cancelled, and this goes on.
+                await asyncio.shield(asyncio.create_task(deliveries.cancel_children()))
         finally:
             verdict = core.waiting.verdict
             core.waiting.end(Unfinished())
@@ -169,6 +172,16 @@ class Attempt:
             core.waiting.close()
             deliveries.forget()
         return _said(verdict, outcome)
+
+    def _has_failed_for_good(self, verdict: Verdict | None) -> bool:
+        """Return whether the run fails with this verdict, and no other attempt follows. An attempt without its claim
+        decides nothing."""
+        match verdict:
+            case Stopped(error) if isinstance(error, ClaimLost):
+                return False
+            case Stopped() | GraceOver():
+                return not self._retried(_said(verdict, UNFINISHED))
+        return False
 
     @contextmanager
     def _within_grace(self, core: Core, ends_as: str | None) -> Iterator[None]:

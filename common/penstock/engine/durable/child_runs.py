@@ -36,7 +36,6 @@ async def _work(core: Core, record: Record, target: str, parameters: Mapping[str
             call.starting = False
         core.children[record.key] = child
     if not child.ended:
-        core.open_children.add(child.id)
         # The call was cancelled while its child was being started.
         if call.future is None or call.future.done():
             core.deliveries.cancel_started(call, child.id)
@@ -49,7 +48,15 @@ async def _work(core: Core, record: Record, target: str, parameters: Mapping[str
 
 async def _start(core: Core, start: ChildStart) -> Child:
     await core.write_values()
-    return (await core.ours(core.backend.start([start])))[start.record.key]
+    return await core.ours(_started(core, start))
+
+
+async def _started(core: Core, start: ChildStart) -> Child:
+    """Start a child, and note it as open. Its attempt may be over by then, and cancels its open children."""
+    child = (await core.backend.start([start]))[start.record.key]
+    if not child.ended:
+        core.open_children.add(child.id)
+    return child
 
 
 async def _refused(core: Core, record: Record, error: PenstockError, call: Call) -> None:

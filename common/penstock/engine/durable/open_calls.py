@@ -63,7 +63,7 @@ class OpenCalls(ABC):
     `signals` are the sent signals, and the calls that wait for them. A result that can be delivered has a number
     (`_numbered`), or gets one when it is delivered (`_ready`). Calls in `_new` have not begun. `_expected` are the
     sleeps and the ended children, with the instants at which their results are there. A result that came after such an
-    instant is delivered after them.
+    instant is delivered after them. `_starts` are the cancelled calls whose children are being started.
     """
 
     def __init__(self, core: Writer, history: History) -> None:
@@ -76,6 +76,7 @@ class OpenCalls(ABC):
         self._new: list[Call] = []
         self._open: dict[Call, None] = {}
         self._expected: list[tuple[datetime, int, Call]] = []
+        self._starts: set[asyncio.Task[None]] = set()
         self._cancels: list[tuple[Record, UUID | None]] = [
             (record, child.id)
             for key, child in history.children.items()
@@ -200,7 +201,10 @@ class OpenCalls(ABC):
         self._open.pop(call, None)
         if call.signal is not None:
             self.signals.leave(call.signal, call)
-        if call.task is not None and not call.starting:
+        if call.task is not None and call.starting:
+            self._starts.add(call.task)
+            call.task.add_done_callback(self._starts.discard)
+        elif call.task is not None:
             call.task.cancel()
         record = call.record
         if record is not None and not record.final and record.status != CANCELLED:
@@ -325,8 +329,8 @@ class OpenCalls(ABC):
             await self._core.write_values()
         children = {child for _, child in cancels if child is not None} & self._core.open_children
         if children:
-            self._core.open_children -= children
             await self._core.ours(self._core.backend.cancel(sorted(children)))
+            self._core.open_children -= children
 
     async def _cancel_beside(self) -> None:
         with suppress(AttemptOver):
@@ -358,12 +362,26 @@ class OpenCalls(ABC):
     async def finish(self) -> None:
         """Record what is not recorded yet, and cancel the children that no call waits for, because the run has ended
         for good. No later attempt needs the numbers of deliveries."""
+        # The start of a child may commit after its call was cancelled, and before the end of the run is reported. No other
+        # attempt would find that child.
+        while self._starts:
+            await asyncio.wait(self._starts)
         await self.carry_out_cancels()
         unwritten = self._core.unwritten
         if any(record.status != TOLD for record in unwritten.values()):
             await self._core.write_values()
         if self._core.open_children:
             await self._core.ours(self._core.backend.cancel(sorted(self._core.open_children)))
+
+    async def cancel_children(self) -> None:
+        """Cancel all open children, because the attempt is over without its end, and no other attempt follows. Children that
+        are being started are among them."""
+        backend, children = self._core.backend, self._core.open_children
+        starts = {call.task for call in self._open if call.starting and call.task is not None}
+        if starts := starts | self._starts:
+            await asyncio.wait(starts)
+        if children:
+            await backend.cancel(sorted(children))
 
     def open_children(self) -> dict[UUID, Call]:
         """Return the calls that wait for started children, by child."""

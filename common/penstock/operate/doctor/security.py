@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from penstock.errors import PenstockError
+from penstock.errors import NotAllowed, PenstockError
 from penstock.language.terms.setting_values import LOOPBACK
 from penstock.operate.doctor import installation, postgres, roles
 from penstock.operate.doctor.finding import Finding, bad, ok, warning
@@ -38,15 +39,29 @@ async def examine(settings: Settings) -> list[Finding]:
     try:
         findings.insert(0, await database_connection(session))
         if await installation.is_migrated(session):
-            findings += await roles.findings(session)
-            findings += token_findings(await tokens.listed(session), await clock.now(session))
-            findings.append(await sealed_secrets(session))
+            findings += await as_far_as_allowed("roles", roles.findings(session))
+            findings += await as_far_as_allowed("tokens", stored_tokens(session))
+            findings += await as_far_as_allowed("secrets", stored_secrets(session))
     except PenstockError as error:
         fix = error.hint or "Run this command with the address of the schema's owner."
         findings.append(warning("database", f"it does not let this role look: {error.message}", fix))
     finally:
         await database.close()
     return findings
+
+
+async def as_far_as_allowed(subject: str, findings: Awaitable[list[Finding]]) -> list[Finding]:
+    """Return these findings. If the role of this process may not read what they are about, return one that says so: that
+    is no fault, since most services need no credentials."""
+    try:
+        return await findings
+    except NotAllowed:
+        return [
+            ok(
+                subject,
+                "this role may not read them; run this with the address of the API or of the owner, too",
+            )
+        ]
 
 
 async def database_connection(session: Session) -> Finding:
@@ -166,6 +181,16 @@ def token_findings(rows: list[Token], now: datetime) -> list[Finding]:
             )
         )
     return findings or [ok("tokens", f"{len(rows)}, each with an expiry, and none unused")]
+
+
+async def stored_tokens(session: Session) -> list[Finding]:
+    """Check the stored tokens."""
+    return token_findings(await tokens.listed(session), await clock.now(session))
+
+
+async def stored_secrets(session: Session) -> list[Finding]:
+    """Check the stored secrets."""
+    return [await sealed_secrets(session)]
 
 
 async def sealed_secrets(session: Session) -> Finding:

@@ -29,7 +29,7 @@ budget_entry        rawd      rawd    rawd  -       r
 budget_tree         rad       r       ra    -       r
 cluster             rw        rw      rw    -       r
 figures             rw        -       r     -       r
-finished            rawd      a       a     -       r
+finished            rawd      a       ra    -       r
 held_execution      rawd      rad     rawd  -       r
 history             r         r       r     -       r
 hold                rwd       r       rawd  r       r
@@ -37,7 +37,7 @@ idempotency         rad       ra      ra    -       -
 inquiry             rawd      rawd    rawd  -       r*
 outside_wait        rawd      raw     raw   -       r*
 early_outcome       rad       rad     ra    -       -
-joined_start        rd        -       -     -       r
+joined_start        rd        -       r     -       r
 label               rad       ra      ra    -       -
 lane                rawd      rawd    rawd  -       r
 live                rawd      rawd    rawd  -       r
@@ -99,7 +99,7 @@ concurrency_limit   r         r       raw   r       r
 legal_move          r         r       r     -       r
 penstock_function   r         r       r     r       r
 penstock_migration  r         r       r     r       r
-service_role        -         -       -     -       r
+service_role        r         -       r     -       r
 
 api_token           -         -       rawd  -       -
 person              -         -       rawd  -       -

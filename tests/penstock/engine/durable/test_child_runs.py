@@ -11,12 +11,19 @@ from uuid import UUID
 
 import pytest
 
-from penstock import DurableContext
-from penstock.engine.durable.records import CANCELLED, COMPLETED, GIVEN, RUN, Child, Key, Record
+from penstock import DurableContext, NonRetryable
+from penstock.engine.durable.records import CANCELLED, COMPLETED, GIVEN, RUN, Child, ChildStart, Key, Record
 from penstock.errors import ResultNotStorable, StepFailed, StepTimedOut
 from penstock.testing.durable_memory import Memory
 from penstock.testing.durable_run import BEGIN
-from tests.penstock.engine.durable.attempts import LIMIT, Outside, memory_of_run, outcome_of, turns
+from tests.penstock.engine.durable.attempts import (
+    LIMIT,
+    Outside,
+    attempt_of,
+    memory_of_run,
+    outcome_of,
+    turns,
+)
 
 Call = Callable[[DurableContext], Awaitable[Any]]
 AWAY = '{"type": "OSError", "message": "away"}'
@@ -218,6 +225,125 @@ async def test_child_cancelled_while_it_starts_is_cancelled() -> None:
     [child] = memory.children.values()
     assert backend.cancels == [child.id]
     assert memory.records[CHILD].status == CANCELLED
+
+
+async def _leaves_task(ctx: DurableContext) -> None:
+    asyncio.create_task(ctx.run("t.child"))  # noqa: RUF006
+    await ctx.step("last", _note)
+
+
+async def _takes_other_arm(ctx: DurableContext) -> None:
+    await ctx.first(child=ctx.run("t.child"), last=ctx.step("last", _note))
+
+
+async def _fails_beside(ctx: DurableContext) -> None:
+    await _leaves_task(ctx)
+    raise NonRetryable("no such order")
+
+
+@pytest.mark.parametrize("function", [_leaves_task, _takes_other_arm, _fails_beside])
+async def test_child_that_starts_at_the_end_is_cancelled(function: Call) -> None:
+    """The start commits once the function has ended, and before the attempt does."""
+    memory = _open_memory()
+
+    class Slow(Outside):
+        async def start(self, children: Sequence[ChildStart]) -> Mapping[Key, Child]:
+            await turns()
+            return await super().start(children)
+
+    backend = Slow(memory)
+    assert (await outcome_of(backend, function)).kind != "suspended"
+    [child] = memory.children.values()
+    assert backend.cancels == [child.id]
+    assert child.status == "cancelled"
+    assert memory.records[CHILD].status == CANCELLED
+
+
+async def _never_cleans_up(ctx: DurableContext) -> None:
+    try:
+        await ctx.run("t.child")
+    finally:
+        await ctx.signal("never sent")
+
+
+async def test_open_child_is_cancelled_when_grace_is_over() -> None:
+    memory = _open_memory()
+    assert (await outcome_of(Outside(memory), _never_cleans_up)).kind == "suspended"
+    memory.ends_as = CANCELLED
+    backend = Outside(memory)
+    async with asyncio.timeout(20):
+        outcome = await attempt_of(backend, _never_cleans_up, grace=0.1).run({})
+    assert outcome.error is not None
+    assert "had not cleaned up" in outcome.error.message
+    [child] = memory.children.values()
+    assert backend.cancels == [child.id]
+
+
+async def test_child_that_starts_when_grace_is_over_is_cancelled() -> None:
+    memory = _open_memory()
+    memory.ends_as = CANCELLED
+    backend = Outside(memory)
+
+    async def function(ctx: DurableContext) -> None:
+        try:
+            await ctx.signal("never sent")
+        finally:
+            await ctx.step("last", _note)
+            backend.held.clear()
+            await ctx.run("t.child")
+
+    running = asyncio.create_task(attempt_of(backend, function, grace=0.1).run({}))
+    await asyncio.sleep(0.2)
+    assert not memory.children
+    backend.held.set()
+    outcome = await asyncio.wait_for(running, 20)
+    assert outcome.error is not None
+    assert "had not cleaned up" in outcome.error.message
+    [child] = memory.children.values()
+    assert backend.cancels == [child.id]
+
+
+@pytest.mark.parametrize("retried", [False, True])
+async def test_open_child_is_cancelled_when_code_does_not_fit(retried: bool) -> None:
+    memory = _open_memory()
+
+    async def before(ctx: DurableContext) -> None:
+        await ctx.step("step", _note)
+        await ctx.run("t.child")
+
+    async def after(ctx: DurableContext) -> None:
+        await ctx.step("other", _note)
+
+    assert (await outcome_of(Outside(memory), before)).kind == "suspended"
+    backend = Outside(memory)
+    outcome = await outcome_of(backend, after, retried=retried)
+    assert outcome.error is not None
+    assert outcome.error.type == "ReplayMismatch"
+    [child] = memory.children.values()
+    assert backend.cancels == [child.id]
+
+
+@pytest.mark.parametrize(("retried", "is_cancelled"), [(True, False), (False, True)])
+async def test_open_child_is_kept_for_the_next_attempt(retried: bool, is_cancelled: bool) -> None:
+    memory = _open_memory()
+
+    class Broken(Outside):
+        """An attempt whose writes fail once its child has started."""
+
+        async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+            if memory.children:
+                raise OSError("away")
+            return await super().record(records)
+
+    async def function(ctx: DurableContext) -> None:
+        task = asyncio.create_task(ctx.run("t.child"))
+        await ctx.step("turns", turns)
+        await task
+
+    backend = Broken(memory)
+    assert (await outcome_of(backend, function, retried=retried)).kind == "failed"
+    [child] = memory.children.values()
+    assert backend.cancels == ([child.id] if is_cancelled else [])
 
 
 async def test_child_that_ended_is_told_before_a_later_instant() -> None:
