@@ -222,6 +222,10 @@ async def test_a_workflow_inside_a_paused_one_is_paused_and_resumed_with_it(hous
     assert await listed_wait(house, id) == ("paused", "is paused", inner["id"])
     assert await listed_wait(house, inner["id"]) == ("paused", "is paused", inner["id"])
     assert "Ready when it is resumed: two." in (await house.client.why(inner["id"])).all_details
+    assert f"Resume it with: penstock resume {id}" in (await house.client.why(inner["id"])).all_details
+    assert (
+        "is paused with the workflow around it by ada" in (await house.client.why(inner["id"])).says.lower()
+    )
     await tell(house, id, "resume")
     assert await house.client.result(id, timeout=30) == "rested"
     commands = await house.rows("select kind, by from workflow_command order by id")
