@@ -239,6 +239,41 @@ async def test_a_workflow_inside_a_paused_one_is_paused_and_resumed_with_it(hous
     await house.sound()
 
 
+async def test_list_names_the_pause_while_a_task_still_runs(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.outer")
+    await house.until("select 1 from execution where task = 'one' and status = 'running'")
+    [inner] = await house.rows("select id from execution where parent = $1", id)
+    await tell(house, id, "pause")
+    await house.until("select 1 from paused_workflow having count(*) = 2")
+    still = "is paused, and what has begun goes on"
+    assert await listed_wait(house, id) == ("paused", still, id)
+    assert await listed_wait(house, inner["id"]) == ("paused", still, inner["id"])
+    rows = await titles.listed(house.session, ExecutionFilter(children=True))
+    assert {row.id for row in rows if row.paused} == {id, inner["id"]}
+    await tell(house, id, "resume")
+    gate.set()
+    assert await house.client.result(id, timeout=30) == "rested"
+    rows = await titles.listed(house.session, ExecutionFilter(children=True))
+    assert not any(row.paused for row in rows)
+
+
+async def test_list_names_the_pause_that_keeps_a_task(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.retrying")
+    await house.until("select 1 from execution where task = 'again' and status = 'requested' and attempt = 1")
+    await tell(house, id, "pause")
+    await house.rows(DUE, "ready")
+    await house.until("select 1 where not exists (select from timer where kind = 'ready')")
+    await settle(house)
+    [task] = await house.rows("select id from execution where parent = $1", id)
+    assert await listed_wait(house, task["id"]) == (
+        "paused",
+        "waits for its workflow, which is paused",
+        task["id"],
+    )
+
+
 async def test_list_names_pause_inside_a_workflow_and_no_pause_while_a_task_runs(house: Installation) -> None:
     await house.start(*ALL)
     id = await house.client.start("ps.outer")

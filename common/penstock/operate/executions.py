@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from penstock.language.workflows.diagram import to_dot, to_mermaid
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
-from penstock.operate.titles import defaults_of, title_of, with_defaults
+from penstock.operate.titles import defaults_of, title_of, waits_of, with_defaults
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
 from penstock.run.root_cause import headline
@@ -37,6 +38,10 @@ from penstock.store.workflows import workflow_runs
 
 DRAWINGS = {"mermaid": to_mermaid, "dot": to_dot}
 """The function that draws a graph in each notation."""
+
+
+HELD_UNTIL = datetime(9000, 1, 1, tzinfo=UTC)
+"""The stored `not_before` of an execution that a hold or a pause keeps: the SQL function `held_until`. It is not shown."""
 
 
 async def ending(session: Session, id: UUID) -> dict[str, Any]:
@@ -70,6 +75,10 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     for name in ("params", "options", "origin", "error"):
         document[name] = orjson.loads(document[name]) if document[name] is not None else None
     document["failure"] = failure_of(rows[0])
+    if document["not_before"] == HELD_UNTIL:
+        document["not_before"] = None
+    waits, paused = await waits_of(session, {id: rows[0].status})
+    document["waits_for"], document["paused"] = waits.get(id), id in paused
     document["trace"] = _shown_trace(rows[0], session.settings.trace_url)
     document["origin"] = _without_trace(document["origin"])
     definition = document.pop("definition_id")
