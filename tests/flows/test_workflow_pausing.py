@@ -12,6 +12,7 @@ from penstock.errors import ExecutionFailed
 from penstock.language.workflows import Workflow, from_yaml
 from penstock.operate import titles
 from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.upkeep import overview
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -266,6 +267,8 @@ async def test_list_names_the_pause_that_keeps_a_task(house: Installation) -> No
     await house.rows(DUE, "ready")
     await house.until("select 1 where not exists (select from timer where kind = 'ready')")
     await settle(house)
+    causes = {counted.cause: counted.count for counted in await overview.standing(house.session)}
+    assert causes == {"paused": 2}
     [task] = await house.rows("select id from execution where parent = $1", id)
     assert await listed_wait(house, task["id"]) == (
         "paused",
