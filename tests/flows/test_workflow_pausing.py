@@ -12,6 +12,7 @@ from penstock.errors import ExecutionFailed
 from penstock.language.workflows import Workflow, from_yaml
 from penstock.operate import titles
 from penstock.store.executions.execution_list import ExecutionFilter
+from penstock.store.upkeep import overview
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -222,6 +223,10 @@ async def test_a_workflow_inside_a_paused_one_is_paused_and_resumed_with_it(hous
     assert await listed_wait(house, id) == ("paused", "is paused", inner["id"])
     assert await listed_wait(house, inner["id"]) == ("paused", "is paused", inner["id"])
     assert "Ready when it is resumed: two." in (await house.client.why(inner["id"])).all_details
+    assert f"Resume it with: penstock resume {id}" in (await house.client.why(inner["id"])).all_details
+    assert (
+        "is paused with the workflow around it by ada" in (await house.client.why(inner["id"])).says.lower()
+    )
     await tell(house, id, "resume")
     assert await house.client.result(id, timeout=30) == "rested"
     commands = await house.rows("select kind, by from workflow_command order by id")
@@ -233,6 +238,43 @@ async def test_a_workflow_inside_a_paused_one_is_paused_and_resumed_with_it(hous
     ]
     assert not await house.rows("select 1 from paused_workflow")
     await house.sound()
+
+
+async def test_list_names_the_pause_while_a_task_still_runs(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.outer")
+    await house.until("select 1 from execution where task = 'one' and status = 'running'")
+    [inner] = await house.rows("select id from execution where parent = $1", id)
+    await tell(house, id, "pause")
+    await house.until("select 1 from paused_workflow having count(*) = 2")
+    still = "is paused, and what has begun goes on"
+    assert await listed_wait(house, id) == ("paused", still, id)
+    assert await listed_wait(house, inner["id"]) == ("paused", still, inner["id"])
+    rows = await titles.listed(house.session, ExecutionFilter(children=True))
+    assert {row.id for row in rows if row.paused} == {id, inner["id"]}
+    await tell(house, id, "resume")
+    gate.set()
+    assert await house.client.result(id, timeout=30) == "rested"
+    rows = await titles.listed(house.session, ExecutionFilter(children=True))
+    assert not any(row.paused for row in rows)
+
+
+async def test_list_names_the_pause_that_keeps_a_task(house: Installation) -> None:
+    await house.start(*ALL)
+    id = await house.client.start("ps.retrying")
+    await house.until("select 1 from execution where task = 'again' and status = 'requested' and attempt = 1")
+    await tell(house, id, "pause")
+    await house.rows(DUE, "ready")
+    await house.until("select 1 where not exists (select from timer where kind = 'ready')")
+    await settle(house)
+    causes = {counted.cause: counted.count for counted in await overview.standing(house.session)}
+    assert causes == {"paused": 2}
+    [task] = await house.rows("select id from execution where parent = $1", id)
+    assert await listed_wait(house, task["id"]) == (
+        "paused",
+        "waits for its workflow, which is paused",
+        task["id"],
+    )
 
 
 async def test_list_names_pause_inside_a_workflow_and_no_pause_while_a_task_runs(house: Installation) -> None:

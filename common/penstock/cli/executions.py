@@ -89,7 +89,7 @@ def executions(
     cells = [
         (
             r.id,
-            r.status,
+            format_status(r.status, r.paused),
             age(r.created_at).removesuffix(" ago"),
             _took(r.created_at, r.finished_at),
             *([number] if tried else []),
@@ -132,6 +132,11 @@ def _note(row: ListedExecution) -> str | None:
     return row.failure or (None if row.waits_for is None else row.waits_for.text)
 
 
+def format_status(status: str, paused: bool) -> str:
+    """Return the status for people, and that the workflow is paused."""
+    return f"{status}, paused" if paused else status
+
+
 def _took(created: datetime, finished: datetime | None) -> timedelta | None:
     return finished - created if finished else None
 
@@ -163,6 +168,8 @@ def _pairs(values: Mapping[str, Any] | None) -> str | None:
 def print_execution(execution: dict[str, Any]) -> None:
     """Print one execution for people: what it is and how it went. Values that are the ordinary ones are left out."""
     finished_at = execution["finished_at"]
+    wait = execution.get("waits_for")
+    is_held = wait is not None and wait.because in ("held", "paused")
     is_queued_work = (execution["queue"] or "").startswith(WORK)
     fields(
         {
@@ -172,8 +179,9 @@ def print_execution(execution: dict[str, Any]) -> None:
             "key": execution.get("key"),
             "labels": format_run_labels(execution.get("labels")),
             "namespace": execution["namespace"],
-            "status": execution["status"],
-            "reason": execution["reason"],
+            "status": format_status(execution["status"], execution.get("paused", False)),
+            "wait": None if wait is None else wait.text,
+            "reason": None if is_held else execution["reason"],
             "route": None if finished_at or not is_queued_work else execution["queue"].removeprefix(WORK),
             "parent": execution["parent"],
             "task": execution["task"],

@@ -10,8 +10,10 @@ from pydantic import TypeAdapter
 from penstock.client.http_subjects import AT_FIRST_USE
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.durable_steps import Step
+from penstock.store.executions.execution_list import ListedWait
 
 _STEPS = TypeAdapter(list[Step], config=AT_FIRST_USE)
+_WAIT = TypeAdapter(ListedWait | None, config=AT_FIRST_USE)
 INSTANTS = ("created_at", "ready_at", "since", "not_before", "finished_at")
 
 
@@ -45,6 +47,9 @@ def described_execution(execution: dict[str, Any]) -> dict[str, Any]:
         "told": commands,
         "tasks": tasks,
         "steps": _STEPS.validate_python(execution["steps"]),
+        # An API of an older version does not send these two.
+        "waits_for": _WAIT.validate_python(execution.get("waits_for")),
+        "paused": execution.get("paused", False),
         "graph": None,
     }
 

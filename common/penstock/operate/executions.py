@@ -18,7 +18,7 @@ from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.awaited_events import shown_event, shown_parameters
 from penstock.operate.durable_steps import steps_and_state
 from penstock.operate.masking import Masking
-from penstock.operate.titles import defaults_of, title_of, with_defaults
+from penstock.operate.titles import defaults_of, title_of, waits_of, with_defaults
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
 from penstock.run.root_cause import headline
@@ -39,6 +39,8 @@ from penstock.store.workflows import workflow_runs
 
 DRAWINGS = {"mermaid": to_mermaid, "dot": to_dot}
 """The function that draws a graph in each notation."""
+
+
 
 
 async def ending(session: Session, id: UUID) -> dict[str, Any]:
@@ -74,6 +76,8 @@ async def described(session: Session, id: UUID) -> dict[str, Any] | None:
     document["failure"] = failure_of(rows[0])
     if document["not_before"] == NEVER:  # it is held, and the reason says so
         document["not_before"] = None
+    waits, paused = await waits_of(session, {id: rows[0].status})
+    document["waits_for"], document["paused"] = waits.get(id), id in paused
     document["trace"] = _shown_trace(rows[0], session.settings.trace_url)
     document["origin"] = _without_trace(document["origin"])
     definition = document.pop("definition_id")

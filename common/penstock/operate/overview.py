@@ -26,6 +26,7 @@ CAUSES = {
     "route": ("No worker", "no online worker can run them"),
     "timer": ("Timer", "waiting for a retry or a delay"),
     "held": ("Held", "on hold until an operator releases them (penstock holds)"),
+    "paused": ("Paused", "paused workflows, and their tasks that start when the workflow is resumed"),
     "executor": ("Executor", "waiting for an executor to schedule them"),
     "human": ("Inquiry", "waiting for an answer"),
     "event": ("Event", "waiting for an event"),

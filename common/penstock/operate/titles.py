@@ -11,7 +11,7 @@ import orjson
 
 from penstock.errors import ExpressionError
 from penstock.language.expressions import compile_template
-from penstock.language.moves import RUNNING, WAITING
+from penstock.language.moves import REQUESTED, RUNNING, WAITING
 from penstock.language.terms.redaction import MASK
 from penstock.language.terms.waits import INQUIRY
 from penstock.operate import wait_clauses
@@ -82,18 +82,34 @@ async def listed(
 
 
 async def _add_waits(session: Session, rows: Sequence[ListedExecution]) -> None:
-    """Set what those listed executions wait for in which nothing runs. Without an execution that runs or waits no statement is
-    sent."""
-    ids = [row.id for row in rows if row.status in (RUNNING, WAITING)]
-    waits = {wait.root: wait for wait in await listed_waits.of_listed(session, ids)} if ids else {}
-    masking = await Masking.load(session) if any(wait.trigger for wait in waits.values()) else None
+    """Set the waits of listed executions, and mark the paused workflows among them."""
+    waits, paused = await waits_of(session, {row.id: row.status for row in rows})
     for row in rows:
-        if wait := waits.get(row.id):
-            row.waits_for = _listed_wait(wait, masking)
+        row.waits_for = waits.get(row.id)
+        row.paused = row.id in paused
 
 
-def _listed_wait(wait: InnerWait, masking: Masking | None) -> ListedWait:
-    """Return a wait for display. `masking` is None if no listed execution waits for an event."""
+async def waits_of(
+    session: Session, statuses: Mapping[UUID, str]
+) -> tuple[dict[UUID, ListedWait], set[UUID]]:
+    """Return the waits of executions, and the paused workflows among them. `statuses` has the status of each execution.
+    Without an execution that is requested, runs or waits no statement is sent."""
+    ids = [id for id, status in statuses.items() if status in (REQUESTED, RUNNING, WAITING)]
+    if not ids:
+        return {}, set()
+    inner = await listed_waits.of_listed(session, ids)
+    masking = await Masking.load(session) if any(wait.trigger for wait in inner) else None
+    waits = {wait.root: _listed_wait(wait, masking, statuses[wait.root]) for wait in inner}
+    paused = await listed_waits.paused_among(session, ids)
+    still_running = {id: ListedWait("paused", wait_clauses.PAUSED_AND_RUNS, id, None) for id in paused}
+    return {**still_running, **waits}, paused
+
+
+def _listed_wait(wait: InnerWait, masking: Masking | None, status: str) -> ListedWait:
+    """Return a wait for display. `masking` is None if no listed execution waits for an event. `status` is the status of the
+    listed execution."""
+    if wait.stopped == "paused" and status == REQUESTED and not wait.is_paused:
+        return ListedWait("paused", wait_clauses.KEPT_BY_PAUSE, wait.root, None)
     if wait.stopped == "paused":
         return ListedWait("paused", wait_clauses.for_resume(wait.is_paused), wait.execution_id, None)
     because: Literal["inquiry", "event", "outside", "timer", "held"]

@@ -30,6 +30,12 @@ def for_resume(is_itself: bool) -> str:
     return "is paused" if is_itself else "runs a workflow, which is paused"
 
 
+PAUSED_AND_RUNS = "is paused, and what has begun goes on"
+"""The clause about a paused workflow of which a task still runs."""
+KEPT_BY_PAUSE = "waits for its workflow, which is paused"
+"""The clause about a task that starts when its workflow is resumed."""
+
+
 def for_outside(name: str | None) -> str:
     """Return the clause about a wait for a system that completes the execution."""
     return f"waits for an outside system to complete {name or 'it'}"

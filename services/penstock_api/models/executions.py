@@ -17,7 +17,7 @@ from penstock.language.workflows.progress import SentCommand
 from penstock.operate.durable_steps import Step
 from penstock.store.admission.budgets import BudgetShare
 from penstock.store.executions.effects import Effect
-from penstock.store.executions.execution_list import FAILURE
+from penstock.store.executions.execution_list import FAILURE, PAUSED, WAITS_FOR, ListedWait
 from penstock.store.executions.log_lines import LogLine
 from penstock.store.executions.past_attempts import PastAttempt
 from penstock.store.session.http_field_types import Item
@@ -275,6 +275,8 @@ class Execution(Answer):
     result: Any
     error: Any
     failure: str | None = Field(default=None, description=FAILURE)
+    waits_for: ListedWait | None = Field(default=None, description=WAITS_FOR)
+    paused: bool = Field(default=False, description=PAUSED)
     attempts: list[PastAttempt] = Field(description="Its attempts, oldest first.")
     budgets: list[Budget] = Field(default_factory=list, description="The budgets of its tree.")
     progress: Progress | None = Field(description="The last reported progress; null: none was reported.")

@@ -20,6 +20,16 @@ async def test_hold_is_listed_and_released(house: Installation) -> None:
     assert row["since"] < row["until"]
     listed = await penstock("holds")
     assert "the bank is down" in listed.out
+    [row] = (await penstock("executions", "--json")).documents
+    assert (row["waits_for"]["because"], row["waits_for"]["text"]) == (
+        "held",
+        "waits for the release of a hold",
+    )
+    shown = await penstock("show", id)
+    assert "waits for the release of a hold" in shown.out
+    assert "9000" not in shown.out
+    document = (await penstock("show", id, "--json")).document
+    assert document["not_before"] is None
     released = await penstock("release", "pack", "shop", "--rate", "10/min", "--json")
     assert released.document == {"kind": "pack", "name": "shop", "rate": "10/min"}
     [row] = (await penstock("holds", "--json")).documents

@@ -52,6 +52,13 @@ async def test_question_of_paused_workflow_names_the_pause_and_then_its_responde
     await house.until("select 1 from execution where id = $1 and status = 'completed'", task)
     [row] = (await penstock("executions", "--json")).documents
     assert row["waits_for"]["text"] == "is paused"
+    assert row["paused"] is True
+    assert "running, paused" in (await penstock("executions")).out
+    shown = await penstock("show", str(run))
+    assert "running, paused" in shown.out
+    assert (await penstock("show", str(run), "--json")).document["paused"] is True
+    task_rows = (await penstock("executions", "--parent", str(run), "--json")).documents
+    assert [row["paused"] for row in task_rows] == [False]
     every = await penstock("inquiries", "--all")
     assert "answered by" in every.out
     assert "ada" in every.out.split("answered by")[1]

@@ -140,6 +140,25 @@ async def test_durable_functions_name_their_waits(house: Installation) -> None:
     assert set(await listed(house, waits_for_answer=True)) == {ids["asks"]}
 
 
+async def test_execution_that_has_not_begun_names_its_instant_or_hold(house: Installation) -> None:
+    await house.start(*ALL)
+    delayed = await house.client.start("waits.never", {"order": 1}, delay=3600)
+    failed = await house.client.start("waits.breaks", {"order": 2})
+    await house.until(
+        f"select 1 from execution where id = '{failed}' and status = 'requested' and attempt = 1"
+    )
+    await house.client.holds.hold("action", "waits.build", by="ada")
+    held = await house.client.start("waits.build", {"order": 3})
+    waits = await listed(house)
+    for id in (delayed, failed):
+        wait = waits[id]
+        assert wait is not None
+        assert (wait.because, wait.text[:14], wait.execution_id) == ("timer", "waits until 20", id)
+    wait = waits[held]
+    assert wait is not None
+    assert (wait.because, wait.text, wait.due_at) == ("held", "waits for the release of a hold", None)
+
+
 async def test_command_and_pages_show_the_waits(house: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
     await house.start(*ALL)
     asking = await house.client.start("waits.nested", {"order": 7})

@@ -18,6 +18,7 @@ from penstock.store.executions.executions import Execution
 from penstock.store.outbox.queues import EXECUTION_REQUESTED
 from penstock.store.session import clock
 from penstock.store.session.database import Session
+from penstock.store.workflows import open_tasks
 
 BROKER_TROUBLE = (
     "RabbitMQ is unreachable or full, or lacks the queue. The message is sent as soon as RabbitMQ accepts it. "
@@ -29,10 +30,9 @@ LATE = 5.0
 
 async def requested(session: Session, row: Execution, settings: Settings) -> Why:
     if row.parent is not None and await waiting_for.is_paused(session, row.parent):
-        clause = f"waits for its workflow, which is paused{await workflow.paused_by(session, row.parent)}"
-        return why_of(
-            row, "paused", clause, f"Resume it with: penstock resume {row.parent}", workflow=row.parent
-        )
+        first = await open_tasks.paused_first(session, row.parent)
+        clause = f"waits for its workflow, which is paused{await workflow.paused_by(session, first)}"
+        return why_of(row, "paused", clause, f"Resume it with: penstock resume {first}", workflow=first)
     if await holds.is_held(session, row.id):
         return await _held(session, row)
     timer = await waiting_for.timer(session, row.id)

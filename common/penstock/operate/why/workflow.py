@@ -50,9 +50,10 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
             row, "stopping", f"{clause}, and still runs", *_further(tasks, child), child=child, **facts
         )
     if head.get("paused"):
-        pause = await open_tasks.last_pause(session, row.id)
+        first = await open_tasks.paused_first(session, row.id)
+        pause = await open_tasks.last_pause(session, first)
         facts |= {"paused_by": pause.by if pause else None}
-        details = [f"Resume it with: penstock resume {row.id}"]
+        details = [f"Resume it with: penstock resume {first}"]
         if tasks:
             details.append(f"Tasks that are still open: {_listed(tasks)}.")
         if ready := await _ready(session, row):
@@ -65,7 +66,9 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
                 question,
                 f"{ANSWER_WHILE_PAUSED} Answer with: penstock answer {inquiry.execution_id} ANSWER",
             ]
-        return why_of(row, "paused", f"is paused{await paused_by(session, row.id)}", *details, **facts)
+        with_outer = "" if first == row.id else " with the workflow around it"
+        clause = f"is paused{with_outer}{await paused_by(session, first)}"
+        return why_of(row, "paused", clause, *details, **facts)
     if child is not None:
         return why_of(row, "task", RUNS_CHILD, *_further(tasks, child), child=child, **facts)
     if letter := await given_up(session, row.id, [WORKFLOW_STARTED, EXECUTION_COMPLETED], settings):

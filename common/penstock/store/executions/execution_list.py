@@ -60,7 +60,7 @@ FAILURE = (
 @dataclass(frozen=True, slots=True)
 class ListedWait:
     """The wait of an execution in which nothing runs: for an answer, an event, an outside system, an instant, a resume,
-    or the release of a hold."""
+    or the release of a hold. A paused workflow has a wait although a task of it runs."""
 
     because: Annotated[
         Literal["inquiry", "event", "outside", "timer", "paused", "held"],
@@ -85,9 +85,12 @@ class ListedWait:
 
 
 WAITS_FOR = (
-    "What the open execution waits for while nothing in it runs. null: something runs or is about to start."
+    "What the open execution waits for while nothing in it runs, or the pause of a workflow. null: something runs or is "
+    "about to start, or it waits for a limit or a worker."
 )
 """The description of the field `waits_for`."""
+PAUSED = "True: a paused workflow. Its status does not change with the pause."
+"""The description of the field `paused`."""
 
 
 @dataclass(slots=True)
@@ -121,6 +124,7 @@ class ListedExecution:
         ),
     ] = False
     waits_for: Annotated[ListedWait | None, Field(description=WAITS_FOR)] = None
+    paused: Annotated[bool, Field(description=PAUSED)] = False
 
 
 ALIKE = """

@@ -70,7 +70,8 @@ with recursive tree as (
         select case
             -- A paused workflow without an open task, or a task that the pause keeps.
             when i.status in ('running', 'requested') and exists (select from paused_workflow k
-                where k.execution_id = case when i.status = 'running' then i.id else i.parent end) then 'paused'
+                where k.execution_id = case when i.status = 'running' then i.id
+                    else coalesce(i.parent, (select x.parent from execution x where x.id = i.id)) end) then 'paused'
             when i.status = 'requested' and i.not_before = held_until() then 'held'
         end as stopped
     ) h where not exists (select from inside c where c.parent = i.id)
@@ -79,7 +80,8 @@ with recursive tree as (
     having bool_and(l.waits) and (select count(*) from inside) < $3
         and not exists (select from inside i where i.root = l.root and i.number >= $2)
 )
-select q.root, case when l.stopped = 'paused' and l.status = 'requested' then l.parent else l.id end as execution_id, q.inside,
+select q.root, case when l.stopped = 'paused' and l.status = 'requested' then coalesce(l.parent, l.id)
+    else l.id end as execution_id, q.inside,
     i.prompt, i.assignee,
     coalesce(array(select substr(g ->> 0, 8) from jsonb_array_elements(s.signals) g), '{}') as signals,
     w.trigger, case when w.trigger is not null then (select p.params::text from payload p where p.execution_id = l.id) end
@@ -111,3 +113,11 @@ async def of_listed(session: Session | Transaction, ids: Sequence[UUID]) -> list
     """Return one wait for each of these executions in which nothing runs and nothing is about to start. An open inquiry comes
     first, then the oldest wait, and last a pause."""
     return rows_as(InnerWait, await session.fetch(WAITS, list(ids), MAX_CHILDREN, MAX_INSIDE, DEEPEST))
+
+
+PAUSED = "select execution_id from paused_workflow where execution_id = any ($1::uuid[])"
+
+
+async def paused_among(session: Session | Transaction, ids: Sequence[UUID]) -> set[UUID]:
+    """Return the paused workflows among these executions."""
+    return {row["execution_id"] for row in await session.fetch(PAUSED, list(ids))}

@@ -60,7 +60,8 @@ class OpenExecutions:
         Field(
             description="The cause of the wait. `running`: none, a worker has them. `stopping`: a worker is about to end "
             "them. `worker`: a free worker. `route`: a live worker that can run them. `limit`: a slot. `timer`: a retry or "
-            "a delay. `held`: the release of a hold. `executor`: an executor that schedules them. `human`: an answer. "
+            "a delay. `held`: the release of a hold. `paused`: the resume of a workflow. "
+            "`executor`: an executor that schedules them. `human`: an answer. "
             "`event`: an event. `asleep`: a durable function without open children waits for a timer, a signal or an "
             "outside system. "
             "`workflow`: their own tasks or children."
@@ -81,6 +82,8 @@ class OpenExecutions:
 
 STANDING = """
 select case
+        when exists (select from paused_workflow k where k.execution_id = case e.status
+            when 'running' then e.id when 'requested' then e.parent end) then 'paused'
         when n.kind = 'workflow' and e.status = 'running' then 'workflow'
         when e.status = 'running' then 'running'
         when e.status = 'canceling' then 'stopping'

@@ -119,6 +119,27 @@ async def last_pause(session: Session, workflow: UUID) -> Pause | None:
     return first_as(Pause, await session.fetch(PAUSE, workflow))
 
 
+PAUSED_FIRST = """
+with recursive around as (
+    select e.id, e.parent, 0 as depth from execution e where e.id = $1
+    union all
+    select e.id, e.parent, a.depth + 1 from around a join execution e on e.id = a.parent
+    where exists (select from paused_workflow k where k.execution_id = e.id)
+        and (select c.by from workflow_command c
+             where c.execution_id = a.id and c.kind = 'pause' and c.obeyed_at is not null and c.error is null
+             order by c.id desc limit 1) = 'the workflow around it'
+)
+select id from around order by depth desc limit 1
+"""
+
+
+async def paused_first(session: Session, workflow: UUID) -> UUID:
+    """Return the workflow that was paused by a command: this paused workflow, or the workflow around it, if that
+    pause reached it. The resume of the returned workflow reaches this workflow, too."""
+    rows = await session.fetch(PAUSED_FIRST, workflow)
+    return rows[0]["id"] if rows else workflow
+
+
 CHILD = """
 select id from execution where parent = $1 and task = $2 order by finished_at is not null, ready_at, id limit 1
 """
