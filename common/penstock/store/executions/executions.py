@@ -23,7 +23,7 @@ from penstock.tracing import Trace, trace_of
 class Submission:
     """A checked request to run an action, ready to be written with others in one commit. `params`, `options` and
     `origin` are JSON. `watcher` is the process to notify when the execution ends. `debounces`: `options` have a debounce
-    time, and it may join the execution of another start."""
+    time, and it may join the execution of another start. `is_workflow`: the definition is that of a workflow."""
 
     id: UUID
     namespace: int
@@ -39,6 +39,7 @@ class Submission:
     digest: str | None = None
     watcher: UUID | None = None
     debounces: bool = False
+    is_workflow: bool = False
 
 
 class Stages(Protocol):
