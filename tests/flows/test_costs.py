@@ -1,5 +1,5 @@
-"""The cost of an execution, of a workflow of one task and of a further step in statements, commits and messages, beside the figures of costs.json: the
-same on every machine, in every minute. Where a change moves them, that file says so:
+"""The cost of an execution, of a workflow of one task and of a further step in statements, commits and messages, beside the
+figures of costs.json: the same on every machine, in every minute. Where a change moves them, that file says so:
 
     PENSTOCK_WRITE_COSTS=1 .venv/bin/python -m pytest -n 0 tests/flows/test_costs.py
 """

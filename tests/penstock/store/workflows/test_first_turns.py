@@ -1,5 +1,5 @@
-"""An oracle for workflows that begin in their submit. Random submits take that way, and the way of a submit without the turn and an
-executor that takes it. All tables are compared."""
+"""An oracle for workflows that begin in their submit. Random submits take that way, and the way of a submit without the turn and
+of an executor that takes it. All tables are compared."""
 
 from __future__ import annotations
 
