@@ -106,10 +106,10 @@ class FirstTurns:
         plans = await read_plans(self._session, [submission.definition])
         if UNKNOWN_HERE.search(plans[submission.definition].workflow.model_dump_json()):
             return False
-        taken = await self._take(submission)
-        if taken is None:
+        turn = await self._take(submission)
+        if turn is None:
             return False
-        _, starts = taken
+        _, starts = turn
         await place(self._session, starts)
         targets = await current_targets(self._session, {target_ref(start.step) for _, start, _ in starts})
         await catalog.parameter_schemas(self._session, [target.definition for target in targets.values()])
@@ -132,9 +132,9 @@ class FirstTurns:
         return (new_state(turns), starts) if 0 < len(starts) <= MOST_STARTS else None
 
     async def _decide(self, submission: Submission) -> FirstTurn | None:
-        if len(submission.params) > MOST_BYTES or (taken := await self._take(submission)) is None:
+        if len(submission.params) > MOST_BYTES or (turn := await self._take(submission)) is None:
             return None
-        state, starts = taken
+        state, starts = turn
         try:
             children, targets = await remembered_children(FromMemory(self._session), starts)
         except NotRemembered:
