@@ -117,6 +117,38 @@ output: "{{ [tasks.one.result, tasks.two.result, tasks.three.result] }}"
 
 
 @action(pack="once")
+async def counted() -> int:
+    RUNS.append(current().execution_id)
+    return current().attempt
+
+
+two_steps = from_yaml("""
+workflow: once.two_steps
+tasks:
+  one: {action: once.counted}
+  two: {action: once.counted, needs: [one]}
+output: "{{ [tasks.one.result, tasks.two.result] }}"
+""")
+
+
+@pytest.mark.parametrize("moment", ["committing", "committed"])
+async def test_workflow_begins_once_though_its_commit_is_unknown(house: Installation, moment: str) -> None:
+    await house.start(counted, two_steps)
+    for _ in range(3):
+        assert await house.client.run("once.two_steps", timeout=20) == [1, 1]
+    RUNS.clear()
+    with lost_after("submit", moment) as hits:
+        id = await house.client.start("once.two_steps")
+        assert await house.client.result(id, timeout=60) == [1, 1]
+    assert hits == ["common/penstock/store/workflows/first_turns.py:submit#1 (commit)"]
+    rows = await house.rows("select attempt, recoveries from execution where parent = $1", id)
+    assert [tuple(row) for row in rows] == [(1, 0)] * 2
+    assert len(RUNS) == 2
+    assert len(await house.rows("select from execution where parent is null")) == 4
+    await house.sound()
+
+
+@action(pack="once")
 async def twice() -> Any:
     if current().attempt == 1:
         raise Defer(delay=0.01, state={"page": 7})

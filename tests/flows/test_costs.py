@@ -1,5 +1,5 @@
-"""The cost of an execution and of a step of a workflow in statements, commits and messages, beside the figures of costs.json: the
-same on every machine, in every minute. Where a change moves them, that file says so:
+"""The cost of an execution, of a workflow of one task and of a further step in statements, commits and messages, beside the
+figures of costs.json: the same on every machine, in every minute. Where a change moves them, that file says so:
 
     PENSTOCK_WRITE_COSTS=1 .venv/bin/python -m pytest -n 0 tests/flows/test_costs.py
 """
@@ -132,7 +132,7 @@ async def measured(house: Installation, database: str, asked: Asked, busy: str) 
     ]
     await watching.close()
     step = {name: (long[name] - short[name]) / (STEPS - 1) for name in long}
-    return {"an execution": execution, "a step of a workflow": step}
+    return {"an execution": execution, "a workflow of one task": short, "a step of a workflow": step}
 
 
 async def test_an_execution_and_a_step_cost_the_documented_amounts(

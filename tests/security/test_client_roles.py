@@ -13,7 +13,7 @@ import pytest
 from pydantic import SecretStr
 
 from penstock.client.client import Client
-from penstock.errors import NotFound
+from penstock.errors import NotAllowed, NotFound
 from penstock.language.terms.ids import new_id
 from penstock.store.executions import executions
 from penstock.store.executions.archive import archive_finished
@@ -133,6 +133,27 @@ async def test_an_id_of_an_archived_run_opens_nothing(
     assert [row.params for row in rows] == ['{"words": "b"}']
 
 
+async def test_client_role_leaves_first_turn_to_executor(
+    make_house: object, house: Installation, clients: tuple[Client, Client]
+) -> None:
+    """A role that could write first turns could invent the state of a workflow."""
+    first, _ = clients
+    await house.start(*shop.STURDY)
+    for _ in range(3):
+        id = await first.start("shop.in_steps", {"n": 7})
+        await first.result(id, timeout=30)
+        rows = await house.rows("select id from execution where parent = $1 order by id", id)
+        [row] = await house.rows(
+            "select actor from history where execution_id = $1 and old is null", rows[0]["id"]
+        )
+        assert row["actor"].startswith("executor:")
+    with pytest.raises(NotAllowed):
+        await first.session.fetch(
+            "select from begin_workflow('{}', 1, 1, '{}', '{}', 0::smallint, true, '{}', '{}', '{}', '{}', '{}', '{}', '{}',"
+            " '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')"
+        )
+
+
 async def shop_ids(house: Installation) -> tuple[int, int]:
     [row] = await house.rows(
         "select n.id as namespace, c.definition_id from namespace n join catalog c on c.ref = n.action "
@@ -184,7 +205,7 @@ async def test_no_client_hears_a_result_of_another_role(
     id = await first.start("shop.count", {"words": "a b"})
     await connection.execute("insert into awaited (execution_id, watcher) values ($1, $2)", id, watcher)
     await connection.fetch("select from look_for_awaited($1, '{}', array[$2::uuid], '{}')", watcher, id)
-    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+    with pytest.raises(NotAllowed):
         await connection.fetch("select watcher from awaited")
     assert await house.rows("select from awaited where watcher = $1", watcher) == []
     own = await second.start("shop.count", {"words": "a"})

@@ -440,6 +440,34 @@ async def test_no_waiting_fire_shows_a_value(house: Installation, database: str)
     assert sorted(seen) == sorted([*MARKERS.values()] * 3)
 
 
+begun = from_yaml("""
+workflow: hidden.begun
+parameters: {value: {}}
+vars: {first: "{{ parameters.value }}"}
+tasks:
+  one: {action: hidden.give, input: {value: "{{ parameters.value }}"}}
+  two: {action: hidden.give, input: {value: "{{ vars.first }}"}, needs: [one]}
+output: "{{ [tasks.one.result, tasks.two.result, vars.first] }}"
+""")
+
+
+async def test_workflow_that_begins_in_its_submit_shows_no_value(house: Installation, database: str) -> None:
+    await encryption.encrypt(house.session, SEALED, by="ada")
+    await house.start(give, begun)
+    for tenant, marker in MARKERS.items():
+        for _ in range(3):
+            id = await house.client.start("hidden.begun", {"value": marker}, tenant=tenant)
+            assert await house.client.result(id, timeout=60) == [marker] * 3
+        [row] = await house.rows(
+            "select h.actor from history h join execution e on e.id = h.execution_id"
+            " where e.parent = $1 and e.task = 'one' and h.old is null",
+            id,
+        )
+        assert row["actor"].startswith("client:")
+    assert {"payload", "result", "workflow_variable"} <= await in_tables(database, MARKERS[CLEAR])
+    assert await in_tables(database, MARKERS[SEALED]) == set()
+
+
 @asynccontextmanager
 async def copied_messages(server: RabbitMQ, address: str) -> AsyncIterator[list[str]]:
     """Collect each message that passes the vhost, with its headers. RabbitMQ copies what is published and what is delivered

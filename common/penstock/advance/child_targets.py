@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from penstock.language.terms.waits import WAITS
 from penstock.language.workflows.target import Target
 from penstock.store.definitions import catalog
-from penstock.store.session.database import Transaction
+from penstock.store.session.database import Session, Transaction
 from penstock.store.workflows import children
 
 
@@ -25,7 +25,7 @@ def remembered(targets: Mapping[str, Target]) -> dict[str, int]:
     }
 
 
-async def current_targets(tx: Transaction, refs: Collection[str]) -> dict[str, Target]:
+async def current_targets(tx: Session | Transaction, refs: Collection[str]) -> dict[str, Target]:
     """Look up the existing targets among `refs`."""
     rows = await catalog.current(tx, ["action", "workflow"], refs)
     targets = {row.ref: Target(row.definition_id, row.kind, row.enabled) for row in rows}

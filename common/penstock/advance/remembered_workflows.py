@@ -23,6 +23,7 @@ from penstock.language.workflows.target import target_ref
 from penstock.run.stored_json import stored_value
 from penstock.store.executions.attempts import AttemptEnd
 from penstock.store.session.database import Row, Session, Transaction
+from penstock.store.workflows.children import NewChild
 from penstock.store.workflows.steps import Step, read_unlocked
 
 MOST_WORKFLOWS, MOST_TASKS = 256, 500
@@ -149,16 +150,25 @@ def _takes(workflow: OpenWorkflow, end: AttemptEnd) -> bool:
     return True
 
 
-async def _step(tx: Transaction, turns: Turns, versions: Mapping[UUID, int]) -> Step:
+async def _step(tx: FromMemory, turns: Turns, versions: Mapping[UUID, int]) -> Step:
     for _, turn in turns:
         if not turn.only_starts or turn.more_due:
             raise NotRemembered
     starts = [ChildStart.of(workflow, start) for workflow, turn in turns for start in turn.starts[1]]
+    children, targets = await remembered_children(tx, starts)
+    expected = {workflow.id: (versions[workflow.id], workflow.stored.stops) for workflow, _ in turns}
+    return Step(expected, new_state(turns), children, targets, ended_workflows(turns))
+
+
+async def remembered_children(
+    tx: FromMemory, starts: Sequence[ChildStart]
+) -> tuple[list[NewChild], dict[str, int]]:
+    """Return the executions to create for these starts, and the definitions that the database has to check. Raises
+    NotRemembered if one of them needs a fact that only the database has, or fails at once."""
     if any(start.item is not None for _, start, _ in starts) or not are_placed(tx, starts):
         raise NotRemembered
     targets = await known_targets(tx, sorted({target_ref(start.step) for _, start, _ in starts}))
     children, errors = await new_children(tx, starts, targets)
     if errors:
         raise NotRemembered
-    expected = {workflow.id: (versions[workflow.id], workflow.stored.stops) for workflow, _ in turns}
-    return Step(expected, new_state(turns), children, remembered(targets), ended_workflows(turns))
+    return children, remembered(targets)

@@ -23,7 +23,7 @@ from penstock.store.admission import namespaces
 from penstock.store.admission.namespaces import Namespace
 from penstock.store.definitions import catalog
 from penstock.store.executions import executions
-from penstock.store.session.database import Transaction
+from penstock.store.session.database import Session, Transaction
 from penstock.store.workflows import children
 from penstock.store.workflows.children import NewChild
 from penstock.store.workflows.state import NewState
@@ -89,7 +89,7 @@ async def new_children(
 ) -> tuple[list[NewChild], dict[str, list[UUID]]]:
     """Return the executions to create, and the ids of those that fail at once, by error (JSON)."""
     schemas = await catalog.parameter_schemas(tx, [target.definition for target in targets.values()])
-    ids = await _place(tx, starts)
+    ids = await place(tx, starts)
     now = await children.read_clock(tx) if any(start.delay for _, start, _ in starts) else None
     origins = {workflow.id: _origin(workflow) for workflow, _, _ in starts}
     created: list[NewChild] = []
@@ -129,7 +129,7 @@ def _origin(workflow: OpenWorkflow) -> str:
     return orjson.dumps({"workflow": str(workflow.id), "depth": workflow.stored.depth + 1}).decode()
 
 
-async def _place(tx: Transaction, starts: Sequence[ChildStart]) -> dict[Namespace, int]:
+async def place(tx: Session | Transaction, starts: Sequence[ChildStart]) -> dict[Namespace, int]:
     """Return the ids of the namespaces of these starts."""
     needed: set[Namespace] = set()
     for workflow, start, namespace in starts:

@@ -68,6 +68,7 @@ class Target:
 
     definition: int
     schema: Schema
+    is_workflow: bool
 
 
 class Starts:
@@ -128,6 +129,7 @@ class Starts:
                 digest=_digest(ref, body) if keyed else None,
                 watcher=watcher,
                 debounces=request.debounce is not None,
+                is_workflow=target.is_workflow,
             )
             for body in bodies
         ]
@@ -143,7 +145,7 @@ class Starts:
         if not current.enabled:
             raise NotFound(f"{ref} is retired", hint=f"Bring it back with `penstock retire --undo {ref}`.")
         parameters = orjson.loads(current.body).get("parameters")
-        target = Target(current.definition_id, Schema(parameters))
+        target = Target(current.definition_id, Schema(parameters), current.kind == "workflow")
         self._targets[ref] = target
         return target
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from penstock import tracing
@@ -14,11 +14,15 @@ from penstock.client.starts import Request, Starts
 from penstock.errors import Conflict, InvalidInput, WrongClock
 from penstock.messaging.outbox import Publisher
 from penstock.store.executions import executions, plain_executions
-from penstock.store.executions.executions import Submission
+from penstock.store.executions.executions import Submission, Submitted
 from penstock.store.outbox.queues import EXECUTION_REQUESTED
 from penstock.store.session.database import Database, Session, Transaction, retried
 from penstock.store.session.group_commit import GroupCommit
 from penstock.tracing.spans import START
+
+if TYPE_CHECKING:
+    from penstock.advance.first_turns import FirstTurns
+    from penstock.store.workflows.first_turns import FirstTurn
 
 
 class Submits:
@@ -26,6 +30,8 @@ class Submits:
 
     def __init__(self, session: Session, database: Database, publisher: Publisher) -> None:
         self._publisher = publisher
+        self._session = session
+        self._first_turns: FirstTurns | None = None
         self._sessions = [database.session(), database.session()]
         self._turn = 0
         self._group: GroupCommit[Submission, tuple[UUID, bool]] = GroupCommit(self._write_starts, writers=2)
@@ -95,11 +101,14 @@ class Submits:
     async def _store(self, group: Sequence[Submission]) -> tuple[Transaction, list[UUID | Exception]]:
         self._turn = (self._turn + 1) % len(self._sessions)
         session = self._sessions[self._turn]
+        first_turn = await self._first_turn(group)
 
         async def write() -> tuple[Transaction, list[UUID | Exception]]:
             nonlocal group
             try:
                 async with session.transaction() as tx:
+                    if first_turn is not None and first_turn.submission is group[0]:
+                        return tx, answers.of_submissions(await self._begin(tx, first_turn), group)
                     if plain_executions.are_alike(group):
                         submitted = await plain_executions.submit(tx, group)
                         return tx, answers.of_submissions(submitted, group)
@@ -111,6 +120,25 @@ class Submits:
         tx, answered = await retried(write, deadline=30)
         self._publisher.publish(tx.staged)
         return tx, answered
+
+    async def _first_turn(self, group: Sequence[Submission]) -> FirstTurn | None:
+        """Return the first turn of a workflow that is submitted alone, if it can be decided here."""
+        if len(group) != 1 or not group[0].is_workflow or not plain_executions.are_alike(group):
+            return None
+        if self._first_turns is None:
+            from penstock.advance.first_turns import FirstTurns
+
+            self._first_turns = FirstTurns(self._session)
+        return await self._first_turns.decide(group[0])
+
+    async def _begin(self, tx: Transaction, turn: FirstTurn) -> Submitted:
+        """Store a workflow with its first turn."""
+        from penstock.store.workflows import first_turns
+
+        submitted, was_begun = await first_turns.submit(tx, turn)
+        if not was_begun and self._first_turns is not None:
+            self._first_turns.refused(turn.submission)
+        return submitted
 
     async def _schedule(self, ids: Sequence[UUID]) -> Sequence[None]:
         """Bring stored executions into the lines of their keys."""

@@ -129,6 +129,29 @@ async def workflow_is_right(world: World) -> None:
     ]
 
 
+async def begun(world: World) -> None:
+    """Start without keys, and so again after a kill. From the second start on, the workflow begins in its submit."""
+    for n in (1, 2, 3):
+        await again(lambda n=n: world.client.start("pt.two_steps", {"n": n}))  # type: ignore[misc]
+    await world.until(
+        "select 1 where not exists (select from execution where finished_at is null) "
+        "and not exists (select from claim)"
+    )
+
+
+async def each_workflow_ran(world: World) -> None:
+    assert set(await world.results("pt.charge")) == {"1", "2", "3", "11", "12", "13"}
+    assert await world.value("select count(*) from execution where status <> 'completed'") == 0
+    assert await world.value(
+        "select count(*) from execution where parent is not null"
+    ) == 2 * await world.value("select count(*) from execution where parent is null")
+    if world.first:
+        assert await world.value(
+            "select count(*) from history h join execution e on e.id = h.execution_id "
+            "where e.task = 'one' and h.old is null and h.actor like 'client:%'"
+        )
+
+
 async def inquiry(world: World) -> None:
     id = await world.start("pt.ask", "ask")
     await world.reached(id, "waiting")
@@ -294,6 +317,7 @@ SCENARIOS = {
         Scenario("assigned", assigned, each_start_ran, settings={"concurrency": 1}),
         Scenario("admission", admission, all_were_admitted),
         Scenario("workflow", workflow, workflow_is_right),
+        Scenario("begun", begun, each_workflow_ran, (works.charge, works.two_steps)),
         Scenario("inquiry", inquiry, it_was_answered_once),
         Scenario("cron", cron, every_fire_ran_once, definitions=(*works.ALL, works.ticking)),
         Scenario("bursts", edits, each_burst_ran_once, (works.charge, works.edited, works.on_edited)),

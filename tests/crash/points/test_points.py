@@ -27,6 +27,7 @@ SHORT = {
     "event": 5,
     "admission": 2,
     "workflow": 3,
+    "begun": 4,
     "inquiry": 2,
     "commands": 2,
     "upkeep": 2,

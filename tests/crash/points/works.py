@@ -148,6 +148,13 @@ tasks:
   nap: {action: pt.nap}
   after: {action: pt.charge, needs: [nap], input: {order: 1}}
 """)
+two_steps = from_yaml("""
+workflow: pt.two_steps
+parameters: {n: {type: integer}}
+tasks:
+  one: {action: pt.charge, input: {order: "{{ parameters.n }}"}}
+  two: {action: pt.charge, needs: [one], input: {order: "{{ parameters.n + 10 }}"}}
+""")
 
 ACTIONS = (charge, one_at_a_time, flaky, bad, nap, ask, told, unserved, held, followed)
 edited = Trigger("pt.edited")

@@ -26,7 +26,7 @@ NEVER = datetime.fromisoformat("9000-01-01T00:00:00+00:00")
 class Submission:
     """A checked request to run an action, ready to be written with others in one commit. `params`, `options` and
     `origin` are JSON. `watcher` is the process to notify when the execution ends. `debounces`: `options` have a debounce
-    time, and it may join the execution of another start."""
+    time, and it may join the execution of another start. `is_workflow`: the definition is that of a workflow."""
 
     id: UUID
     namespace: int
@@ -42,6 +42,7 @@ class Submission:
     digest: str | None = None
     watcher: UUID | None = None
     debounces: bool = False
+    is_workflow: bool = False
 
 
 class Stages(Protocol):

@@ -173,6 +173,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "submit_executions": ("executor", "worker", "api", "client"),
     "schedule_submitted": ("executor", "api", "client"),
     "place_alike": ("executor", "api", "client"),
+    "begin_workflow": ("executor", "api"),
     "assign_scheduled": ("executor", "worker", "api"),
     "start_plain_execution": ("executor", "worker", "api"),
     "begin_chains": ("executor", "worker", "api", "client"),

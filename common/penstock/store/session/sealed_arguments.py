@@ -111,6 +111,13 @@ STATEMENTS: Mapping[str, tuple[Place, ...]] = {
         Place("record", 6, "execution", 3),
         Place("json", 10, "execution", 7),
     ),
+    "from begin_workflow(": (
+        Place("parameters", 4, "namespace", 2),
+        Place("head", 8, "namespace", 2),
+        Place("record", 11, "namespace", 2),
+        Place("json", 14, "namespace", 2),
+        Place("parameters", 20, "namespace", 18),
+    ),
     "from take_steps(": (
         Place("json", 7, "execution", 5),
         Place("head", 9, "execution", 1),

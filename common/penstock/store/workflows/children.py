@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from penstock.store.session.database import Row, Transaction
+from penstock.store.session.database import Row, Session, Transaction
 from penstock.store.workflows.state import NewState
 
 
@@ -119,7 +119,7 @@ async def release(tx: Transaction, workflows: Sequence[UUID], reason: str) -> No
 WAIT_DEFINITIONS = "select id, ref from definition where kind = 'wait'"
 
 
-async def read_wait_definitions(tx: Transaction) -> dict[str, int]:
+async def read_wait_definitions(tx: Session | Transaction) -> dict[str, int]:
     """Return the definitions of waiting tasks, by ref."""
     return {row["ref"]: row["id"] for row in await tx.fetch(WAIT_DEFINITIONS)}
 
