@@ -58,8 +58,9 @@ def test_value_compared_with_a_secret_of_the_payload_is_hidden() -> None:
 
 
 def test_secret_inside_an_item_of_a_list_is_hidden() -> None:
-    card = {"type": "object", "properties": {"pin": {"type": "string", "secret": True}, "n": {}}}
-    schema = Schema({"type": "object", "properties": {"card": card, "pin": card["properties"]["pin"]}})
+    pin = {"type": "string", "secret": True}
+    card = {"type": "object", "properties": {"pin": pin, "n": {}}}
+    schema = Schema({"type": "object", "properties": {"card": card, "pin": pin}})
     cards = [{"pin": "1234", "n": 1}, {"pin": "5678", "n": 2}]
     for operator in ("in", "not in"):
         text = filter_text(f"event.payload.card {operator} ids", {"ids": cards}, schema.mask)
