@@ -199,7 +199,7 @@ async def test_sleeps_and_deadlines_end_at_their_instants() -> None:
     }
 
 
-async def test_what_is_over_or_due_does_not_wait() -> None:
+async def test_finished_or_due_step_does_not_wait() -> None:
     recorded = [
         stored("over", status=COMPLETED, until=LATER),
         stored("due", until=NOW),
@@ -211,7 +211,7 @@ async def test_what_is_over_or_due_does_not_wait() -> None:
     assert await waits_of(recorded) == {}
 
 
-async def test_step_with_a_child_waits_for_what_its_child_awaits() -> None:
+async def test_step_with_a_child_waits_as_its_child_does() -> None:
     recorded = [
         stored("charge", RUN),
         stored("charge_all", MAP, ordinal=2),
