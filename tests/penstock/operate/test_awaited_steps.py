@@ -65,8 +65,11 @@ def child(name: str, **values: Any) -> ChildWait:
 
 
 SECRET_PIN = {"type": "object", "properties": {"pin": {"type": "string", "secret": True}}}
-SECRETS = {"kind": "action", "ref": "shop.ship", "body": orjson.dumps({"parameters": SECRET_PIN}).decode()}
-"""The definition that marks a value as secret."""
+SECRETS = [
+    {"kind": kind, "ref": ref, "body": orjson.dumps({word: SECRET_PIN}).decode()}
+    for kind, ref, word in (("action", "shop.ship", "parameters"), ("trigger", "shop.paid", "schema"))
+]
+"""The definitions that mark a value as secret."""
 
 
 async def waits_of(
@@ -77,7 +80,7 @@ async def waits_of(
 
     async def fetch(sql: str, *args: object) -> list[dict[str, Any]]:
         assert args in ((ID,), ())
-        return rows if args else [SECRETS]
+        return rows if args else SECRETS
 
     return await waits(cast(Session, SimpleNamespace(fetch=fetch)), ID, run or open_run(), recorded)
 
@@ -287,7 +290,8 @@ async def test_signals_of_which_one_has_no_deadline_show_none() -> None:
 
 
 async def test_event_is_shown_with_its_filter_and_without_secrets() -> None:
-    filter = "event.payload.order == order and event.payload.code == parameters.pin"
+    compared = ("order == order", "code == parameters.pin", "pin == order")
+    filter = " and ".join(f"event.payload.{words}" for words in compared)
     stored_filter = {"filter": filter, "bound": {"order": 42, "parameters": {"pin": "1234"}}}
     recorded = [stored("paid", WAIT_FOR), stored("any", WAIT_FOR), stored("ask", ASK)]
     children = [
@@ -296,7 +300,9 @@ async def test_event_is_shown_with_its_filter_and_without_secrets() -> None:
         child("ask"),
     ]
     assert await waits_of(recorded, children=children) == {
-        Key("paid", 1): StepWait(SUSPENDED, LATER, "an event of shop.paid where order = 42 and code = ***"),
+        Key("paid", 1): StepWait(
+            SUSPENDED, LATER, "an event of shop.paid where order = 42 and code = *** and pin = ***"
+        ),
         Key("any", 1): StepWait(SUSPENDED, None, "an event of shop.sent"),
         Key("ask", 1): StepWait(SUSPENDED, None, "an executor, which begins the wait or has just ended it"),
     }
