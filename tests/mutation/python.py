@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -22,7 +22,7 @@ from tests.mutation.judge import SURVIVED as PASSED
 from tests.mutation.postgres import migrated
 from tests.mutation.verdicts import KILLED, SURVIVED, Verdict, read, write
 
-METAS = "src/penstock/**/*.meta"
+METAS = "src/**/*.meta"
 CONFIGURATION = Path(__file__).with_name("mutmut.toml")
 LANES = "2"
 PYTEST = (
@@ -36,6 +36,8 @@ PYTEST = (
     "--deselect", "tests/penstock/language/schemas/test_budget.py::test_no_check_costs_more_than_its_bound",
     "--deselect", "tests/durable_programs/test_programs.py::test_fault_put_back_is_found",
     "--deselect", "tests/durable_programs/test_requested_ends.py::test_fault_of_requested_ends_is_found",
+    # It reads the folders of the sources, which a copy has in another place.
+    "--deselect", "tests/penstock/store/session/test_noted_clock.py::test_local_clock_is_read_only_where_it_must_be",
     "-W", "ignore::pytest.PytestAssertRewriteWarning",
 )  # fmt: skip
 _MAKE = """
@@ -45,6 +47,7 @@ from mutmut.mutation.trampoline import set_mutant_under_test
 from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir
 set_mutant_under_test("mutant_generation")
 mutmut.config().only_mutate = [path for path in mutmut.config().only_mutate if path.startswith(sys.argv[2])]
+mutmut.config().do_not_mutate = sys.argv[3:]
 copy_src_dir()
 copy_also_copy_files()
 mutmut.create_mutants(int(sys.argv[1]))
@@ -57,12 +60,24 @@ class Room:
     of changed sources alone."""
 
     name: str
-    """The room's module, or "" for all modules that `mutmut.toml` names."""
+    """The room's package, or "" for the modules that `mutmut.toml` names and that no other room has."""
     tests: tuple[str, ...]
+    has_servers: bool = False
+    """Whether its tests need a database."""
 
     @property
     def copy(self) -> Path:
         return ROOT / "build/mutation" / (self.name or "all")
+
+    @property
+    def sources(self) -> str:
+        """The folder of its modules, in its copy."""
+        folder = self.name.replace(".", "/")
+        return (
+            f"src/{folder}/"
+            if folder.startswith("penstock_")
+            else f"src/penstock/{folder}/".replace("//", "/")
+        )
 
     @property
     def mutants(self) -> Path:
@@ -77,10 +92,11 @@ class Room:
         return sorted(self.mutants.glob(METAS))
 
     def module(self, meta: Path) -> str:
-        return ".".join(meta.relative_to(self.mutants / "src/penstock").with_suffix("").with_suffix("").parts)
+        parts = meta.relative_to(self.mutants / "src").with_suffix("").with_suffix("").parts
+        return ".".join(parts).removeprefix("penstock.")
 
 
-ALL = Room("", ("tests/penstock/engine", "tests/penstock/language"))
+REST = Room("", ("tests/penstock/engine", "tests/penstock/language"), has_servers=True)
 OWN = (
     Room("language.schemas", ("tests/penstock/language/schemas",)),
     Room(
@@ -94,8 +110,24 @@ OWN = (
             "tests/durable_programs/test_programs_of_several_attempts.py::test_crashes_change_nothing_in_programs[6]",
         ),
     ),
+    Room("run", ("tests/penstock/run/test_instants.py",)),
+    Room("operate", ("tests/penstock/operate/test_awaited_steps.py",)),
+    Room(
+        "store.session",
+        (
+            "tests/penstock/store/session/test_pool_model.py",
+            "tests/penstock/store/session/test_connection_pool.py",
+            "tests/penstock/store/session/test_noted_clock.py",
+        ),
+        has_servers=True,
+    ),
+    Room(
+        "penstock_api",
+        ("tests/penstock_api/test_session_pool.py", "tests/penstock_api/test_refused_webhook_calls.py"),
+        has_servers=True,
+    ),
 )
-"""Rooms that are judged by their own tests alone: those call every line of the room, and need no server."""
+"""Rooms that are judged by their own tests alone: those call every line of the room."""
 
 
 def run(only: Sequence[str]) -> list[str]:
@@ -106,24 +138,37 @@ def run(only: Sequence[str]) -> list[str]:
     `seed=7`: so many of them, drawn at random; `lanes=1`: so many at a time."""
     options = dict(argument.split("=", 1) for argument in only if "=" in argument)
     modules = [name for name in only if "=" not in name and name not in ("survivors", "new")]
-    lanes, room = options.get("lanes", LANES), _room_of_all(modules)
+    parts = [_run_room(room, modules, only, options) for room in (*OWN, REST) if _is_asked(room, modules)]
+    return sorted({part for of_room in parts for part in of_room})
+
+
+def _run_room(
+    room: Room, modules: Sequence[str], only: Sequence[str], options: Mapping[str, str]
+) -> list[str]:
+    lanes = options.get("lanes", LANES)
     collect(room)  # of a run that was interrupted
     make(room, lanes)
-    wanted = [f"penstock.{module}*" for module in modules] or ["*"]
+    wanted = [f"{module}*" for module in modules] or ["*"]
     left = {name: verdict for name, verdict in judged(room) if _is_left(verdict, only)}
-    names = [name for name in left if any(fnmatch(name, pattern) for pattern in wanted)]
+    names = [
+        name for name in left if any(fnmatch(name.removeprefix("penstock."), pattern) for pattern in wanted)
+    ]
     if "sample" in options:
         drawn = random.Random(int(options.get("seed", "0")))
         names = drawn.sample(names, min(int(options["sample"]), len(names)))
     names.sort(key=lambda name: left[name] is None)  # what lived first
-    with migrated() if room is ALL else nullcontext():
+    with migrated() if room.has_servers else nullcontext():
         judge(room, names, lanes)
     return collect(room)
 
 
-def _room_of_all(modules: Sequence[str]) -> Room:
-    """Return the room that all these modules are in."""
-    return next((room for room in OWN if modules and all(_is_in(module, room) for module in modules)), ALL)
+def _is_asked(room: Room, modules: Sequence[str]) -> bool:
+    """Return whether the room has one of these modules, or modules of one of these packages."""
+    if not modules:
+        return True
+    if room is REST:
+        return any(not any(_is_in(module, own) for own in OWN) for module in modules)
+    return any(_is_in(module, room) or f"{room.name}.".startswith(f"{module}.") for module in modules)
 
 
 def _is_in(module: str, room: Room) -> bool:
@@ -145,11 +190,16 @@ def make(room: Room, lanes: str) -> None:
             shutil.rmtree(old) if old.is_dir() else old.unlink()
     shutil.copytree(ROOT, room.copy, ignore=LEFT_OUT, dirs_exist_ok=True)
     shutil.move(room.copy / "common", room.copy / "src")
+    for package in (room.copy / "services").iterdir():
+        shutil.move(package, room.copy / "src")
     with (room.copy / "pyproject.toml").open("a") as file:
         file.write("\n" + CONFIGURATION.read_text())
-    prefix = f"src/penstock/{room.name.replace('.', '/')}"
+    others = [f"{own.sources}*" for own in OWN if room is REST]
     subprocess.run(
-        [sys.executable, "-c", _MAKE, lanes, prefix], cwd=room.copy, check=True, stdout=subprocess.DEVNULL
+        [sys.executable, "-c", _MAKE, lanes, room.sources, *others],
+        cwd=room.copy,
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
 
 
@@ -157,7 +207,7 @@ def judge(room: Room, names: Sequence[str], lanes: str) -> None:
     """Run the tests against these mutants. The verdicts are written one by one."""
     job = room.copy / "job.json"
     job.write_text(json.dumps({"mutants": list(names), "lanes": int(lanes), "verdicts": str(room.verdicts)}))
-    path = [room.mutants / "src", room.mutants, room.copy / "services"]
+    path = [room.mutants / "src", room.mutants]
     subprocess.run(
         [sys.executable, "-m", "pytest", *PYTEST, *room.tests],
         cwd=room.mutants,

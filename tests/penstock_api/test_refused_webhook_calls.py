@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import httpx
 import pytest
+from fastapi import Request
+from starlette.requests import ClientDisconnect
+from structlog.testing import capture_logs
 
+from penstock.errors import ConnectionFailed
 from penstock.operate.execution_tokens import packed
 from penstock.store.access import signing_key
-from penstock_api.refused_webhook_calls import RefusedWebhookCalls
+from penstock_api import refused_webhook_calls
+from penstock_api.refused_webhook_calls import RefusedWebhookCalls, refused_as
+from penstock_api.session_pool import SessionPool
 from tests.penstock.cli.commands import penstock
 from tests.penstock_api.conftest import Api
 
@@ -172,3 +178,106 @@ async def test_refusals_during_a_slow_write_are_counted_by_the_next(api: Api) ->
     await calls.close()
     [row] = await api.house.rows("delete from webhook_refusal returning calls")
     assert row["calls"] == 2
+
+
+ANSWERED = [
+    ("/hooks/till", 400, ("till", "unreadable call")),
+    ("/hooks/till", 401, ("till", "wrong signature")),
+    ("/hooks/till", 500, ("till", "service failed")),
+    ("/hooks/till/more", 404, ("", "unknown webhook")),
+    ("/callbacks/token", 400, ("", "callback: unreadable call")),
+    ("/callbacks/token", 404, ("", "callback: unknown address")),
+    ("/callbacks/token", 500, ("", "callback: service failed")),
+    ("/hooks/till", 202, None),
+    ("/hooks/till", 399, None),
+    ("/callbacks/token", 200, None),
+    ("/api/v1/webhooks", 401, None),
+    ("/", 404, None),
+]
+"""The path and status of an answer, and the name and reason of the refusal."""
+
+
+async def answer(calls: RefusedWebhookCalls, scope: dict[str, Any], status: int) -> list[Any]:
+    """Answer a call, and return the messages that reach the server."""
+    messages: list[Any] = []
+
+    async def send(message: Any) -> None:
+        messages.append(message)
+
+    watched = calls.watched(scope, send)
+    await watched({"type": "http.response.start", "status": status})
+    await watched({"type": "http.response.body", "body": b""})
+    return messages
+
+
+@pytest.mark.parametrize(("path", "status", "counted"), ANSWERED)
+async def test_refusing_answer_is_counted_by_its_status(
+    path: str, status: int, counted: tuple[str, str] | None
+) -> None:
+    calls = RefusedWebhookCalls(cast(SessionPool, None), lambda _: None)
+    messages = await answer(calls, {"path": path}, status)
+    assert [message["type"] for message in messages] == ["http.response.start", "http.response.body"]
+    assert dict(calls._calls) == ({} if counted is None else {counted: 1})
+
+
+async def test_reason_of_the_route_replaces_that_of_the_status() -> None:
+    calls = RefusedWebhookCalls(cast(SessionPool, None), lambda _: None)
+    scope: dict[str, Any] = {"path": "/hooks/till"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            assert dict(calls._calls) == {("till", "caller hung up"): 1}
+
+    watched = calls.watched(scope, send)
+    with pytest.raises(ClientDisconnect), refused_as(Request({"type": "http", **scope}), {ValueError: "no"}):
+        raise ClientDisconnect
+    reasons = {KeyError: "a key", ClientDisconnect: "caller hung up", Exception: "any"}
+    request = Request({"type": "http"} | scope)
+    with pytest.raises(ClientDisconnect), refused_as(request, reasons):
+        raise ClientDisconnect
+    await watched({"type": "http.response.start", "status": 400})
+    assert dict(calls._calls) == {("till", "caller hung up"): 1}
+
+
+def test_names_beyond_the_maximum_are_counted_without_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refused_webhook_calls, "MOST_KEYS", 2)
+    calls = RefusedWebhookCalls(cast(SessionPool, None), lambda _: None)
+    for name in ("a", "b", "c", "a", "d", "not a name"):
+        calls.note(name, "too large")
+    assert dict(calls._calls) == {("a", "too large"): 2, ("b", "too large"): 1, ("", "too large"): 3}
+
+
+async def test_counts_that_cannot_be_written_are_logged() -> None:
+    begun: list[Callable[[], None]] = []
+
+    class Failing:
+        def session(self) -> None:
+            raise ConnectionFailed("no session is free")
+
+    calls = RefusedWebhookCalls(cast(SessionPool, Failing()), begun.append)
+    with capture_logs() as logs:
+        for _ in range(3):
+            calls.note("till", "too large")
+        await calls.close()
+        await calls.close()
+    assert logs == [
+        {
+            "event": "api.webhook_refusals_not_counted",
+            "log_level": "warning",
+            "count": 3,
+            "reason": "no session is free",
+        }
+    ]
+    calls.note("till", "too large")
+    assert len(begun) == 2
+
+
+async def test_refusal_is_counted_after_an_interval(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refused_webhook_calls, "INTERVAL", 0.05)
+    calls = RefusedWebhookCalls(api.app.state.backend.pool)
+    calls.note("later", "too large")
+    assert not await api.house.rows("select 1 from webhook_refusal")
+    await api.house.until("select 1 from webhook_refusal where last_name = 'later'")
+    assert not calls._calls
+    await calls.close()
+    await api.house.rows("delete from webhook_refusal returning 1")

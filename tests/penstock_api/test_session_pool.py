@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from uuid import UUID
 
+import asyncpg
 import pytest
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute, APIRouter
@@ -14,6 +15,7 @@ from penstock.errors import ConnectionFailed
 from penstock.store.outbox.dead_letters import DeadLetter, LetterFilter
 from penstock.store.session import audited_change
 from penstock.store.session.database import Session
+from penstock.store.session.standby import Standby, StandbySession
 from penstock_api import backend, pages, session_pool
 from penstock_api.routes import ROUTERS
 from penstock_api.session_pool import SessionPool
@@ -106,6 +108,57 @@ async def test_a_request_is_refused_if_no_session_becomes_free(
         with pytest.raises(ConnectionFailed, match="too many requests"):
             await asyncio.create_task(one())
     assert await asyncio.create_task(one()) == 1
+
+
+async def test_returned_session_is_lent_to_another_task(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_pool, "SESSIONS", 2)
+    pool = SessionPool(api.house.client.database)
+    is_lent, may_return = asyncio.Event(), asyncio.Event()
+
+    async def keep() -> Session:
+        async with pool.session() as session:
+            is_lent.set()
+            await may_return.wait()
+            return session
+
+    async with pool.session() as before:
+        pass
+    other = asyncio.create_task(keep())
+    await is_lent.wait()
+    async with pool.session() as after:
+        assert after is not before
+    may_return.set()
+    assert await other is before
+
+
+async def test_session_returns_from_a_request_that_fails(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_pool, "PATIENCE", 0.05)
+    pool = SessionPool(api.house.client.database)
+
+    async def failing() -> None:
+        async with pool.session(), pool.session():
+            raise ValueError
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"^$"):
+            await asyncio.create_task(failing())
+
+
+async def test_statement_of_a_request_has_a_time_limit(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_pool, "MOST", 0.1)
+    async with SessionPool(api.house.client.database).session() as session:
+        with pytest.raises(asyncpg.QueryCanceledError):
+            await session.fetch("select pg_sleep(20)")
+
+
+async def test_pool_with_a_standby_reads_from_it(api: Api) -> None:
+    near = Standby(api.house.settings(database_read_url=api.house.settings().database_url), role="test")
+    pool = SessionPool(api.house.client.database, near)
+    async with pool.session() as session:
+        assert isinstance(session, StandbySession)
+        await session.fetch("select 1 as one")
+    assert near.behind == 0, "it was looked at"
+    await near.close()
 
 
 def needs(dependant: Dependant) -> list[object]:

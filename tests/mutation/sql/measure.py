@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from penstock.store.schema import functions
+from tests.crash.processes import ROOT
 from tests.mutation.postgres import count_all_calls, migrated
 
 FILE = Path(__file__).with_name("calls.tsv")
@@ -38,7 +41,8 @@ class Measured:
 
 
 def measure(tests: Sequence[str]) -> None:
-    """Run these tests, or all that may call a function, and write down what they call."""
+    """Run these tests, or all that may call a function, and write down what they call. Rows of tests that were removed, and
+    functions that were removed, are left out."""
     with migrated() as home, tempfile.TemporaryDirectory() as folder:
         asyncio.run(count_all_calls(home))
         file = Path(folder) / "calls"
@@ -50,13 +54,21 @@ def measure(tests: Sequence[str]) -> None:
             check=False,
         )
         lines = [json.loads(line) for line in file.read_text().splitlines()]
-    measured = {test.test: test for test in read()}
+    measured = {test.test: test for test in read() if is_there(test.test)}
     measured |= {
         line["test"]: Measured(line["test"], line["seconds"], frozenset(line["calls"]))
         for line in lines
         if line["calls"]
     }
     write(measured.values())
+
+
+def is_there(test: str) -> bool:
+    """Return whether the file of a test still has a function of its name."""
+    file, _, rest = test.partition("::")
+    name = rest.partition("[")[0].rpartition("::")[2]
+    path = ROOT / file
+    return path.exists() and re.search(rf"\bdef {name}\(", path.read_text()) is not None
 
 
 def read() -> list[Measured]:
@@ -71,7 +83,12 @@ def read() -> list[Measured]:
 
 
 def write(measured: Iterable[Measured]) -> None:
-    tests = sorted(measured, key=lambda test: test.test)
+    known = {path.stem for path in (functions.folder() / "functions").rglob("*.sql")}
+    tests = [
+        replace(test, calls=test.calls & known)
+        for test in sorted(measured, key=lambda test: test.test)
+        if test.calls & known
+    ]
     names = sorted(set[str]().union(*(test.calls for test in tests)))
     place = {name: str(n) for n, name in enumerate(names)}
     lines = [

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from penstock.errors import DefinitionError, ExpressionError
-from penstock.language.expressions import Path, comparisons, condition, equality, value_at
+from penstock.language.expressions import Comparison, Path, comparisons, condition, equality, value_at
 from penstock.language.rules.event_rules import EVENT
 from penstock.language.rules.parameter_checks import names_of, unknown_names
 from penstock.language.terms.redaction import MASK
@@ -16,6 +16,8 @@ from penstock.run.cut_texts import cut_end
 
 MAX_VALUE = 60
 """The maximum length of a value in the text of a filter, in characters."""
+MEMBERSHIP = ("in", "not in")
+"""The operators that compare with each item of a list."""
 
 
 def bind_filter(filter: str | None, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,12 +81,13 @@ def filter_text(
         if compared is not None:
             return "where " + " and ".join(
                 f"{_path_text(comparison.path)} {comparison.operator} "
-                f"{_value_text(_hidden(comparison.path, comparison.value(bound), mask))}"
+                f"{_value_text(_compared(comparison, bound, mask))}"
                 for comparison in compared
             )
-    except ExpressionError:
-        """The condition cannot be evaluated on the stored values, so it is shown as it is written."""
-    values = ", ".join(_bound_texts(filter, bound))
+    except (ExpressionError, orjson.JSONEncodeError):
+        """The condition cannot be evaluated on the stored values, or a value is no JSON, such as 2 ** 70. So the condition is
+        shown as it is written."""
+    values = "" if _reads_secret(filter, mask) else ", ".join(_bound_texts(filter, bound))
     return f"that matches `{filter}`{f' ({values})' if values else ''}"
 
 
@@ -103,6 +106,15 @@ def _value_text(value: Any) -> str:
     return cut_end(value if value == MASK else orjson.dumps(value).decode(), MAX_VALUE)
 
 
+def _compared(comparison: Comparison, bound: Mapping[str, Any], mask: Callable[[Any], Any]) -> Any:
+    """Return the value of a comparison, without secrets of the payload. `in` compares with each item of a list."""
+    value = comparison.value(bound)
+    hidden = _hidden(comparison.path, value, mask)
+    if comparison.operator in MEMBERSHIP and isinstance(value, list | tuple) and hidden != MASK:
+        return [_hidden(comparison.path, item, mask) for item in value]
+    return hidden
+
+
 def _hidden(path: Path, value: Any, mask: Callable[[Any], Any]) -> Any:
     """Return the value that a filter compares with the one at `path`, or the mask if the payload's value is secret."""
     if path[0] != "payload":
@@ -115,6 +127,12 @@ def _hidden(path: Path, value: Any, mask: Callable[[Any], Any]) -> Any:
     except LookupError:  # the mask has replaced a whole part of the payload
         return MASK
     return masked
+
+
+def _reads_secret(filter: str, mask: Callable[[Any], Any]) -> bool:
+    """Return whether a filter reads a secret of the payload. Each of its other values may then be that secret."""
+    paths = (path[1:] for path in condition(filter).names.paths if path[0] == "event" and len(path) > 1)
+    return any(_hidden(path, "", mask) == MASK for path in paths)
 
 
 def _bound_texts(filter: str, bound: Mapping[str, Any]) -> list[str]:

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from penstock import DurableContext, action
+from penstock.engine.durable.records import Record
 from penstock.errors import DefinitionError, ExecutionFailed, StepFailed
 from penstock.language.definitions.action import Action
 from penstock.testing import DurableRun, crash_everywhere
+from tests.penstock.engine.durable.attempts import Outside, attempt_of, memory_of_run
 
 CALLS: Counter[str] = Counter()
 
@@ -249,6 +251,23 @@ async def test_undo_is_recorded_under_its_function(name: str) -> None:
         await run(fails)
     results = [(str(record.key), record.result) for record in run._memory.records.values()]
     assert results[1:] == [(f"{recorded} (2)", '"last"'), (recorded, '"first"')]
+
+
+async def test_undo_begins_as_a_started_step() -> None:
+    begun: list[tuple[str, str]] = []
+
+    class Begins(Outside):
+        async def begin(self, record: Record) -> None:
+            begun.append((str(record.key), record.status))
+            await super().begin(record)
+
+    async def fails(ctx: DurableContext) -> None:
+        ctx.on_failure(note, "first")
+        await ctx.step("fail", fail)
+
+    outcome = await attempt_of(Begins(memory_of_run()), fails).run({})
+    assert outcome.kind == "failed"
+    assert begun == [("fail", "started"), ("on failure note", "started")]
 
 
 async def test_error_names_everything_that_was_not_undone() -> None:

@@ -74,15 +74,12 @@ def test_every_keyword_without_schemas_has_borders() -> None:
 
 @pytest.mark.parametrize(
     ("factor", "value", "is_multiple"),
-    [(1e-300, 1e300, True), (1e-308, 1.5e308, False), (2.5e-309, 1e308, True), (1e-300, -1e300, True)],
+    [(0.5, 1e308, True), (2.0**-1000, -1e308, True), (1e-5, 1e308, False), (0.3, -1e308, False)],
 )
 def test_multiple_beyond_the_range_of_doubles_is_exact(
     factor: float, value: float, is_multiple: bool
 ) -> None:
-    from fractions import Fraction
-
-    exact = (Fraction(value) / Fraction(factor)).denominator == 1
-    assert scalar_keywords.KEYWORDS["multipleOf"](factor)(value, Budget()) is exact
+    assert scalar_keywords.KEYWORDS["multipleOf"](factor)(value, Budget()) is is_multiple
 
 
 def test_anything_fits_and_nothing_does_not() -> None:

@@ -102,6 +102,12 @@ def test_part_that_leads_back_to_itself_is_refused(inner: Any) -> None:
         check_schema({"items": {"$ref": "#/$defs/c"}, "not": {"$ref": "#/$defs/a"}, "$defs": definitions})
 
 
+def test_part_to_which_many_ways_lead_is_searched_once() -> None:
+    """Each part leads to the next one twice, so there are 2 ** 40 ways to the last one."""
+    parts = {f"p{n}": {"allOf": [{"$ref": f"#/$defs/p{n + 1}"}] * 2} for n in range(40)}
+    check_schema({"$defs": {**parts, "p40": {}}})
+
+
 @pytest.mark.parametrize(
     ("schema", "place"),
     [({"$ref": "#"}, "its top"), ({"items": {"not": {"$ref": "#/items"}}}, "items")],

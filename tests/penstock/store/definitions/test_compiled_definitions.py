@@ -53,3 +53,26 @@ async def test_look_up_keeps_a_form_that_another_request_drops(
         CACHED: "cached",
         MISSING: "new",
     }
+
+
+async def test_definitions_are_read_and_compiled_once() -> None:
+    read: list[list[int]] = []
+
+    async def fetch(sql: str, ids: list[int]) -> list[dict[str, Any]]:
+        read.append(ids)
+        return [{"id": id, "kind": "action", "ref": "shop.charge", "body": "{}"} for id in ids if id != 9]
+
+    tx = cast(Transaction, SimpleNamespace(fetch=fetch, cache={("other", 1): "another form"}))
+
+    def refs(ids: Sequence[int]) -> Awaitable[dict[int, object]]:
+        return catalog.compiled(tx, "ref", ids, lambda body: [body["ref"]])
+
+    first = await refs([1, 2])
+    again = await refs([2, 1, 3, 9])
+    assert again == {1: ["shop.charge"], 2: ["shop.charge"], 3: ["shop.charge"]}, "9 does not exist"
+    assert again[1] is first[1]
+    assert read == [[1, 2], [3, 9]]
+    assert await refs([]) == {}
+    assert await refs([3]) == {3: ["shop.charge"]}
+    assert read == [[1, 2], [3, 9]]
+    assert tx.cache["other", 1] == "another form"

@@ -22,6 +22,9 @@ from tests.penstock.store.race_scene import REAP, Scene
 QUEUE, CHANNEL = "work.default", "secret"
 WORKER, OTHER = UUID(int=7), UUID(int=8)
 STANDS = "select status, attempt, claim from execution where id = $1"
+LOCKED = """select from pg_locks l join pg_database d on d.oid = l.database
+where l.locktype = 'advisory' and d.datname = current_database()"""
+"""The advisory locks of this database. Other tests hold some in theirs, in the same server."""
 
 
 @pytest.fixture
@@ -168,7 +171,7 @@ async def test_worker_whose_session_ended_is_assigned_nothing(scene: Scene, aliv
     await renew(scene)
     await alive.close()
     async with asyncio.timeout(10):
-        while await scene.watcher.fetch("select from pg_locks where locktype = 'advisory'"):
+        while await scene.watcher.fetch(LOCKED):
             await asyncio.sleep(0.01)
     assert await stands(scene, await submit(scene)) == ("scheduled", 0, None)
 

@@ -147,3 +147,25 @@ async def test_a_pool_without_connections_waits_for_a_full_server(database: str)
             await first.close()
         assert await waiting
         await other.close()
+
+
+async def test_new_connection_is_prepared_before_it_is_lent(database: str) -> None:
+    prepared: list[asyncpg.Connection[asyncpg.Record]] = []
+
+    async def prepare(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        prepared.append(connection)
+        if len(prepared) == 2:
+            raise ValueError("not this one")
+
+    pool = ConnectionPool(lambda: asyncpg.connect(database), 2, prepare)
+    try:
+        async with pool.lend() as first:
+            assert prepared == [first]
+            with pytest.raises(ValueError, match="not this one"):
+                async with pool.lend():
+                    pass
+            assert (pool.usage.open, prepared[1].is_closed()) == (1, True)
+            async with pool.lend() as third:
+                assert prepared[2:] == [third]
+    finally:
+        await pool.close()

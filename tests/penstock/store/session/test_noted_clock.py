@@ -7,15 +7,17 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import asyncpg
 import httpx
 import pytest
 
-from penstock.errors import InvalidInput, NotAllowed
+from penstock.errors import ConnectionFailed, InvalidInput, NotAllowed
 from penstock.operate import list_filters
 from penstock.store.session import clock, noted_clock
+from penstock.store.session.database import Session
 from penstock_api.app import make_app
 from penstock_api.backend import Backend
 from tests.flows import shop
@@ -126,3 +128,57 @@ async def test_periods_of_the_api_end_at_the_database_clock(make_house: Any) -> 
             assert (page.status_code, len(page.json()["items"])) == (200, count), page.text
         for path in ("/executions", f"/executions/{id}"):
             assert "31 d ago" in (await caller.get(path, headers={"accept": "text/html"})).text
+
+
+class Machine:
+    """The clock of a machine. It shows these seconds in turn."""
+
+    def __init__(self, *seconds: float) -> None:
+        self._instants = [START + timedelta(seconds=second) for second in seconds]
+
+    def now(self, zone: object) -> datetime:
+        assert zone is UTC
+        return self._instants.pop(0)
+
+
+START = datetime(2030, 1, 31, 9, tzinfo=UTC)
+
+
+def answering(seconds: float | Exception) -> Session:
+    """Return a session whose database shows these seconds, or fails."""
+
+    async def fetch(sql: str) -> list[dict[str, datetime]]:
+        if isinstance(seconds, Exception):
+            raise seconds
+        return [{"at": START + timedelta(seconds=seconds)}]
+
+    return cast(Session, SimpleNamespace(fetch=fetch))
+
+
+@pytest.mark.parametrize(
+    ("at", "ahead"),
+    [(3601, 3600), (-3599, -3600), (1, 0), (2.9, 0), (3, 0), (3.5, 2.5), (-0.9, 0), (-1, 0), (-1.5, -2.5)],
+)
+async def test_difference_counts_from_the_middle_of_the_look(
+    at: float, ahead: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The look takes two seconds, which explain as much of a difference."""
+    monkeypatch.setattr(noted_clock, "datetime", Machine(0, 2, 100))
+    await noted_clock.note(answering(at))
+    assert noted_clock.noted() == START + timedelta(seconds=100 + ahead)
+
+
+async def test_look_that_fails_leaves_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noted_clock, "datetime", Machine(0, 0, 2, 3, 4, 5, 6))
+    failing = answering(ConnectionFailed("the database does not answer"))
+    await noted_clock.note(failing)
+    assert not noted_clock.is_noted()
+    assert noted_clock.noted() == START
+    await noted_clock.note(answering(60))
+    await noted_clock.note(failing)
+    assert noted_clock.is_noted()
+    assert noted_clock.noted() == START + timedelta(seconds=5 + 57.5)
+    noted_clock.note_difference(timedelta(hours=1))
+    assert noted_clock.noted() == START + timedelta(hours=1, seconds=6)
+    noted_clock.forget()
+    assert not noted_clock.is_noted()

@@ -13,6 +13,7 @@ import pytest
 
 from penstock.errors import ConnectionFailed, ServerFull
 from penstock.store.session.connecting import Row
+from penstock.store.session.connection_pool import CHANGES as OFTEN_CHANGES
 from penstock.store.session.connection_pool import PATIENCE, REFUSED, ConnectionPool
 from penstock.store.session.session_options import SessionOptions
 from tests.durable_programs.virtual_time import VirtualLoop, run_virtually
@@ -174,3 +175,71 @@ def watched(loop: VirtualLoop, pool: ConnectionPool) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_no_task_waits_without_need(seed: int) -> None:
     run_virtually(Play(seed)())
+
+
+async def lend(pool: ConnectionPool, options: SessionOptions = OPTIONS[0], seconds: float = 0.0) -> None:
+    async with pool.lend(options):
+        await asyncio.sleep(seconds)
+
+
+async def change(pool: ConnectionPool, times: int, pause: float) -> None:
+    """Change the options of the only idle connection so many times."""
+    for time in range(times):
+        await asyncio.sleep(pause)
+        await lend(pool, OPTIONS[2 if time % 2 == 0 else 0])
+
+
+def test_changes_that_were_seldom_leave_one_connection() -> None:
+    """Ten changes within a second are often, also after many that were seldom. Ten within a longer time are not."""
+
+    async def play() -> None:
+        pool = ConnectionPool(Server(random.Random(0)).connect, 3)
+        await lend(pool)
+        await change(pool, 2 * OFTEN_CHANGES, 0.5)
+        assert pool.usage.open == 1
+        await change(pool, OFTEN_CHANGES + 2, 0.01)
+        assert pool.usage.open == 2
+        await pool.close()
+
+    run_virtually(play())
+
+
+def test_changes_count_from_the_tenth_last_one() -> None:
+    async def play() -> None:
+        pool = ConnectionPool(Server(random.Random(0)).connect, 3)
+        await lend(pool)
+        await change(pool, 1, 5)
+        await asyncio.sleep(0.9)
+        await lend(pool)
+        await change(pool, OFTEN_CHANGES - 2, 0.001)
+        await asyncio.sleep(0.1)
+        await lend(pool, OPTIONS[2])
+        assert pool.usage.open == 1
+        await pool.close()
+
+    run_virtually(play())
+
+
+def test_task_is_woken_once_no_connection_is_left() -> None:
+    """The server was full a moment ago. A pool that has no connection at all opens one in spite of that."""
+
+    async def play() -> None:
+        server = Server(random.Random(0))
+        pool = ConnectionPool(server.connect, 2)
+        server.room = 1
+        first, second = asyncio.create_task(lend(pool, seconds=1)), asyncio.create_task(lend(pool, seconds=2))
+        await asyncio.sleep(0.5)
+        assert (pool.usage.open, pool.usage.waiting) == (1, 1), "the server is full"
+        pool.limit(0)
+        server.room = 10
+        pool.may_lend(pooled(Connection(server)))
+        await first
+        third = asyncio.create_task(lend(pool))
+        await asyncio.sleep(0.1)
+        pool.limit(1)
+        await second
+        async with asyncio.timeout(1):
+            await third
+        await pool.close()
+
+    run_virtually(play())
