@@ -23,7 +23,7 @@ class Stuck(Exception):
 
 
 class _Selector(selectors.SelectSelector):
-    """A selector that does not wait: the time that it would wait is over at once."""
+    """A selector that does not wait: the time that it would wait is over at once. It has no files."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,15 +37,13 @@ class _Selector(selectors.SelectSelector):
         if (time_limit := self.time_limit) is not None:
             self.time_limit = None
             time_limit()
-        if timeout == 0:  # a callback is ready: what a thread sends comes as a callback, too
+        if timeout == 0:  # a callback is ready
             return []
-        ready = super().select(0)
-        if not ready and timeout is None:
+        if timeout is None:
             raise Stuck
-        if not ready and timeout:
-            self.now += timeout
-            self.ticks.append(self.now)
-        return ready
+        self.now += timeout
+        self.ticks.append(self.now)
+        return []
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -55,8 +53,21 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self.clock = _Selector()
         super().__init__(self.clock)
 
+    def _make_self_pipe(self) -> None:
+        """Make no pipe: no thread wakes the loop of a play, and a pipe takes as long as a short play."""
+        self._ssock = self._csock = None
+
+    def _close_self_pipe(self) -> None:
+        """Close nothing."""
+
     def time(self) -> float:
         return self.clock.now
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a task or a callback is about to run, besides the one that asks. Timers that are due count from the next turn
+        on."""
+        return bool(self._ready)  # type: ignore[attr-defined]
 
     @property
     def _clock_resolution(self) -> float:
