@@ -458,6 +458,7 @@ class Plain:
 
     @asynccontextmanager
     async def timeout(self, seconds: float) -> Any:
+        """Limit a block. One that catches the cancellation and goes on to its end is not late."""
         self.instants.append(instant := self._begin() + seconds)
         deadline = asyncio.timeout_at(
             self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
@@ -465,11 +466,10 @@ class Plain:
         try:
             async with deadline:
                 yield
-        except TimeoutError:
+        except TimeoutError as error:
             if not deadline.expired():
                 raise
-        if deadline.expired():
-            raise StepTimedOut("", name="timeout")
+            raise StepTimedOut("", name="timeout") from error
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -150,3 +150,11 @@ def test_step_that_only_failed_attempts_asked_for_does_not_begin_after_the_reque
     for share in (0.1, 0.5, 0.9):
         played = check(program, request=EndRequest(round(failed + share * (begins - failed), 6)))
         assert [call.place for call in played.world.calls] == ["0.0~", "0.1~"]
+
+
+def test_block_that_catches_the_cancellation_by_its_limit_goes_on() -> None:
+    """As with `asyncio.timeout`, nothing is raised then: neither if the end is requested later, nor if it never is."""
+    stays = s.Try("stay", s.Signal(timeout=None), s.Step("b"))
+    program = Program(s.Timeout(1, s.Block((stays, s.Sleep(3)))))
+    assert check(program).outcome == ("completed", [["stays", "b<0=.0!>"], "slept"])
+    assert check(program, request=EndRequest(3.5 * s.DAY)).outcome == ("cancelled",)
