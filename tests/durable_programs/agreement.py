@@ -350,11 +350,11 @@ def lingering(world: World) -> dict[tuple[str, int], float]:
 
 
 def begun_again(world: World, *, lost: bool = False) -> Holds:
-    """Return when the calls, the nth of their step, were made again that a crash cut off. `lost`: the crash lost the records of
-    cancelled calls too, and the next attempt is told the end before it makes these calls."""
+    """Return when the calls, the nth of their step or compensation, were made again that a crash cut off. `lost`: the crash lost
+    the records of cancelled calls too, and the next attempt is told the end before it makes these calls."""
     begins: Holds = {}
     ended_calls: Counter[str] = Counter()
-    for call in world.calls:
+    for call in (*world.calls, *world.undone):
         key = call.place, ended_calls[call.place]
         if call.cut or (lost and call.cancelled):
             begins[key] = 0, NEVER

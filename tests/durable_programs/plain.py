@@ -204,6 +204,11 @@ class Plain:
             return NEVER
         return seconds + (self.failures[failures - 1] + PAUSE if failures else 0.0)
 
+    async def until_undone_again(self, place: str) -> None:
+        """Wait until a compensation is called whose calls before were cut off by a crash."""
+        if (hold := self.holds.get((place, 0))) is not None:
+            await asyncio.sleep(self._end_of(hold) - time.monotonic())
+
     async def _until_held(self, place: str, hold: Hold) -> None:
         """Wait until the call of a step may begin."""
         failures, seconds = hold

@@ -139,6 +139,7 @@ async def _end(
     if outcome[0] != "completed":
         await asyncio.sleep(plain.real_time() - time.monotonic())  # what is replayed takes no time
         for function, args in reversed(plain.undos):
+            await plain.until_undone_again(args[0])
             with suppress(Exception):
                 await function(*args)
     return outcome, None

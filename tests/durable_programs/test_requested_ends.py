@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.durable_programs import statements as s
-from tests.durable_programs.agreement import Disagreement, check
+from tests.durable_programs.agreement import Disagreement, Plays, check, differences
 from tests.durable_programs.end_requests import EndRequest
 from tests.durable_programs.faults import FAULTS_OF_ENDS
 from tests.durable_programs.kit_run import play_in_kit
@@ -158,3 +158,17 @@ def test_block_that_catches_the_cancellation_by_its_limit_goes_on() -> None:
     program = Program(s.Timeout(1, s.Block((stays, s.Sleep(3)))))
     assert check(program).outcome == ("completed", [["stays", "b<0=.0!>"], "slept"])
     assert check(program, request=EndRequest(3.5 * s.DAY)).outcome == ("cancelled",)
+
+
+def test_end_is_requested_while_a_compensation_runs_again() -> None:
+    """Crashes lost two calls of the first compensation, so that the next one, which would hang, begins after the request."""
+    program = Program(s.Block((s.Undo(hangs=True), s.Undo(), s.Step(fails=s.ALWAYS))))
+    crashes = (2, 4)
+    calls = [call for call in play_in_kit(program, crashes).world.undone if call.place == "0.1"]
+    assert len(calls) == 3
+    for call in calls:
+        assert call.ended is not None
+        plays, request = Plays(program), EndRequest(round((call.began + call.ended) / 2, 6))
+        played = plays.in_kit(crashes, request=request)
+        assert [call.place for call in played.world.undone if call.recorded] == ["0.1", "0.0"]
+        assert differences(played, plays.plain(played)) == []  # in the order in which the run was played, too
