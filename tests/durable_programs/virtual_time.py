@@ -51,7 +51,31 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.clock = _Selector()
+        self._made: list[asyncio.Task[Any]] = []
         super().__init__(self.clock)
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = super().create_task(coro, **options)
+        self._made.append(task)
+        return task
+
+    def open_tasks(self) -> list[asyncio.Task[Any]]:
+        """Return the tasks that are not done. `asyncio.all_tasks` looks through those of all loops of the process, and those of
+        durable runs that are over stay until their memory is freed."""
+        return [task for task in self._made if not task.done()]
+
+    def end(self) -> None:
+        """Cancel the tasks that are left, and close the loop."""
+        try:
+            tasks = self.open_tasks()
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self.run_until_complete(self.shutdown_asyncgens())
+        finally:
+            self._made.clear()
+            self.close()
 
     def _make_self_pipe(self) -> None:
         """Make no pipe: no thread wakes the loop of a play, and a pipe takes as long as a short play."""
@@ -114,11 +138,11 @@ def _time_limit_between_turns(clock: _Selector) -> Iterator[None]:
 
 def run_virtually(main: Coroutine[Any, Any, Any], ticks: list[float] | None = None) -> Any:
     """Run a coroutine to its end in a loop whose time is virtual. Add the instants at which something happened to `ticks`."""
-    runner = asyncio.Runner(loop_factory=VirtualLoop)
-    loop = runner.get_loop()
-    assert isinstance(loop, VirtualLoop)
+    loop = VirtualLoop()
     if ticks is not None:
         loop.clock.ticks = ticks
     with _time_limit_between_turns(loop.clock), _clock_of(loop):
-        with runner:  # its end cancels tasks, which read the clock
-            return runner.run(main)
+        try:
+            return loop.run_until_complete(main)
+        finally:
+            loop.end()  # it cancels tasks, which read the clock
