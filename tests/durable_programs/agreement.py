@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise, product
 
@@ -31,6 +31,66 @@ class Disagreement(AssertionError):
     """A durable run that no uninterrupted play explains."""
 
 
+class Plays:
+    """The plays of one program. The same play is not played twice: it depends on nothing but what it is asked for."""
+
+    def __init__(self, program: Program, seed: int = 0) -> None:
+        self.program = program
+        self.seed = seed
+        self._in_kit: dict[Hashable, KitPlay] = {}
+        self._plain: dict[Hashable, Play] = {}
+        self._agreed: dict[Hashable, KitPlay] = {}
+
+    def in_kit(
+        self,
+        crashes: Collection[int] = (),
+        late: Mapping[int, int] = NEVER_LATE,
+        request: EndRequest | None = None,
+    ) -> KitPlay:
+        """Return the play in the kit."""
+        key = _key(crashes, late, request)
+        if key not in self._in_kit:
+            self._in_kit[key] = play_in_kit(self.program, crashes, late, seed=self.seed, request=request)
+        return self._in_kit[key]
+
+    def plain(self, played: KitPlay) -> Play:
+        """Return the play without interruption that a play in the kit is compared with."""
+        taken, lingered = durations(played.world), lingering(played.world)
+        holds = begun_again(played.world)
+        absences, end = played.world.absences, played.run.end
+        known = (frozenset(table.items()) for table in (taken, lingered, holds))
+        key = (*known, tuple(absences.spans), end)
+        if key not in self._plain:
+            self._plain[key] = play(
+                self.program,
+                seed=self.seed,
+                durations=taken,
+                lingered=lingered,
+                absences=absences,
+                holds=holds,
+                requested=end,
+            )
+        return self._plain[key]
+
+    def check(
+        self,
+        crashes: Collection[int] = (),
+        late: Mapping[int, int] = NEVER_LATE,
+        request: EndRequest | None = None,
+    ) -> KitPlay:
+        """Return the play in the kit, compared with the play without interruption. Raises Disagreement."""
+        key = _key(crashes, late, request)
+        if key not in self._agreed:
+            played = self.in_kit(crashes, late, request)
+            _compare(self.program, played, self.plain(played), crashes, late, request, self.seed)
+            self._agreed[key] = played
+        return self._agreed[key]
+
+
+def _key(crashes: Collection[int], late: Mapping[int, int], request: EndRequest | None) -> Hashable:
+    return frozenset(crashes), frozenset(late.items()), request
+
+
 def check(
     program: Program,
     crashes: Collection[int] = (),
@@ -41,17 +101,20 @@ def check(
 ) -> KitPlay:
     """Play a program in the kit, crashed at these points, late after these suspensions and asked to end as `request` says, and
     without interruption. Return the former. Raises Disagreement."""
-    played = play_in_kit(program, crashes, late, seed=seed, request=request)
-    taken, holds = durations(played.world), begun_again(played.world)
-    plain = play(
-        program,
-        seed=seed,
-        durations=taken,
-        lingered=lingering(played.world),
-        absences=played.world.absences,
-        holds=holds,
-        requested=played.run.end,
-    )
+    return Plays(program, seed).check(crashes, late, request)
+
+
+def _compare(
+    program: Program,
+    played: KitPlay,
+    plain: Play,
+    crashes: Collection[int],
+    late: Mapping[int, int],
+    request: EndRequest | None,
+    seed: int,
+) -> None:
+    """Raise Disagreement for a run that no play without interruption explains."""
+    taken = durations(played.world)
     wrong = by_itself(played) or differences(played, plain)
     if wrong and not by_itself(played) and explained(program, played, taken):
         wrong = []
@@ -65,7 +128,6 @@ def check(
         if request is not None:
             crashed += f", {request}: {played.run.end}"
         raise Disagreement("\n".join((*wrong, crashed, f"seed {seed}", repr(program))))
-    return played
 
 
 def check_ended(
@@ -78,16 +140,22 @@ def check_ended(
 ) -> None:
     """Check a program that is asked to end at each of `ends`: uninterrupted, crashed at these points (those that it has), and
     also with attempts that begin late."""
-    moments = play_in_kit(program, seed=seed).moments()
+    _check_ended(Plays(program, seed), points, ends, late)
+
+
+def _check_ended(
+    plays: Plays, points: Collection[int], ends: Collection[EndPoint], late: Mapping[int, int]
+) -> None:
+    moments = plays.in_kit().moments()
     for end in ends:
         request = end.of(moments)
-        run = check(program, seed=seed, request=request).run
+        run = plays.check(request=request).run
         crashes = sorted({point % (2 * run.commits) for point in points} if run.commits else ())
         if crashes:
-            check(program, crashes, seed=seed, request=request)
+            plays.check(crashes, request=request)
         if late and (suspensions := run.memory.suspensions):
             lateness = {nth % suspensions: days for nth, days in late.items()}
-            check(program, crashes, lateness, seed=seed, request=request)
+            plays.check(crashes, lateness, request)
 
 
 def check_crashed(
@@ -101,22 +169,23 @@ def check_crashed(
     """Check a program uninterrupted, crashed at each of these points (those that it has), and at all of them in one run. Then
     check it with attempts that begin late, without a crash and with all of them, and asked to end at each of `ends`. Reject a
     program whose tasks wait for each other, and for nothing that could let them go on."""
-    if program.cancelled is None:
-        check_ended(program, points, ends, late, seed=seed)
-    played = check(program, seed=seed)
+    plays = Plays(program, seed)
+    if program.cancelled is None and ends:
+        _check_ended(plays, points, ends, late)
+    played = plays.check()
     if played.outcome == ("stuck",):
         reject()
     commits = played.run.commits
     crashes = sorted({point % (2 * commits) for point in points}) if commits else []
     for point in crashes:
-        check(program, (point,), seed=seed)
+        plays.check((point,))
     if len(crashes) > 1:
-        check(program, crashes, seed=seed)
+        plays.check(crashes)
     if late and (suspensions := played.run.memory.suspensions):
         late = {nth % suspensions: days for nth, days in late.items()}
-        check(program, (), late, seed=seed)
+        plays.check((), late)
         if crashes:
-            check(program, crashes, late, seed=seed)
+            plays.check(crashes, late)
 
 
 def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], float]) -> bool:
@@ -281,11 +350,11 @@ def lingering(world: World) -> dict[tuple[str, int], float]:
 
 
 def begun_again(world: World, *, lost: bool = False) -> Holds:
-    """Return when the calls, the nth of their step, were made again that a crash cut off. `lost`: the crash lost the records of
-    cancelled calls too, and the next attempt is told the end before it makes these calls."""
+    """Return when the calls, the nth of their step or compensation, were made again that a crash cut off. `lost`: the crash lost
+    the records of cancelled calls too, and the next attempt is told the end before it makes these calls."""
     begins: Holds = {}
     ended_calls: Counter[str] = Counter()
-    for call in world.calls:
+    for call in (*world.calls, *world.undone):
         key = call.place, ended_calls[call.place]
         if call.cut or (lost and call.cancelled):
             begins[key] = 0, NEVER

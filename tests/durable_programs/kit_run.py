@@ -187,16 +187,15 @@ class CrashedRun(DurableRun):
     def _commit(self, records: list[Any], write: Callable[[], None]) -> None:
         place, self.commits = self.commits, self.commits + 1
         self.commit_times.append(time.monotonic())
-        what = ", ".join(f"{record.kind} {record.key}" for record in records)
         if 2 * place in self.crashes:
-            self._crash(f"before {what}")
+            self._crash(f"before {_text(records)}")
         write()
         for record in records:
             self._note(record)
         if self.request is not None and self.request.commit == place:
             self._request_after(self.request.turns)
         if 2 * place + 1 in self.crashes:
-            self._crash(f"after {what}")
+            self._crash(f"after {_text(records)}")
 
     def begin(self) -> None:
         """Let the end of the run be requested at its instant."""
@@ -289,6 +288,10 @@ class CrashedRun(DurableRun):
             self.world.record(orjson.loads(record.error)["message"], failed=True)
         elif record.status == "completed" and record.result is not None:
             self.world.record(record.result, failed=False)
+
+
+def _text(records: Sequence[Record]) -> str:
+    return ", ".join(f"{record.kind} {record.key}" for record in records)
 
 
 def ended(end: RequestedEnd) -> Outcome:

@@ -204,6 +204,11 @@ class Plain:
             return NEVER
         return seconds + (self.failures[failures - 1] + PAUSE if failures else 0.0)
 
+    async def until_undone_again(self, place: str) -> None:
+        """Wait until a compensation is called whose calls before were cut off by a crash."""
+        if (hold := self.holds.get((place, 0))) is not None:
+            await asyncio.sleep(self._end_of(hold) - time.monotonic())
+
     async def _until_held(self, place: str, hold: Hold) -> None:
         """Wait until the call of a step may begin."""
         failures, seconds = hold
@@ -458,6 +463,7 @@ class Plain:
 
     @asynccontextmanager
     async def timeout(self, seconds: float) -> Any:
+        """Limit a block. One that catches the cancellation and goes on to its end is not late."""
         self.instants.append(instant := self._begin() + seconds)
         deadline = asyncio.timeout_at(
             self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
@@ -465,11 +471,10 @@ class Plain:
         try:
             async with deadline:
                 yield
-        except TimeoutError:
+        except TimeoutError as error:
             if not deadline.expired():
                 raise
-        if deadline.expired():
-            raise StepTimedOut("", name="timeout")
+            raise StepTimedOut("", name="timeout") from error
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -18,7 +18,7 @@ from tests.durable_programs.end_requests import RequestedEnd
 from tests.durable_programs.interpreter import Interpreter, leaves
 from tests.durable_programs.plain import GRACE, PAUSE, SOON, Holds, Plain, Rounds, cancel_all
 from tests.durable_programs.statements import Program, span
-from tests.durable_programs.virtual_time import Stuck, run_virtually
+from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
 from tests.durable_programs.world import MARK, World
 
 TURNS = 100
@@ -70,9 +70,19 @@ def final(error: BaseException) -> bool:
     )
 
 
+def _loop() -> VirtualLoop:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    return loop
+
+
 async def _until_all_wait() -> None:
     """Let every task run until it waits. No time passes: what is told next may be there a moment later."""
+    loop, quiet = _loop(), 0
     for _ in range(TURNS):
+        quiet = 0 if loop.is_ready else quiet + 1
+        if quiet > 1:  # in between, the loop has looked for timers that are due
+            return
         await asyncio.sleep(0)
 
 
@@ -87,7 +97,7 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
         else:
             loop.call_at(plain.world.absences.told_at(after), plain.send, name, value)
     play = Interpreter(plain, plain.world).play(program.body, "0", {})
-    outside = asyncio.all_tasks()
+    outside = set(_loop().open_tasks())
     main = asyncio.create_task(play)
     end = asyncio.create_task(_end(plain, main, last, outside))
     if plain.requested is None:
@@ -128,11 +138,12 @@ async def _end(
                 return failed_as(error), error
         outcome = failed_as(error)
     await _until_all_wait()
-    while tasks := asyncio.all_tasks() - {mine} - outside:
+    while tasks := set(_loop().open_tasks()) - {mine} - outside:
         await cancel_all(tasks)
     if outcome[0] != "completed":
         await asyncio.sleep(plain.real_time() - time.monotonic())  # what is replayed takes no time
         for function, args in reversed(plain.undos):
+            await plain.until_undone_again(args[0])
             with suppress(Exception):
                 await function(*args)
     return outcome, None

@@ -1,4 +1,7 @@
-"""Hypothesis strategies of programs. What is drawn first is what is shrunk to."""
+"""Hypothesis strategies of programs. What is drawn first is what is shrunk to.
+
+What many programs draw from is cached: hypothesis validates each new strategy, which takes longer than to draw from it. But
+`st.one_of` takes the same strategy once, however often it is named: those that are more likely are made anew there."""
 
 from __future__ import annotations
 
@@ -46,6 +49,7 @@ def steps(draw: Draw, kind: Kind, *, delayed: bool = True) -> s.Step:
 
 
 signals = st.sampled_from(("go", "stop"))
+sent_signals = st.lists(st.tuples(signals, st.integers(0, 4)), max_size=4).map(tuple)
 
 
 @st.composite
@@ -65,10 +69,14 @@ def reminders(draw: Draw) -> s.Block:
 @st.composite
 def compensated(draw: Draw, kind: Kind) -> s.Block:
     """Branches that register compensations in an order of their own, and a step after them that fails."""
-    before = steps(kind) if kind == "again" else st.one_of(steps(kind), steps(kind), waits())
     count = draw(st.integers(2, 3))
-    undos = tuple(s.Block((*draw(several(before, 0, 1)), s.Undo())) for _ in range(count))
+    undos = tuple(s.Block((*draw(before_undo(kind)), s.Undo())) for _ in range(count))
     return s.Block((s.Branches(draw(kinds), undos), s.Step(fails=ALWAYS)))
+
+
+@cache
+def before_undo(kind: Kind) -> st.SearchStrategy[tuple[Statement, ...]]:
+    return several(steps(kind) if kind == "again" else st.one_of(steps(kind), steps(kind), waits()), 0, 1)
 
 
 @st.composite
@@ -88,7 +96,7 @@ def waits(draw: Draw) -> Statement:
 def others(draw: Draw, kind: Kind) -> Statement:
     match draw(st.integers(0, 9)):
         case 0 | 1 | 2:
-            return s.Block((*draw(several(steps(kind), 0, 1)), s.Undo()))
+            return s.Block((*draw(several_steps(kind, 0, 1)), s.Undo()))
         case 3 | 4 | 5:
             return s.Child(fails=draw(st.integers(0, 3)) == 3)
         case 6:
@@ -107,8 +115,14 @@ def leaf(kind: Kind) -> Statements:
     )
 
 
+@cache
 def several(part: Statements, least: int = 1, most: int = 3) -> st.SearchStrategy[tuple[Statement, ...]]:
     return st.lists(part, min_size=least, max_size=most).map(tuple)
+
+
+@cache
+def several_steps(kind: Kind, least: int = 1, most: int = 3) -> st.SearchStrategy[tuple[Statement, ...]]:
+    return several(steps(kind), least, most)
 
 
 @st.composite
@@ -134,16 +148,22 @@ kinds = st.sampled_from(("gather", "gather", "gather", "group", "collect", "lock
 @st.composite
 def branches(draw: Draw, kind: Kind, depth: int) -> s.Branches:
     if draw(st.integers(0, 7)) == 7:
-        return s.Branches("bare", draw(several(steps(kind), 2)))
+        return s.Branches("bare", draw(several_steps(kind, 2)))
     return s.Branches(draw(kinds), draw(several(body(kind, depth), 2, 4)))
 
 
 @st.composite
 def tries(draw: Draw, kind: Kind, depth: int) -> s.Try:
     how = draw(st.sampled_from(("except", "star", "again", "wrap", "context", "hide", "finally")))
+    return s.Try(how, draw(body(kind, depth)), draw(handlers(kind, depth)))
+
+
+@cache
+def handlers(kind: Kind, depth: int) -> Statements:
+    if kind == "once":
+        return body(kind, depth)
     quick = st.one_of(steps(kind, delayed=False), others(kind))
-    handler = several(quick, 0, 2).map(s.Block) if kind == "again" else body(kind, depth)
-    return s.Try(how, draw(body(kind, depth)), draw(handler))
+    return several(quick, 0, 2).map(s.Block)
 
 
 @st.composite
@@ -151,7 +171,12 @@ def races(draw: Draw, kind: Kind, depth: int) -> Statement:
     part = body(kind, depth)
     if draw(st.booleans()):
         return s.Timeout(draw(st.integers(1, 3)), draw(part))
-    return s.First(draw(st.lists(st.tuples(st.integers(1, 3), part), min_size=2, max_size=3).map(tuple)))
+    return s.First(draw(arms(part)))
+
+
+@cache
+def arms(part: Statements) -> st.SearchStrategy[tuple[tuple[int, Statement], ...]]:
+    return st.lists(st.tuples(st.integers(1, 3), part), min_size=2, max_size=3).map(tuple)
 
 
 @cache
@@ -180,11 +205,10 @@ def programs(draw: Draw, depth: int = DEPTH, only: Kind | None = None) -> Progra
     kind = only or kind
     root = s.Block(draw(several(body(kind, depth), 1, 4)))
     cancelled = draw(st.integers(0, 11)) == 11
-    sent = st.lists(st.tuples(signals, st.integers(0, 4)), max_size=4).map(tuple)
     return Program(
         root,
         attempts=1 if kind == "once" else draw(st.integers(2, 5)),
-        sent=draw(sent),
+        sent=draw(sent_signals),
         cancelled=draw(st.integers(1, 3)) if cancelled else None,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.durable_programs import statements as s
-from tests.durable_programs.agreement import Disagreement, check
+from tests.durable_programs.agreement import Disagreement, Plays, check, differences
 from tests.durable_programs.end_requests import EndRequest
 from tests.durable_programs.faults import FAULTS_OF_ENDS
 from tests.durable_programs.kit_run import play_in_kit
@@ -150,3 +150,25 @@ def test_step_that_only_failed_attempts_asked_for_does_not_begin_after_the_reque
     for share in (0.1, 0.5, 0.9):
         played = check(program, request=EndRequest(round(failed + share * (begins - failed), 6)))
         assert [call.place for call in played.world.calls] == ["0.0~", "0.1~"]
+
+
+def test_block_that_catches_the_cancellation_by_its_limit_goes_on() -> None:
+    """As with `asyncio.timeout`, nothing is raised then: neither if the end is requested later, nor if it never is."""
+    stays = s.Try("stay", s.Signal(timeout=None), s.Step("b"))
+    program = Program(s.Timeout(1, s.Block((stays, s.Sleep(3)))))
+    assert check(program).outcome == ("completed", [["stays", "b<0=.0!>"], "slept"])
+    assert check(program, request=EndRequest(3.5 * s.DAY)).outcome == ("cancelled",)
+
+
+def test_end_is_requested_while_a_compensation_runs_again() -> None:
+    """Crashes lost two calls of the first compensation, so that the next one, which would hang, begins after the request."""
+    program = Program(s.Block((s.Undo(hangs=True), s.Undo(), s.Step(fails=s.ALWAYS))))
+    crashes = (2, 4)
+    calls = [call for call in play_in_kit(program, crashes).world.undone if call.place == "0.1"]
+    assert len(calls) == 3
+    for call in calls:
+        assert call.ended is not None
+        plays, request = Plays(program), EndRequest(round((call.began + call.ended) / 2, 6))
+        played = plays.in_kit(crashes, request=request)
+        assert [call.place for call in played.world.undone if call.recorded] == ["0.1", "0.0"]
+        assert differences(played, plays.plain(played)) == []  # in the order in which the run was played, too

@@ -23,7 +23,7 @@ class Stuck(Exception):
 
 
 class _Selector(selectors.SelectSelector):
-    """A selector that does not wait: the time that it would wait is over at once."""
+    """A selector that does not wait: the time that it would wait is over at once. It has no files."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,15 +37,13 @@ class _Selector(selectors.SelectSelector):
         if (time_limit := self.time_limit) is not None:
             self.time_limit = None
             time_limit()
-        if timeout == 0:  # a callback is ready: what a thread sends comes as a callback, too
+        if timeout == 0:  # a callback is ready
             return []
-        ready = super().select(0)
-        if not ready and timeout is None:
+        if timeout is None:
             raise Stuck
-        if not ready and timeout:
-            self.now += timeout
-            self.ticks.append(self.now)
-        return ready
+        self.now += timeout
+        self.ticks.append(self.now)
+        return []
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
@@ -53,10 +51,47 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.clock = _Selector()
+        self._made: list[asyncio.Task[Any]] = []
         super().__init__(self.clock)
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = super().create_task(coro, **options)
+        self._made.append(task)
+        return task
+
+    def open_tasks(self) -> list[asyncio.Task[Any]]:
+        """Return the tasks that are not done. `asyncio.all_tasks` looks through those of all loops of the process, and those of
+        durable runs that are over stay until their memory is freed."""
+        return [task for task in self._made if not task.done()]
+
+    def end(self) -> None:
+        """Cancel the tasks that are left, and close the loop."""
+        try:
+            tasks = self.open_tasks()
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                self.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self.run_until_complete(self.shutdown_asyncgens())
+        finally:
+            self._made.clear()
+            self.close()
+
+    def _make_self_pipe(self) -> None:
+        """Make no pipe: no thread wakes the loop of a play, and a pipe takes as long as a short play."""
+        self._ssock = self._csock = None
+
+    def _close_self_pipe(self) -> None:
+        """Close nothing."""
 
     def time(self) -> float:
         return self.clock.now
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a task or a callback is about to run, besides the one that asks. Timers that are due count from the next turn
+        on."""
+        return bool(self._ready)  # type: ignore[attr-defined]
 
     @property
     def _clock_resolution(self) -> float:
@@ -103,11 +138,11 @@ def _time_limit_between_turns(clock: _Selector) -> Iterator[None]:
 
 def run_virtually(main: Coroutine[Any, Any, Any], ticks: list[float] | None = None) -> Any:
     """Run a coroutine to its end in a loop whose time is virtual. Add the instants at which something happened to `ticks`."""
-    runner = asyncio.Runner(loop_factory=VirtualLoop)
-    loop = runner.get_loop()
-    assert isinstance(loop, VirtualLoop)
+    loop = VirtualLoop()
     if ticks is not None:
         loop.clock.ticks = ticks
     with _time_limit_between_turns(loop.clock), _clock_of(loop):
-        with runner:  # its end cancels tasks, which read the clock
-            return runner.run(main)
+        try:
+            return loop.run_until_complete(main)
+        finally:
+            loop.end()  # it cancels tasks, which read the clock

@@ -106,6 +106,21 @@ async def test_error_of_block_stays_its_error(run: DurableRun) -> None:
         await run(limited)
 
 
+@crash_everywhere
+async def test_block_that_catches_its_cancellation_is_not_late(run: DurableRun) -> None:
+    @action(pack="t")
+    async def limited(ctx: DurableContext) -> str:
+        async with ctx.timeout("1d"):
+            try:
+                await ctx.sleep("2d")
+            except asyncio.CancelledError:
+                await ctx.sleep("3d")
+                return "went on"
+        return "in time"
+
+    assert await run(limited) == "went on"
+
+
 async def test_limit_that_a_person_took_away_never_passes() -> None:
     async def function(ctx: DurableContext) -> str:
         async with ctx.timeout("1d"):
