@@ -243,3 +243,23 @@ def test_task_is_woken_once_no_connection_is_left() -> None:
         await pool.close()
 
     run_virtually(play())
+
+
+def test_pool_names_long_lends_and_closes_all_connections() -> None:
+    async def play() -> None:
+        server = Server(random.Random(0))
+        pool = ConnectionPool(server.connect, 3)
+        tasks = [asyncio.create_task(lend(pool, seconds=20))]
+        await asyncio.sleep(10)
+        [longest] = server.connections
+        tasks += [asyncio.create_task(lend(pool, seconds=seconds)) for seconds in (1, 10)]
+        await asyncio.sleep(5)
+        assert (pool.usage.open, pool.usage.used) == (3, 2)
+        assert pool.lent_for(8) == [pooled(longest)]
+        assert pool.lent_for(60) == []
+        await pool.close()
+        assert server.connections == set()
+        await asyncio.gather(*tasks)
+        assert pool.usage.open == 1, "the one that was idle"
+
+    run_virtually(play())
