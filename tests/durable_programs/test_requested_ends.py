@@ -153,7 +153,7 @@ def test_step_that_only_failed_attempts_asked_for_does_not_begin_after_the_reque
 
 
 def test_block_that_catches_the_cancellation_by_its_limit_goes_on() -> None:
-    """As with `asyncio.timeout`, nothing is raised then: neither if the end is requested later, nor if it never is."""
+    """Nothing is raised then, as with `asyncio.timeout`: neither if the end is requested later, nor if it never is."""
     stays = s.Try("stay", s.Signal(timeout=None), s.Step("b"))
     program = Program(s.Timeout(1, s.Block((stays, s.Sleep(3)))))
     assert check(program).outcome == ("completed", [["stays", "b<0=.0!>"], "slept"])

@@ -63,7 +63,7 @@ async def begin(house: Installation, **settings: Any) -> None:
     await house.start(note, wait, one, flow, **{**AS_USED, **settings})
 
 
-async def test_what_is_held_shows_no_instant_at_which_it_starts(house: Installation) -> None:
+async def test_held_execution_shows_no_instant_at_which_it_starts(house: Installation) -> None:
     await house.start(note)
     await house.client.holds.hold("action", "holding.note", by="ada", reason="an audit")
     id = await house.client.start("holding.note", {"n": 1})

@@ -387,5 +387,5 @@ def test_task_that_needs_an_unknown_one_is_not_mapped(tmp_path: Path) -> None:
     source = CloacaFile(file)
     source.mapped()
     gaps = [(gap.line, gap.what) for gap in source.report.gaps]
-    assert (4, "task count depends on reader, which is no task of this file") in gaps
+    assert (4, "task count depends on reader, which is not a task of this file") in gaps
     assert (source.report.mapped["tasks"], source.report.mapped["workflows"]) == (0, 0)

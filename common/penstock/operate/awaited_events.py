@@ -25,10 +25,10 @@ def shown_parameters(masking: Masking, stored: Mapping[str, Any], starter: str |
     """Return the stored parameters of a wait for display: its trigger, its filter with the values that the filter compares,
     and its timeout. The secret parameters of `starter` are masked. The key by which events are looked up is left out: it is a
     digest, from which a short secret could be guessed."""
-    shown = {name: value for name, value in stored.items() if name not in ("path", "key")}
-    if "bound" in shown:
-        shown["bound"] = _masked_bound(masking, stored, starter)
-    return shown
+    parameters = {name: value for name, value in stored.items() if name not in ("path", "key")}
+    if "bound" in parameters:
+        parameters["bound"] = _masked_bound(masking, stored, starter)
+    return parameters
 
 
 def shown_event(masking: Masking, trigger: str, event: Any) -> Any:

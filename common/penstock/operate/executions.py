@@ -41,8 +41,6 @@ DRAWINGS = {"mermaid": to_mermaid, "dot": to_dot}
 """The function that draws a graph in each notation."""
 
 
-
-
 async def ending(session: Session, id: UUID) -> dict[str, Any]:
     """Return an execution's `id` and `status`, whether it has `finished`, its `result` or `error`, and the sentence
     about its `failure`. Raises NotFound if no execution has this id."""

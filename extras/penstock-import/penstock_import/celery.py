@@ -331,8 +331,8 @@ class CeleryProject:
             for place, subject, by_hand in variables_of_code(tree, self._queues):
                 self._gap(name, place, subject, by_hand)
                 self._note_pool(f"{name}:{getattr(place, 'lineno', 1)}", subject.split())
-                for part in ast.walk(place):
-                    self._take(part)
+                for inner in ast.walk(place):
+                    self._take(inner)
             self._left(name, tree)
         for test in self._unread_tests:
             self._tell_test(test)

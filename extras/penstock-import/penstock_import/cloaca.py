@@ -290,7 +290,7 @@ class CloacaFile:
             for node, need in task.needs:
                 if need not in names:
                     lacking.add(task.function)
-                    self._gap(node, f"task {task.id} depends on {need}, which is no task of this file",
+                    self._gap(node, f"task {task.id} depends on {need}, which is not a task of this file",
                               "Write that task, or take it out of `dependencies`: nothing applies before.")  # fmt: skip
             if task.function in lacking and task.id in self._mapped:
                 self.report.mapped["tasks"] -= 1

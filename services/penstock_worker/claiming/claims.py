@@ -135,19 +135,19 @@ class Claims:
         """Claim at most `offered` executions by calling `claim`, and no more than there are free slots. With `fills`,
         claim only for batches, and no more than the batches have room for.
 
-        Each try has a claim id of its own. The server may carry out a try whose connection was lost later than the next
-        one. What it takes then is unknown to this worker, and is found by the row of its own claim."""
+        Each try has a claim id of its own. The server may carry out a try that lost its connection later than the
+        next one. What it takes then is unknown to this worker, and is found by the row of its own claim."""
         tries: list[UUID] = []
 
         async def ask() -> Claimed:
             for id in tries:
                 self.over(id)
-            taken = sum([len(await attempts.claimed(self._session, id)) for id in tries])
+            under_way = sum([len(await attempts.claimed(self._session, id)) for id in tries])
             id = new_id()
             if fills:
-                claimant, limit = self._filler(id, queue), max(0, offered - taken)
+                claimant, limit = self._filler(id, queue), max(0, offered - under_way)
             else:
-                limit = max(0, min(self._slots.unpromised, offered) - taken)
+                limit = max(0, min(self._slots.unpromised, offered) - under_way)
                 claimant = self.claimant(id, limit, queue)
             earlier = list(tries)
             tries.append(id)

@@ -1,4 +1,4 @@
-"""What a process sends after its commit, beside the messages that have rows."""
+"""Notifications that a process sends after its commit, beside the messages that have rows."""
 
 from __future__ import annotations
 

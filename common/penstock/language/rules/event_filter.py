@@ -85,7 +85,7 @@ def filter_text(
                 for comparison in compared
             )
     except (ExpressionError, orjson.JSONEncodeError):
-        """The condition cannot be evaluated on the stored values, or a value is no JSON, such as 2 ** 70. So the condition is
+        """The condition cannot be evaluated on the stored values, or a value is not JSON, such as 2 ** 70. So the condition is
         shown as it is written."""
     values = "" if _reads_secret(filter, mask) else ", ".join(_bound_texts(filter, bound))
     return f"that matches `{filter}`{f' ({values})' if values else ''}"

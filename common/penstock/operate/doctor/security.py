@@ -52,7 +52,7 @@ async def examine(settings: Settings) -> list[Finding]:
 
 async def as_far_as_allowed(subject: str, findings: Awaitable[list[Finding]]) -> list[Finding]:
     """Return these findings. If the role of this process may not read what they are about, return one that says so: that
-    is no fault, since most services need no credentials."""
+    is not a fault, since most services need no credentials."""
     try:
         return await findings
     except NotAllowed:

@@ -91,7 +91,7 @@ async def test_look_notes_the_difference(house: Installation) -> None:
     assert noted_clock.noted() - list_filters.instant("since", "2d", noted_clock.noted) > timedelta(days=1)
 
 
-async def test_look_that_fails_leaves_the_last_one(
+async def test_lost_connection_leaves_the_last_look(
     house: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted_clock.note_difference(AHEAD)
