@@ -89,8 +89,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     @property
     def is_ready(self) -> bool:
-        """Return whether a task or a callback is about to run, besides the one that asks. Timers that are due count from the next turn
-        on."""
+        """Return whether a task or a callback is about to run, besides the one that asks. Timers that are due count from the next
+        turn on."""
         return bool(self._ready)  # type: ignore[attr-defined]
 
     @property

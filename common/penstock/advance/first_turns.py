@@ -33,7 +33,7 @@ log = structlog.get_logger()
 MOST_STARTS = 8
 """The most tasks that a submit starts. Each takes some statements, and an executor starts larger numbers together."""
 MOST_BYTES = 100_000
-"""The largest size of the parameters of a workflow whose first turn is decided here."""
+"""The largest size of the parameters of a workflow that begin here."""
 MOST_KNOWN = 1000
 """The number of pairs of a definition and a tenant that are remembered as seen."""
 REFUSED_S = 30.0

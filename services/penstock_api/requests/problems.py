@@ -58,7 +58,7 @@ _UNREADABLE = "the body cannot be read as JSON"
 
 
 async def _disconnected(_: Request, __: Exception) -> Response:
-    """Return an answer that nobody reads: the caller hung up before it had sent its whole body. It is not a fault of the API, so
+    """Return an answer that is not read: the caller hung up before it had sent its whole body. It is not a fault of the API, so
     nothing is logged."""
     return Response(status_code=400)
 
