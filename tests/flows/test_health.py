@@ -12,10 +12,12 @@ from pydantic import SecretStr
 from penstock import Limit
 from penstock.errors import PartEnded
 from penstock.language.loading import Definitions
+from penstock.messaging.transports import Message
 from penstock.service.assembly import Stop
 from penstock.service.health import serve_health
 from penstock.service.readiness import database_answers
 from penstock.settings import Settings
+from penstock.store.outbox import queues
 from penstock.store.schema import migrate
 from penstock_executor import main as executor
 from penstock_worker import main as worker
@@ -127,6 +129,26 @@ async def test_api_is_ready_while_postgresql_answers(
             await health.close()
             await asyncio.to_thread(server.start)
             proxy.heal()
+
+
+async def test_api_begins_without_its_broker(private_postgres: Callable[[], Postgres], vhost: str) -> None:
+    server = await asyncio.to_thread(private_postgres)
+    await migrate.upgrade(Settings(database_url=SecretStr(server.dsn())))
+    port = urlsplit(vhost).port
+    assert port is not None
+    with HostileProxy(port) as proxy:
+        for cut in (Cut("close"), Cut("hang")):
+            async with asyncio.timeout(60), Installation(server.dsn(), proxy.address(vhost)) as house:
+                proxy.cut(cut)
+                parts = await house.parts("api")
+                health = await serve_health(parts, database_answers(parts))
+                assert await get(health.port, "/ready") == (200, "ready\n")
+                message = Message(queues.EVENT_RECEIVED, b"{}", "1", "event")
+                assert await parts.transport.publish([message]) == [False]
+                proxy.heal()
+                while await parts.transport.publish([message]) != [True]:
+                    await asyncio.sleep(0.1)
+                await health.close()
 
 
 async def test_a_service_ends_with_its_reason_when_a_part_of_it_does(house: Installation) -> None:

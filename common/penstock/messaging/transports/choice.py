@@ -32,4 +32,5 @@ def make_transport(
         prefetch_bytes=settings.prefetch_bytes,
         client=f"penstock {role} {settings.name}",
         supervisor=supervisor,
+        is_needed=role != "api",
     )

@@ -31,6 +31,8 @@ __all__ = ["RabbitMQTransport"]
 log = structlog.get_logger(__name__)
 
 
+FIRST_TRY_S = 3.0
+"""Seconds in which a broker that is not needed can answer before `open` goes on without it."""
 SETTLED = 1.0
 """Seconds between a check that finds a queue missing and its declaration. The broker tells the consumers of a deleted
 queue. But if the queue exists again at that moment, it does not (seen with 3.10.8), and they would wait for nothing."""
@@ -69,7 +71,10 @@ class RabbitMQTransport:
         heartbeat: int = 10,
         client: str = "penstock",
         supervisor: Supervisor | None = None,
+        is_needed: bool = True,
     ) -> None:
+        """`is_needed`: `open` raises an error if the broker cannot be reached. Otherwise it is tried all the time
+        afterwards, and no message is confirmed until then."""
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,60}", prefix):
             raise ConfigurationError(
                 f"the prefix {prefix!r} is not usable in queue names",
@@ -86,6 +91,7 @@ class RabbitMQTransport:
         self._known: dict[str, None] = {}
         # Two connections: a broker that is short of memory stops reading from publishing connections, acks included.
         self._supervisor = supervisor or Supervisor()
+        self._is_needed = is_needed
         self._consuming = Link(addresses, "consume", self._supervisor, prepare=self._prepare)
         self._publishing = Link(addresses, "publish", self._supervisor)
         self._publisher = Publisher(self._publishing, publish_timeout, self._doubt)
@@ -102,9 +108,10 @@ class RabbitMQTransport:
 
     async def open(self) -> None:
         try:
-            await self._consuming.open(self._deadline)
-            await self._publishing.open(self._deadline)
-            await self._publisher.open(self._deadline)
+            if self._is_needed:
+                await self._connect(self._deadline)
+            else:
+                await self._try_to_connect()
         except BaseException:
             await self.close()
             raise
@@ -112,6 +119,26 @@ class RabbitMQTransport:
             self._supervisor.start("rabbitmq watchdog", lambda: watch(self._consumers, self._interval)),
             self._supervisor.start("rabbitmq topology", self._look_after_topology),
         ]
+
+    async def _connect(self, deadline: float) -> None:
+        await self._consuming.open(deadline)
+        await self._publishing.open(deadline)
+        await self._publisher.open(deadline)
+
+    async def _try_to_connect(self) -> None:
+        """Connect, or go on without a connection if the broker cannot be reached. Raises ConfigurationError."""
+        try:
+            async with asyncio.timeout(FIRST_TRY_S):
+                await self._connect(0.0)
+            return
+        except TimeoutError:
+            why = f"it did not answer within {FIRST_TRY_S:g} s"
+        except ConnectionFailed as error:
+            why = error.message
+        log.warning("rabbitmq.not_connected", reason=why, next_try="at once, and all the time")
+        for part in (self._consuming, self._publishing, self._publisher):
+            await part.close()
+            part.keep_open()
 
     async def close(self) -> None:
         await self._supervisor.stop(*self._watching)

@@ -52,6 +52,10 @@ class KeptChannel:
     async def open(self, deadline: float) -> None:
         """Open the channel. Raises ConnectionFailed after `deadline` seconds, ConfigurationError at once."""
         await persistently(self._purpose, self._open_one, deadline=deadline)
+        self.keep_open()
+
+    def keep_open(self) -> None:
+        """Keep a channel open from now on, whether there is one yet or not."""
         self._keeper = self._link.supervisor.start(f"rabbitmq channel: {self._purpose}", self._keep)
 
     def renew(self, why: str) -> None:

@@ -85,6 +85,10 @@ class Link:
     async def open(self, deadline: float) -> None:
         """Connect. Raises ConnectionFailed after `deadline` seconds, ConfigurationError at once."""
         await persistently("connect to RabbitMQ", self._connect, deadline=deadline)
+        self.keep_open()
+
+    def keep_open(self) -> None:
+        """Keep a connection open from now on, whether there is one yet or not."""
         self._keeper = self.supervisor.start(f"rabbitmq {self._purpose} connection", self._keep)
 
     async def connection(self, wait: float) -> RawConnection:

@@ -57,6 +57,10 @@ class Publisher:
     async def open(self, deadline: float) -> None:
         await self._kept.open(deadline)
 
+    def keep_open(self) -> None:
+        """Keep a channel open from now on. Until there is one, no message is confirmed."""
+        self._kept.keep_open()
+
     async def close(self) -> None:
         await self._kept.close()
 
