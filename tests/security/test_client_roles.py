@@ -205,7 +205,7 @@ async def test_no_client_hears_a_result_of_another_role(
     id = await first.start("shop.count", {"words": "a b"})
     await connection.execute("insert into awaited (execution_id, watcher) values ($1, $2)", id, watcher)
     await connection.fetch("select from look_for_awaited($1, '{}', array[$2::uuid], '{}')", watcher, id)
-    with pytest.raises(NotAllowed):
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await connection.fetch("select watcher from awaited")
     assert await house.rows("select from awaited where watcher = $1", watcher) == []
     own = await second.start("shop.count", {"words": "a"})

@@ -3,6 +3,8 @@
 -- sent. Stage messages for the workflows and callbacks that follow the executions, and return messages for waiting clients. Raise
 -- `penstock.execution.failed` for executions that failed, timed out or were abandoned. The caller, settle_moves, releases their
 -- slots.
+-- A durable function cancels its open children in its last attempt. If no attempt could, since the worker was lost for the last
+-- time or the next attempt was refused, timers cancel them: in another transaction, as children are locked before functions.
 create or replace function close_executions(p_ended ended[]) returns message[]
 language plpgsql
 as $$
@@ -12,11 +14,13 @@ declare
     v_roots uuid[];
     v_followed uuid[];
     v_failed uuid[];
+    v_incomplete uuid[];
     v_messages message[];
 begin
     select array_agg(e.id), array_agg(e.id) filter (where not e.claimed), array_agg(e.id) filter (where e.parent is null),
-        array_agg(e.id) filter (where e.followed), array_agg(e.id) filter (where e.status in ('failed', 'timeout', 'abandoned'))
-    into v_ids, v_unclaimed, v_roots, v_followed, v_failed
+        array_agg(e.id) filter (where e.followed), array_agg(e.id) filter (where e.status in ('failed', 'timeout', 'abandoned')),
+        array_agg(e.id) filter (where e.status <> 'completed')
+    into v_ids, v_unclaimed, v_roots, v_followed, v_failed, v_incomplete
     from unnest(p_ended) e;
 
     insert into result (execution_id, result, error) select e.id, e.result, e.error from unnest(p_ended) e;
@@ -43,6 +47,16 @@ begin
         insert into finished (ids) values (v_roots);
     end if;
     v_messages := tell_awaited(v_ids);
+    if v_incomplete is not null then
+        insert into timer (due_at, kind, execution_id)
+        select clock_timestamp(), 'orphan', c.id
+        from execution e join definition d on d.id = e.definition_id join execution c on c.parent = e.id
+        where e.id = any (v_incomplete) and d.body ? 'durable' and c.finished_at is null and c.ends_as is null
+        on conflict do nothing;
+        if found then
+            v_messages := v_messages || timers_set(clock_timestamp());
+        end if;
+    end if;
     if v_followed is not null then
         insert into untold (execution_id) select unnest(v_followed) on conflict do nothing;
         v_messages := v_messages || stage('execution.completed', v_followed, 100);

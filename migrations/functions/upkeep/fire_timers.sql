@@ -1,7 +1,8 @@
 -- Delete at most `p_limit` due timers of one kind, and act on them. `ready` schedules a retry or a delayed execution. `wake`
 -- wakes a durable function that slept. `total`, `start`, `queued` and `expires` end an execution as timeout. `late` reports one
--- as late. `spent` cancels one that a spent budget refuses, and `yield` cancels one that must give way. `fired` is the number of
--- timers. Some may have had no effect, since their execution has ended or gone on meanwhile.
+-- as late. `spent` cancels one that a spent budget refuses, `yield` one that must give way, and `orphan` one that ran inside a
+-- durable function that has ended. `fired` is the number of timers. Some may have had no effect, since their execution has ended
+-- or gone on meanwhile.
 -- planner: indexes
 create or replace function fire_timers(
     p_limit integer, out messages message[], out canceling uuid[], out fired integer
@@ -17,7 +18,7 @@ begin
     canceling := '{}';
     -- A transaction handles one kind, so that it locks all rows before all keys.
     select kind into v_kind from timer
-    where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'spent', 'wake', 'late') order by due_at limit 1;
+    where kind in ('ready', 'total', 'start', 'queued', 'expires', 'yield', 'orphan', 'spent', 'wake', 'late') order by due_at limit 1;
     with due as (
         delete from timer t using (
             select due_at, execution_id, kind from timer
@@ -49,5 +50,8 @@ begin
     elsif v_kind = 'yield' then
         select c.messages, c.canceling into messages, canceling
         from cancel_executions(v_ids, 'gave way to a newer one (when_full: cancel_running)') c;
+    elsif v_kind = 'orphan' then
+        select c.messages, c.canceling into messages, canceling
+        from cancel_executions(v_ids, 'the function that ran it has ended') c;
     end if;
 end $$;

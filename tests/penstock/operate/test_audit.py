@@ -179,7 +179,7 @@ async def test_an_export_verifies_and_an_edited_one_does_not(session: Session) -
     assert operate.verify_lines(lines[:-1], [Head(12, b"x" * 32)]).faults
     with pytest.raises(InvalidInput, match="line 1"):
         operate.verify_lines([b"{}"])
-    with pytest.raises(InvalidInput, match="no head"):
+    with pytest.raises(InvalidInput, match="not a head"):
         Head.read("12:abc")
 
 
