@@ -64,7 +64,7 @@ async def test_help_lists_added_groups_beside_all_of_ours(install: Install) -> N
     ours = {command for parts in PARTS.values() for names in parts.values() for command in names}
     assert {*ours, "import", "stock"} <= words
     assert "Shelves" in text
-    assert text.index("─ Run Penstock ") < text.index("│ import ") < text.index("─ Say what ")
+    assert text.index("─ Run Penstock ") < text.index("│ import ") < text.index("─ Define and check ")
 
 
 async def test_command_of_ours_cannot_be_replaced(install: Install) -> None:

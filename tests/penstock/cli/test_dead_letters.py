@@ -198,7 +198,7 @@ async def test_garbage_is_not_sent_again(house: Installation) -> None:
     [letter] = await letters(house, 1)
     said = await penstock("dead-letters", "replay", letter["id"])
     assert said.code == 1
-    assert "drop it" in said.err
+    assert "Drop the letter" in said.err
 
 
 async def test_a_missing_object_is_reported(named: str) -> None:

@@ -131,7 +131,8 @@ def fulfil(order: int):
 
 
 async def test_apply_counts_open_runs_of_former_versions(house: Installation, tmp_path: Path) -> None:
-    """No service runs, so what is started stays open: each count is that of the starts before the change."""
+    """No service runs, so what is started stays open: each count is that of the starts before the change. The second and the
+    third workflow begin in their submit, and so start an action each."""
     path = tmp_path / "cli_flow.py"
     path.write_text(FLOW.format(tries=2, name="first"))
     first = await penstock("apply", path)
@@ -149,10 +150,10 @@ async def test_apply_counts_open_runs_of_former_versions(house: Installation, tm
         r"cli_flow.fulfil: 3 executions of former versions \(\d running, \d waiting\)", changed.out
     )
     assert "Each keeps the graph with which it started." in changed.out
-    assert "cli_flow.charge: 1 execution of former versions (0 running, 1 waiting)" in changed.out
+    assert "cli_flow.charge: 3 executions of former versions (0 running, 3 waiting)" in changed.out
     again = await penstock("apply", path, "--json")
     assert {d["ref"]: (d["what"], d["open_runs"], d["workers"]) for d in again.documents} == {
-        "cli_flow.charge": ("unchanged", 1, []),
+        "cli_flow.charge": ("unchanged", 3, []),
         "cli_flow.fulfil": ("unchanged", 3, []),
     }
 

@@ -110,6 +110,7 @@ async def test_a_run_is_answered_paused_corrected_and_run_again(house: Installat
     assert shown["tasks"][1]["executions"] == {"completed": 2, "failed": 1}
     assert [(one["kind"], one["by"], one["reason"]) for one in shown["told"]] == [
         ("pause", "ada", "lunch"),
+        ("answer", "bob", None),
         ("resume", "ada", None),
     ]
     refused = await penstock("skip", id, "after")
