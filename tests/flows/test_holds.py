@@ -53,6 +53,9 @@ flow = from_body(
 )
 
 
+around = from_body({"ref": "flows.around", "tasks": [{"name": "both", "workflow": "flows.two"}]})
+
+
 @pytest.fixture(autouse=True)
 def fresh() -> None:
     BEGUN.clear()
@@ -123,6 +126,22 @@ async def test_list_names_the_hold_of_a_task_and_no_instant(house: Installation)
         "waits for the release of a hold",
         None,
     )
+
+
+async def test_workflow_does_not_run_while_all_that_it_runs_is_held(house: Installation) -> None:
+    await house.start(note, flow, around)
+    await house.client.holds.hold("action", "holding.note", by="ada", reason="an audit")
+    id = await house.client.start("flows.around")
+    await house.until(HELD, 1)
+    document = await described(house.session, id)
+    assert document is not None
+    assert (document["status"], document["ran"], document["tasks"][0].ran) == ("running", 0.0, 0.0)
+    await house.client.holds.release("action", "holding.note")
+    await house.client.result(id)
+    document = await described(house.session, id)
+    assert document is not None
+    assert document["ran"] > 0
+    assert document["tasks"][0].ran == document["ran"]
 
 
 async def test_waiting_work_is_held_and_keeps_its_place(house: Installation) -> None:

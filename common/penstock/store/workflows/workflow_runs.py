@@ -36,15 +36,30 @@ async def executions(session: Session, id: UUID) -> list[TaskExecutions]:
 
 
 RAN = """
-with child as materialized (
-    select id, task from execution where parent = $1
+with recursive archived as materialized (
+    select id, parent, task, state is not null as is_workflow
+    from archive where root = (select root from archive where id = $1 limit 1)
+), child as (
+    select e.id, e.task, n.kind = 'workflow' as is_workflow
+    from execution e join namespace n on n.id = e.namespace_id where e.parent = $1
     union all
-    select id, task from archive where parent = $1 and root = (select root from archive where id = $1 limit 1)
+    select id, task, is_workflow from archived where parent = $1
+), inside as (
+    select * from child
+    union all
+    -- A workflow inside counts by its own tasks: it is running, too, while these are held or paused.
+    select c.id, w.task, c.is_workflow from inside w cross join lateral (
+        select e.id, n.kind = 'workflow' as is_workflow
+        from execution e join namespace n on n.id = e.namespace_id where e.parent = w.id
+        union all
+        select id, is_workflow from archived where parent = w.id
+    ) c where w.is_workflow
 ), move as (
     select c.task, h.new, h.at,
         coalesce(lead(h.at) over (partition by h.execution_id order by h.at, h.attempt), clock_timestamp()) as upto
-    from child c join history h on h.execution_id = c.id
-    where h.at >= $2::timestamptz - interval '1 minute' and ($3::timestamptz is null or h.at <= $3 + interval '1 minute')
+    from inside c join history h on h.execution_id = c.id
+    where not c.is_workflow and h.at >= $2::timestamptz - interval '1 minute'
+        and ($3::timestamptz is null or h.at <= $3 + interval '1 minute')
 ), busy as (
     select task, range_agg(tstzrange(at, greatest(at, upto))) filter (where new in ('running', 'canceling')) as during
     from move group by grouping sets ((task), ())
@@ -55,8 +70,8 @@ from busy
 
 
 async def ran(session: Session, run: Execution) -> tuple[float, dict[str, float]]:
-    """Return the seconds during which any of a run's executions ran, and, by task, the seconds during which any of
-    the task's did. Executions without a stored history do not count."""
+    """Return the seconds during which any of a run's actions ran, at every depth, and, by task, the seconds during which
+    any of the task's did. Executions without a stored history do not count."""
     seconds = {
         row["task"]: row["seconds"]
         for row in await session.fetch(RAN, run.id, run.created_at, run.finished_at)
