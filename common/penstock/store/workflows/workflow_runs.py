@@ -70,8 +70,8 @@ from busy
 
 
 async def ran(session: Session, run: Execution) -> tuple[float, dict[str, float]]:
-    """Return the seconds during which any of a run's actions ran, at every depth, and, by task, the seconds during which
-    any of the task's did. Executions without a stored history do not count."""
+    """Return the seconds in which at least one action of a run ran, at every depth. Also return them by task. Executions
+    without a stored history do not count."""
     seconds = {
         row["task"]: row["seconds"]
         for row in await session.fetch(RAN, run.id, run.created_at, run.finished_at)
