@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from penstock.language.workflows.graph import Graph
 from penstock.operate import definitions, titles, workflow_versions
 from penstock.operate.masking import Masking
+from penstock.store.admission import holds
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.session.database import Session
 from penstock_api.auth.access import READ, Asked
@@ -51,6 +52,8 @@ async def show(
         "action.html",
         one=definition,
         runs=runs,
+        holds=await holds.of_action(session, ref),
+        names_holder=caller.tenants is None,
         fields=fields(definition["definition"].get("parameters"), "parameters"),
         tenant=first_tenant(caller),
         old=old,

@@ -94,6 +94,17 @@ async def all_holds(session: Session) -> list[Hold]:
     return rows_as(Hold, await session.fetch(ALL))
 
 
+OF_ACTION = f"""
+select {COLUMNS}, 0 as held from hold h
+where h.kind = 'action' and h.name = $1 or h.kind = 'pack' and h.name = split_part($1, '.', 1) order by h.since
+"""
+
+
+async def of_action(session: Session, ref: str) -> list[Hold]:
+    """Return the holds of an action or a workflow, and of its pack. `held` is not counted."""
+    return rows_as(Hold, await session.fetch(OF_ACTION, ref))
+
+
 OF = f"""
 select {COLUMNS}, 0 as held from execution e join namespace n on n.id = e.namespace_id
 join hold h on is_covered(h.kind, h.name, n)
