@@ -215,7 +215,7 @@ async def test_a_run_from_the_line_runs_once_despite_unknown_commit(house: Insta
     "site",
     [
         "services/penstock_worker/ending/next_work.py:_at_once#1 (commit)",  # its first step
-        "common/penstock/store/workflows/steps.py:take_steps#1 (commit)",  # the next one, which the worker remembers
+        "common/penstock/store/workflows/steps.py:_take_plain#1 (commit)",  # the next one, which the worker remembers
     ],
 )
 async def test_the_next_step_runs_once_though_its_commit_is_unknown(
