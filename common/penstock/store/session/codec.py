@@ -260,6 +260,7 @@ class Codec:
                 for row in await fetch(sql, list(unknown)) if unknown else ():
                     self._executions[row["id"]] = (row["tenant"], row["action"])
                 unknown -= self._executions.keys()
+        tenants: list[tuple[str | None, str | None]]
         tenants = [self._executions.get(id, (None, None)) for id in owners]
         while len(self._executions) > REMEMBERED_EXECUTIONS:
             self._executions.popitem(last=False)

@@ -169,8 +169,8 @@ async def take_steps(
         if error.sqlstate == CHANGED:
             return None
         raise
-    taken, staged, queue, claimed = answer
-    return Finished({end.execution_id for end in ends}, staged, queue, claimed) if taken else None
+    was_taken, staged, queue, claimed = answer
+    return Finished({end.execution_id for end in ends}, staged, queue, claimed) if was_taken else None
 
 
 Taken = tuple[bool, list[StagedMessage], str | None, ClaimAnswer]

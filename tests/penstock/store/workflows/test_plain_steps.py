@@ -165,7 +165,7 @@ async def step(played: Played, odd: Sequence[str]) -> Any:
     )
     if finished is None:
         return None
-    claimed = [replace(attempt, waited=None) for attempt in finished.claimed.attempts]
+    claimed = [replace(attempt, waited=0.0) for attempt in finished.claimed.attempts]
     staged = [(message.queue, message.ids) for message in finished.staged]
     return played.named(str((finished.moved, staged, finished.queue, claimed, finished.claimed.parked)))
 
