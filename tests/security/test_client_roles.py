@@ -139,9 +139,10 @@ async def test_client_role_leaves_first_turn_to_executor(
     """A role that could write first turns could invent the state of a workflow."""
     first, _ = clients
     await house.start(*shop.STURDY)
-    for _ in range(3):
+    for _ in range(6):
         id = await first.start("shop.in_steps", {"n": 7})
         await first.result(id, timeout=30)
+        await first._submits.settle()
         rows = await house.rows("select id from execution where parent = $1 order by id", id)
         [row] = await house.rows(
             "select actor from history where execution_id = $1 and old is null", rows[0]["id"]

@@ -455,9 +455,10 @@ async def test_workflow_that_begins_in_its_submit_shows_no_value(house: Installa
     await encryption.encrypt(house.session, SEALED, by="ada")
     await house.start(give, begun)
     for tenant, marker in MARKERS.items():
-        for _ in range(3):
+        for _ in range(5):
             id = await house.client.start("hidden.begun", {"value": marker}, tenant=tenant)
             assert await house.client.result(id, timeout=60) == [marker] * 3
+            await house.client._submits.settle()
         [row] = await house.rows(
             "select h.actor from history h join execution e on e.id = h.execution_id"
             " where e.parent = $1 and e.task = 'one' and h.old is null",
@@ -593,6 +594,41 @@ async def test_archive_and_its_export_hold_no_value(
     assert len(in_files(folder, MARKERS[CLEAR])) == 2
     assert not in_files(folder, MARKERS[SEALED])
     assert await house.client.result(ids[SEALED]) == MARKERS[SEALED]
+
+
+async def test_rerun_with_other_parameters_waits_for_their_limit(
+    house: Installation, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit groups by the digest of a parameter. This holds where a rerun brings the parameter, and for a limit that is
+    newer than the keys that a process has read."""
+    monkeypatch.setattr(codec, "PATHS_FRESH_S", 0.0)
+    await encryption.encrypt(house.session, SEALED, by="ada")
+    may_end = asyncio.Event()
+
+    @action(pack="hidden", limits=[Limit(1, by="customer")])
+    async def of_customer(customer: str, waits: bool = False) -> None:
+        if waits:
+            await may_end.wait()
+
+    await house.start(of_customer)
+    ended = await house.client.start("hidden.of_customer", {"customer": "one"}, tenant=SEALED)
+    await _ended(house, ended)
+    running = await house.client.start(
+        "hidden.of_customer", {"customer": MARKERS[SEALED], "waits": True}, tenant=SEALED
+    )
+    await house.until("select from execution where id = $1 and status = 'running'", running)
+    again = await house.client.rerun(ended, params={"customer": MARKERS[SEALED]}, by="ada")
+    await house.until("select from execution where id = $1 and status <> 'requested'", again)
+    rows = await house.rows(
+        "select status, keys::text as keys from execution where id = any ($1)", [running, again]
+    )
+    assert {row["status"] for row in rows} == {"running", "queued"}
+    [keys] = {row["keys"] for row in rows}
+    assert "null" not in keys
+    may_end.set()
+    await _ended(house, running)
+    await _ended(house, again)
+    assert await in_tables(database, MARKERS[SEALED]) == set()
 
 
 async def test_database_refuses_value_in_clear_and_of_other_tenant(

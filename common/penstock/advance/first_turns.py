@@ -6,6 +6,7 @@ Not here: the first turns of all other workflows, which an executor takes (`pens
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from collections import OrderedDict
@@ -46,7 +47,8 @@ NOT_YET = datetime(1970, 1, 1, tzinfo=UTC)
 
 class FirstTurns:
     """The decisions on first turns of a process. The first start of a workflow for a tenant is left to an executor: a
-    process that starts a single workflow would only compile it for nothing."""
+    process that starts a single workflow would only compile it for nothing. The second start has read what later decisions
+    need. No start waits for it: until it is there, starts are left to an executor."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -56,6 +58,7 @@ class FirstTurns:
         were read."""
         self._put_off: dict[int, float] = {}
         """The instants before which no turn of these definitions is decided."""
+        self._reads: dict[tuple[int, str], asyncio.Task[None]] = {}
 
     async def decide(self, submission: Submission) -> FirstTurn | None:
         """Return the first turn of this workflow, or None if an executor has to take it."""
@@ -71,18 +74,29 @@ class FirstTurns:
             or time.monotonic() < self._put_off.get(submission.definition, 0.0)
         ):
             return None
+        if not was_read:
+            if pair not in self._reads:
+                self._reads[pair] = asyncio.create_task(self._read_once(submission), name="first_turns.read")
+            return None
         try:
-            if not was_read and await self._read(submission):
-                was_read = True
-                self._know(pair, was_read=True)
-            turn = await self._decide(submission) if was_read else None
+            turn = await self._decide(submission)
         except Exception:
-            # The submit goes on without a turn. If the database cannot be reached, the submit tries again.
             log.warning("first_turn.not_decided", execution_id=str(submission.id), exc_info=True)
             turn = None
         if turn is None:
             self.refused(submission)
         return turn
+
+    async def settle(self) -> None:
+        """Wait until the reads for first turns have ended."""
+        await asyncio.gather(*self._reads.values())
+
+    async def close(self) -> None:
+        """Cancel the reads for first turns."""
+        reads = list(self._reads.values())
+        for read in reads:
+            read.cancel()
+        await asyncio.gather(*reads, return_exceptions=True)
 
     def refused(self, submission: Submission) -> None:
         """Note that this workflow begins in an executor, so that its next starts are not decided for nothing."""
@@ -95,6 +109,22 @@ class FirstTurns:
         self._known[pair] = was_read
         if len(self._known) > MOST_KNOWN:
             self._known.popitem(last=False)
+
+    async def _read_once(self, submission: Submission) -> None:
+        """Read what the first turns of this workflow need, so that its next starts are decided."""
+        pair = (submission.definition, submission.tenant)
+        try:
+            was_read = await self._read(submission)
+        except Exception:
+            # The starts go on without a turn, and the read is tried again later.
+            log.warning("first_turn.not_read", definition=submission.definition, exc_info=True)
+            was_read = False
+        finally:
+            del self._reads[pair]
+        if was_read:
+            self._know(pair, was_read=True)
+        else:
+            self.refused(submission)
 
     async def _read(self, submission: Submission) -> bool:
         """Read what the first turn needs: the plan, and the namespaces, versions and schemas of the tasks that start.

@@ -175,6 +175,7 @@ class Client(StartAndWatch):
     async def close(self) -> None:
         """End the waits for results, with an error for their callers. The creator of the connections closes those."""
         await self._watch.close()
+        await self._submits.close()
 
     async def start(
         self,

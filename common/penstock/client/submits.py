@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -32,6 +34,8 @@ class Submits:
         self._publisher = publisher
         self._session = session
         self._first_turns: FirstTurns | None = None
+        self._engine: asyncio.Task[None] | None = None
+        self._is_first_workflow = True
         self._sessions = [database.session(), database.session()]
         self._turn = 0
         self._group: GroupCommit[Submission, tuple[UUID, bool]] = GroupCommit(self._write_starts, writers=2)
@@ -126,10 +130,32 @@ class Submits:
         if len(group) != 1 or not group[0].is_workflow or not plain_executions.are_alike(group):
             return None
         if self._first_turns is None:
-            from penstock.advance.first_turns import FirstTurns
-
-            self._first_turns = FirstTurns(self._session)
+            if self._engine is None and not self._is_first_workflow:
+                self._engine = asyncio.create_task(self._load_engine(), name="submits.load_engine")
+            self._is_first_workflow = False
+            return None
         return await self._first_turns.decide(group[0])
+
+    async def _load_engine(self) -> None:
+        """Import the engine in a thread. The import takes more than 100 ms of CPU. No start waits for it, and a program
+        that starts a single workflow does without it."""
+        module = await asyncio.to_thread(import_module, "penstock.advance.first_turns")
+        self._first_turns = module.FirstTurns(self._session)
+
+    async def settle(self) -> None:
+        """Wait until all that first turns need is loaded and read."""
+        if self._engine is not None:
+            await self._engine
+        if self._first_turns is not None:
+            await self._first_turns.settle()
+
+    async def close(self) -> None:
+        """End what goes on beside the starts."""
+        if self._engine is not None:
+            self._engine.cancel()
+            await asyncio.gather(self._engine, return_exceptions=True)
+        if self._first_turns is not None:
+            await self._first_turns.close()
 
     async def _begin(self, tx: Transaction, turn: FirstTurn) -> Submitted:
         """Store a workflow with its first turn."""

@@ -2,7 +2,7 @@
 -- transaction, in one round trip. The worker has computed the advance from its remembered copy of the workflows. If the state has
 -- changed, or another transaction holds the locks, `taken` is false, and nothing is done. A difference that is found later raises
 -- PN003. The worker claims executions that this transaction creates on one of its queues (`p_queues`), at most as many as it
--- ends. take_plain_step handles a step with one end and one start that needs no decision.
+-- ends. A worker tries take_plain_step first for a step with one end and one start.
 -- planner: lookups_planned_once
 create or replace function take_steps(
     p_workflows uuid[], p_versions integer[], p_stops integer[],
@@ -23,17 +23,6 @@ begin
     messages := '{}';
     claimed := '{}';
     parked := false;
-    if cardinality(p_workflows) = 1 and cardinality(p_ended) = 1 and cardinality(p_new) = 1 and cardinality(p_refs) = 1
-        and p_options[1] is null and p_by = '{}' and p_final = '{}' and p_limited = '{}'
-    then
-        select t.taken, t.queue, t.claimed into taken, queue, claimed
-        from take_plain_step(p_workflows[1], p_versions[1], p_stops[1], p_worker, p_ended[1], p_attempts[1], p_results[1], p_claims,
-            p_heads[1], p_tasks, p_failing, p_records, p_refs[1], p_current[1], p_new[1], p_namespaces[1], p_definitions[1],
-            p_params[1], p_origins[1], p_new_tasks[1], p_claim, p_queues, p_known) t;
-        if taken is not null then
-            return;
-        end if;
-    end if;
     taken := lock_remembered(p_workflows, p_versions, p_stops);
     if not taken then
         return;

@@ -62,6 +62,7 @@ def test_the_sites_are_those_that_the_source_has() -> None:
         "common/penstock/store/executions/attempts.py:claim#1 (commit)",
         "services/penstock_worker/ending/next_work.py:_at_once#1 (commit)",
         "common/penstock/store/workflows/steps.py:take_steps#1 (commit)",
+        "common/penstock/store/workflows/steps.py:_take_plain#1 (commit)",
         "common/penstock/store/executions/attempts.py:finish#1 (commit)",
         "common/penstock/store/executions/attempts.py:finish_and_claim#1 (commit)",
         "services/penstock_worker/claiming/route_consumer.py:RouteConsumer._take#2 (ack)",

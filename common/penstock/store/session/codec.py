@@ -27,10 +27,14 @@ Fetch = Callable[..., Awaitable[list[Any]]]
 
 FRESH_S = 30.0
 """Seconds for which the read keys are used for sealing without a check, if any tenant is encrypted."""
+PATHS_FRESH_S = 1.0
+"""Seconds for which the parameters by which limits group are used without a check, if any tenant is encrypted. The
+database groups by their digests, so an execution that is started without the digest comes under the limit of those
+without the parameter."""
 SETTLED_S = 60.0
 """Seconds after which no statement of this process is under way that was written with older keys."""
 REMEMBERED_EXECUTIONS = 20_000
-"""The maximum number of executions with a cached tenant, the most recent ones."""
+"""The maximum number of executions with a cached tenant and action, the most recent ones."""
 
 LIMIT_PATHS = "select distinct unnest(by || fair) as path from concurrency_limit"
 KEYS = "select tenant, number, data_key, master_key, seals from tenant_key order by tenant, number"
@@ -38,10 +42,12 @@ NAMESPACES = (
     "select id, split_part(name, '::', 1) as tenant, action from namespace where id = any ($1::integer[])"
 )
 EXECUTIONS = """
-select e.id, split_part(n.name, '::', 1) as tenant from execution e join namespace n on n.id = e.namespace_id
+select e.id, split_part(n.name, '::', 1) as tenant, n.action from execution e join namespace n on n.id = e.namespace_id
 where e.id = any ($1::uuid[])
 """
-ARCHIVED = "select id, split_part(namespace, '::', 1) as tenant from archive where id = any ($1::uuid[])"
+ARCHIVED = (
+    "select id, split_part(namespace, '::', 1) as tenant, action from archive where id = any ($1::uuid[])"
+)
 """The tenants of executions that were archived before their last log lines arrived."""
 
 
@@ -65,8 +71,9 @@ class Codec:
         self._sealed_since: dict[str, float] = {}
         self._paths: tuple[str, ...] = ()
         """Parameters by which limits group executions."""
+        self._paths_read_at = 0.0
         self._namespaces: dict[int, tuple[str, str]] = {}
-        self._executions: OrderedDict[UUID, str] = OrderedDict()
+        self._executions: OrderedDict[UUID, tuple[str, str]] = OrderedDict()
 
     # -- keys ----------------------------------------------------------------------------------------------------
 
@@ -111,11 +118,15 @@ class Codec:
                         )
                 current[tenant] = DataKey(number, self._ciphers[number], digest_key(self._raw[first]))
         if current:
-            self._paths = tuple(sorted(row["path"] for row in await fetch(LIMIT_PATHS)))
+            await self._load_paths(fetch)
         now = time.monotonic()
         self._sealed_since = {tenant: self._sealed_since.get(tenant, now) for tenant in current}
         self._current = current
         self._loaded_at, self._was_refused = now, False
+
+    async def _load_paths(self, fetch: Fetch) -> None:
+        self._paths_read_at = time.monotonic()
+        self._paths = tuple(sorted(row["path"] for row in await fetch(LIMIT_PATHS)))
 
     async def _unwrap(self, number: Number) -> None:
         if number in self._raw:
@@ -166,6 +177,8 @@ class Codec:
         age = None if self._loaded_at is None else time.monotonic() - self._loaded_at
         if age is None or (self._current and age > FRESH_S):
             await self.load(fetch)
+        elif self._current and time.monotonic() - self._paths_read_at > PATHS_FRESH_S:
+            await self._load_paths(fetch)
         return bool(self._current)
 
     async def sealed(self, fetch: Fetch, sql: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -217,7 +230,8 @@ class Codec:
         if not encrypted:
             return value
         if len(keys) == 1:
-            return sealed_argument(place.kind, encrypted[0], value)
+            [(_, action), *_] = tenants
+            return sealed_argument(place.kind, encrypted[0], value, action=action, paths=self._paths)
         # The text names executions of several tenants, but only one tenant's key could seal it. So the text is left
         # out.
         return (
@@ -229,8 +243,7 @@ class Codec:
     async def _tenants(
         self, fetch: Fetch, place: Place, owners: Collection[Any]
     ) -> list[tuple[str | None, str | None]]:
-        """Return the tenant of each owner. If the place holds parameters, also return the action of the owner's
-        namespace."""
+        """Return the tenant of each owner, and its action if it is an execution or a namespace."""
         if place.owner == "tenant":
             return [(owner, None) for owner in owners]
         if place.owner == "headers":
@@ -245,9 +258,10 @@ class Codec:
         if unknown:
             for sql in (EXECUTIONS, ARCHIVED):
                 for row in await fetch(sql, list(unknown)) if unknown else ():
-                    self._executions[row["id"]] = row["tenant"]
+                    self._executions[row["id"]] = (row["tenant"], row["action"])
                 unknown -= self._executions.keys()
-        tenants: list[tuple[str | None, str | None]] = [(self._executions.get(id), None) for id in owners]
+        tenants: list[tuple[str | None, str | None]]
+        tenants = [self._executions.get(id, (None, None)) for id in owners]
         while len(self._executions) > REMEMBERED_EXECUTIONS:
             self._executions.popitem(last=False)
         return tenants

@@ -118,6 +118,12 @@ STATEMENTS: Mapping[str, tuple[Place, ...]] = {
         Place("json", 14, "namespace", 2),
         Place("parameters", 20, "namespace", 18),
     ),
+    "from take_plain_step(": (
+        Place("json", 7, "execution", 5),
+        Place("head", 9, "execution", 1),
+        Place("record", 12, "execution", 1),
+        Place("parameters", 18, "namespace", 16),
+    ),
     "from take_steps(": (
         Place("json", 7, "execution", 5),
         Place("head", 9, "execution", 1),
