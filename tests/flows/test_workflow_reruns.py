@@ -11,6 +11,7 @@ import pytest
 from penstock import action
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
 from penstock.language.workflows import from_yaml
+from penstock_executor.loops import drop_expired
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -174,3 +175,64 @@ async def test_a_rerun_that_is_impossible_is_refused_with_the_way_out(house: Ins
     await house.client.result(done, timeout=30)
     with pytest.raises(Conflict, match="has completed"):
         await house.client.rerun(done, from_failed=True, by="ada")
+
+
+async def drop_old(house: Installation) -> None:
+    """Do what the retention does with what is older than 90 days."""
+    parts = await house.parts()
+    while await drop_expired.turn(parts, parts.database.session()) is True:
+        pass
+
+
+async def long_run(house: Installation, ref: str, ended_early: str) -> UUID:
+    """Return an archived run that failed now. Its tasks that meet the condition completed 100 days before."""
+    old = await failed(house, ref, {"n": 4} if ref == "re.chain" else None)
+    await house.quiet()
+    aged = await house.rows(
+        "update execution set finished_at = finished_at - interval '100 days', created_at = created_at - interval '100 days' "
+        f"where parent = $1 and ({ended_early}) returning id",
+        old,
+    )
+    assert aged
+    await house.rows("select * from archive_finished(interval '0', 100)")
+    return old
+
+
+@pytest.mark.parametrize(
+    ("ref", "ended_early", "first", "result"),
+    [
+        ("re.chain", "task = 'a'", "a", {"x": 40, "twice": 80, "c": 410}),
+        ("re.fan", "task = 'before'", "before", 150),
+        ("re.fan", "item in (1, 3)", "each", 150),
+    ],
+)
+async def test_rerun_without_stored_results_is_refused(
+    house: Installation, ref: str, ended_early: str, first: str, result: Any
+) -> None:
+    await house.start(*ALL)
+    old = await long_run(house, ref, ended_early)
+    await drop_old(house)
+    with pytest.raises(NotFound, match=f"not stored any more: those of {first}$") as refused:
+        await house.client.rerun(old, from_failed=True, by="ada")
+    assert f"--from {first}" in (refused.value.hint or "")
+    assert await house.rows("select 1 from execution") == []
+    again = await house.client.rerun(old, from_task=first, by="ada")
+    assert await house.client.result(again, timeout=30) == result
+    whole = await house.client.rerun(old, by="ada")
+    assert await house.client.result(whole, timeout=30) == result
+
+
+async def test_results_of_old_tasks_stay_while_a_rerun_waits_for_them(house: Installation) -> None:
+    await house.apply(*ALL)
+    await house.worker(*ALL)
+    executor = await house.executor()
+    old = await long_run(house, "re.chain", "task = 'a'")
+    await house.ended(executor)
+    new = await house.client.rerun(old, from_failed=True, by="ada")
+    await drop_old(house)
+    assert await house.rows("select 1 from archive where parent = $1 and task = 'a'", old)
+    await house.executor()
+    assert await house.client.result(new, timeout=30) == {"x": 40, "twice": 80, "c": 410}
+    await house.quiet()
+    await drop_old(house)
+    assert await house.rows("select 1 from archive where parent = $1 and task = 'a'", old) == []
