@@ -236,3 +236,12 @@ async def test_results_of_old_tasks_stay_while_a_rerun_waits_for_them(house: Ins
     await house.quiet()
     await drop_old(house)
     assert await house.rows("select 1 from archive where parent = $1 and task = 'a'", old) == []
+
+
+async def test_rerun_of_a_run_that_never_began_keeps_nothing(house: Installation) -> None:
+    await house.start(*ALL)
+    old = await house.client.start("re.fan", delay=1000)
+    await house.client.cancel(old)
+    HEALTH["well"] = True
+    new = await house.client.rerun(old, from_failed=True, by="ada")
+    assert await house.client.result(new, timeout=30) == 150

@@ -19,10 +19,14 @@ select x.key::integer, x.value::text from archive a cross join jsonb_each(a.stat
 """
 
 
+IS_STORED = "select exists (select from execution where id = $1) or exists (select from archive where id = $1) as is_stored"
+
+
 async def read_tasks(tx: Transaction, run: UUID) -> dict[int, TaskState]:
-    """Return the states of the tasks of a run that has ended. Raises NotFound if nothing is stored of it."""
+    """Return the states of the tasks of a run that has ended: none if it ended before it began. Raises NotFound if nothing
+    is stored of it."""
     tasks = {row["task"]: load_task_state(row["record"]) for row in await tx.fetch(TASKS, run)}
-    if not tasks:
+    if not tasks and not (await tx.fetch(IS_STORED, run))[0]["is_stored"]:
         raise NotFound(f"the tasks of run {run} are not stored any more", hint="Run it again as a whole.")
     return tasks
 
