@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,8 +10,10 @@ import orjson
 import pytest
 
 from penstock import action
+from penstock.cli.workflow_tree import print_tree
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
 from penstock.language.workflows import from_yaml
+from penstock.operate.executions import described_execution
 from penstock_executor.loops import drop_expired
 from tests.flows.installation import Installation
 
@@ -245,3 +248,29 @@ async def test_rerun_of_a_run_that_never_began_keeps_nothing(house: Installation
     HEALTH["well"] = True
     new = await house.client.rerun(old, from_failed=True, by="ada")
     assert await house.client.result(new, timeout=30) == 150
+
+
+@pytest.mark.parametrize(
+    ("ref", "ended_early", "dropped"),
+    [("re.chain", "task = 'a'", {"a": 1}), ("re.fan", "item in (1, 3)", {"each": 2})],
+)
+async def test_dropped_executions_of_tasks_are_shown_as_dropped(
+    house: Installation,
+    ref: str,
+    ended_early: str,
+    dropped: dict[str, int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    await house.start(*ALL)
+    old = await long_run(house, ref, ended_early)
+    kept = await house.client.rerun(old, from_failed=True, by="ada")
+    await house.client.result(kept, timeout=30)
+    await drop_old(house)
+    tasks = (await described_execution(house.session, old))["tasks"]
+    assert {task.name: task.dropped for task in tasks if task.dropped} == dropped
+    assert not any(task.kept for task in tasks)
+    print_tree(tasks, datetime.now(UTC))
+    assert "not stored any more" in capsys.readouterr().out
+    tasks = (await described_execution(house.session, kept))["tasks"]
+    assert any(task.kept for task in tasks)
+    assert not any(task.dropped for task in tasks)
