@@ -48,7 +48,7 @@ class ScheduleSummary:
         str | None,
         Field(
             description="The status of the execution of its last fire, or else of the fire itself, such as `skipped`; "
-            "null: it has not fired."
+            "null: it has not fired, or that fire is past its retention."
         ),
     ]
     last_execution: Annotated[
