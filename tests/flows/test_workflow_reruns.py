@@ -180,6 +180,10 @@ async def test_a_rerun_that_is_impossible_is_refused_with_the_way_out(house: Ins
         await house.client.rerun(done, from_failed=True, by="ada")
 
 
+KEEPS = 1000
+"""Days for which the executor keeps the archive in tests that drop its old rows themselves."""
+
+
 async def drop_old(house: Installation) -> None:
     """Do what the retention does with what is older than 90 days."""
     parts = await house.parts()
@@ -212,7 +216,7 @@ async def long_run(house: Installation, ref: str, ended_early: str) -> UUID:
 async def test_rerun_without_stored_results_is_refused(
     house: Installation, ref: str, ended_early: str, first: str, result: Any
 ) -> None:
-    await house.start(*ALL)
+    await house.start(*ALL, archive_retention_days=KEEPS)
     old = await long_run(house, ref, ended_early)
     await drop_old(house)
     with pytest.raises(NotFound, match=f"not stored any more: those of {first}$") as refused:
@@ -228,13 +232,13 @@ async def test_rerun_without_stored_results_is_refused(
 async def test_results_of_old_tasks_stay_while_a_rerun_waits_for_them(house: Installation) -> None:
     await house.apply(*ALL)
     await house.worker(*ALL)
-    executor = await house.executor()
+    executor = await house.executor(archive_retention_days=KEEPS)
     old = await long_run(house, "re.chain", "task = 'a'")
     await house.ended(executor)
     new = await house.client.rerun(old, from_failed=True, by="ada")
     await drop_old(house)
     assert await house.rows("select 1 from archive where parent = $1 and task = 'a'", old)
-    await house.executor()
+    await house.executor(archive_retention_days=KEEPS)
     assert await house.client.result(new, timeout=30) == {"x": 40, "twice": 80, "c": 410}
     await house.quiet()
     await drop_old(house)
@@ -261,7 +265,7 @@ async def test_dropped_executions_of_tasks_are_shown_as_dropped(
     dropped: dict[str, int],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    await house.start(*ALL)
+    await house.start(*ALL, archive_retention_days=KEEPS)
     old = await long_run(house, ref, ended_early)
     kept = await house.client.rerun(old, from_failed=True, by="ada")
     await house.client.result(kept, timeout=30)
