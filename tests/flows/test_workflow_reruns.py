@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,8 +10,11 @@ import orjson
 import pytest
 
 from penstock import action
+from penstock.cli.workflow_tree import print_tree
 from penstock.errors import Conflict, ExecutionFailed, InvalidInput, NotFound
 from penstock.language.workflows import from_yaml
+from penstock.operate.executions import described_execution
+from penstock_executor.loops import drop_expired
 from tests.flows.installation import Installation
 
 pytestmark = pytest.mark.either_transport
@@ -174,3 +178,103 @@ async def test_a_rerun_that_is_impossible_is_refused_with_the_way_out(house: Ins
     await house.client.result(done, timeout=30)
     with pytest.raises(Conflict, match="has completed"):
         await house.client.rerun(done, from_failed=True, by="ada")
+
+
+KEEPS = 1000
+"""Days for which the executor keeps the archive in tests that drop its old rows themselves."""
+
+
+async def drop_old(house: Installation) -> None:
+    """Do what the retention does with what is older than 90 days."""
+    parts = await house.parts()
+    while await drop_expired.turn(parts, parts.database.session()) is True:
+        pass
+
+
+async def long_run(house: Installation, ref: str, ended_early: str) -> UUID:
+    """Return an archived run that failed now. Its tasks that meet the condition completed 100 days before."""
+    old = await failed(house, ref, {"n": 4} if ref == "re.chain" else None)
+    await house.quiet()
+    aged = await house.rows(
+        "update execution set finished_at = finished_at - interval '100 days', created_at = created_at - interval '100 days' "
+        f"where parent = $1 and ({ended_early}) returning id",
+        old,
+    )
+    assert aged
+    await house.rows("select * from archive_finished(interval '0', 100)")
+    return old
+
+
+@pytest.mark.parametrize(
+    ("ref", "ended_early", "first", "result"),
+    [
+        ("re.chain", "task = 'a'", "a", {"x": 40, "twice": 80, "c": 410}),
+        ("re.fan", "task = 'before'", "before", 150),
+        ("re.fan", "item in (1, 3)", "each", 150),
+    ],
+)
+async def test_rerun_without_stored_results_is_refused(
+    house: Installation, ref: str, ended_early: str, first: str, result: Any
+) -> None:
+    await house.start(*ALL, archive_retention_days=KEEPS)
+    old = await long_run(house, ref, ended_early)
+    await drop_old(house)
+    with pytest.raises(NotFound, match=f"not stored any more: those of {first}$") as refused:
+        await house.client.rerun(old, from_failed=True, by="ada")
+    assert f"--from {first}" in (refused.value.hint or "")
+    assert await house.rows("select 1 from execution") == []
+    again = await house.client.rerun(old, from_task=first, by="ada")
+    assert await house.client.result(again, timeout=30) == result
+    whole = await house.client.rerun(old, by="ada")
+    assert await house.client.result(whole, timeout=30) == result
+
+
+async def test_results_of_old_tasks_stay_while_a_rerun_waits_for_them(house: Installation) -> None:
+    await house.apply(*ALL)
+    await house.worker(*ALL)
+    executor = await house.executor(archive_retention_days=KEEPS)
+    old = await long_run(house, "re.chain", "task = 'a'")
+    await house.ended(executor)
+    new = await house.client.rerun(old, from_failed=True, by="ada")
+    await drop_old(house)
+    assert await house.rows("select 1 from archive where parent = $1 and task = 'a'", old)
+    await house.executor(archive_retention_days=KEEPS)
+    assert await house.client.result(new, timeout=30) == {"x": 40, "twice": 80, "c": 410}
+    await house.quiet()
+    await drop_old(house)
+    assert await house.rows("select 1 from archive where parent = $1 and task = 'a'", old) == []
+
+
+async def test_rerun_of_a_run_that_never_began_keeps_nothing(house: Installation) -> None:
+    await house.start(*ALL)
+    old = await house.client.start("re.fan", delay=1000)
+    await house.client.cancel(old)
+    HEALTH["well"] = True
+    new = await house.client.rerun(old, from_failed=True, by="ada")
+    assert await house.client.result(new, timeout=30) == 150
+
+
+@pytest.mark.parametrize(
+    ("ref", "ended_early", "dropped"),
+    [("re.chain", "task = 'a'", {"a": 1}), ("re.fan", "item in (1, 3)", {"each": 2})],
+)
+async def test_dropped_executions_of_tasks_are_shown_as_dropped(
+    house: Installation,
+    ref: str,
+    ended_early: str,
+    dropped: dict[str, int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    await house.start(*ALL, archive_retention_days=KEEPS)
+    old = await long_run(house, ref, ended_early)
+    kept = await house.client.rerun(old, from_failed=True, by="ada")
+    await house.client.result(kept, timeout=30)
+    await drop_old(house)
+    tasks = (await described_execution(house.session, old))["tasks"]
+    assert {task.name: task.dropped for task in tasks if task.dropped} == dropped
+    assert not any(task.kept for task in tasks)
+    print_tree(tasks, datetime.now(UTC))
+    assert "not stored any more" in capsys.readouterr().out
+    tasks = (await described_execution(house.session, kept))["tasks"]
+    assert any(task.kept for task in tasks)
+    assert not any(task.dropped for task in tasks)

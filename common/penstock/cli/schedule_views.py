@@ -236,7 +236,7 @@ def history(
             row.error,
         ),
         json=json,
-        empty="It has not fired yet.",
+        empty="It has not fired yet, or its fires are past their retention.",
     )
 
 

@@ -60,8 +60,10 @@ def _executions(task: TaskProgress) -> str:
     if task.kept:
         return "kept"
     if task.items is None:
-        return ""
+        return "not stored any more" if task.dropped else ""
     counts = ", ".join(f"{count} {status}" for status, count in task.executions.items())
+    if task.dropped:
+        counts = ", ".join(filter(None, (counts, f"{task.dropped} not stored any more")))
     return f"{task.items} items" + (f": {counts}" if counts else "")
 
 

@@ -10,6 +10,8 @@ from uuid import UUID
 import orjson
 
 from penstock import tracing
+from penstock.advance.open_workflows import read_plans
+from penstock.advance.read_previous_run import read_kept_tasks
 from penstock.client import command_checks, durable_commands
 from penstock.client.changed_parameters import ChangedParameters
 from penstock.client.command_kinds import check_command
@@ -194,6 +196,8 @@ async def _see_what_is_kept(
     tasks = [task["name"] for task in body["tasks"]]
     if from_task is not None and from_task not in tasks:
         raise NotFound(f"{body['ref']} has no task {from_task!r}", hint=did_you_mean(from_task, tasks))
+    plan = (await read_plans(tx, {row.definition_id}))[row.definition_id]
+    await read_kept_tasks(tx, row.id, plan, from_failed=from_failed, from_task=from_task)
     if parameters is not None:
         await parameters.check_kept_tasks(tx, from_failed=from_failed, from_task=from_task)
     return True

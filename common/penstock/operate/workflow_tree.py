@@ -8,6 +8,8 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
+import orjson
+
 from penstock.language.workflows import from_body
 from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.progress import TaskProgress, progress
@@ -41,6 +43,7 @@ async def tree(
         ran,
         await clock.now(session),
         await workflow_runs.is_paused(session, run.id),
+        is_rerun="rerun_of" in orjson.loads(run.origin or "{}"),
     )
     for task in tasks:
         if depth < DEEPEST and task.execution is not None and task.items is None:

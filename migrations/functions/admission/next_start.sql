@@ -31,5 +31,6 @@ begin
             from admission a
             where a.limit_id = p_room.limit_id and a.group_value = p_room.group_value and a.rated
                 and a.admitted_at > v_now - make_interval(secs => v_seconds)
+                and a.admitted_at <= v_now + make_interval(secs => v_seconds)
         ) x where x.total + v_need > v_count and x.later + v_need <= v_count);
 end $$;

@@ -151,6 +151,10 @@ class Task(Answer):
         description="The id of its only or its first execution; null: it has none."
     )
     kept: bool = Field(description="True if its result was kept from the run before.")
+    dropped: int = Field(
+        default=0,
+        description="The number of its executions that are past their retention, and not stored any more.",
+    )
     critical: bool = Field(description="True for a task on the critical path.")
     tasks: list[Task] = Field(description="The tasks of the workflow that it runs. Empty: it runs none.")
 

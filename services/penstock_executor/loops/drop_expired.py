@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 from dataclasses import astuple
+from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -14,6 +15,7 @@ from penstock.service.assembly import Parts
 from penstock.settings import Settings
 from penstock.store.access import audit
 from penstock.store.schema import partitions
+from penstock.store.session import clock
 from penstock.store.session.database import Session
 from penstock.store.upkeep import retention
 from penstock_executor import expired_rows_export, installation_metrics
@@ -30,12 +32,19 @@ TRIES = 10
 it."""
 PAUSE = 0.2
 """The mean pause in seconds between two tries."""
+MOST_AHEAD = timedelta(days=1)
+"""The most by which the database's clock may be ahead of this machine's while rows are dropped."""
 BATCH = 500
 """Rows of one transaction, in tables in which rows are deleted one by one and may be exported."""
 
 
 async def turn(parts: Parts, session: Session) -> bool | float:
     settings = parts.settings
+    # A dropped day does not come back. If the database's clock leaps years ahead, every day seems to be old.
+    ahead = await clock.now(session) - datetime.now(UTC)
+    if ahead > MOST_AHEAD:
+        log.error("drop_expired.clocks_differ", ahead_seconds=ahead.total_seconds())
+        return False
     is_used = False
     has_more = False
     # These rows go before the partitions of the archive: an enforcement needs its archived execution (I7).

@@ -7,7 +7,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -86,6 +86,29 @@ async def test_each_kind_has_a_time_of_its_own(house: Installation) -> None:
     assert await turn(parts) is False
     left = await house.rows("select relname::text as name from pg_class where relname like $1", f"%{DAY}")
     assert {row["name"] for row in left} == {f"history_{DAY}", f"event_{DAY}"}
+
+
+@pytest.mark.parametrize("apart", [timedelta(days=-2), timedelta(days=2)])
+async def test_nothing_is_dropped_while_the_database_is_days_ahead(
+    house: Installation, apart: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OtherClock(datetime):
+        """The clock of a machine that is so far ahead of the database."""
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) + apart
+
+    await old_day(house, "history")
+    await moved(house, 1)
+    parts = await parts_with(house)
+    monkeypatch.setattr(drop_expired, "datetime", OtherClock)
+    await turn(parts)
+    [[days]] = await house.rows("select count(*) from pg_class where relname = $1", f"history_{DAY}")
+    assert days == (1 if apart < timedelta(0) else 0)
+    monkeypatch.undo()
+    await turn(parts)
+    assert await house.rows("select 1 from pg_class where relname = $1", f"history_{DAY}") == []
 
 
 async def test_a_day_is_written_as_json_lines_before_it_is_dropped(

@@ -22,11 +22,12 @@ PAUSED = "paused"
 @dataclass(slots=True)
 class StoredTask:
     """The stored state of a task of a run. `status` is None while it is pending. `has_own_result`: the executor
-    itself set its result. `items` is the number of items of a fan-out."""
+    itself set its result. `items` is the number of items of a fan-out. `started_items` of them were started."""
 
     status: str | None
     has_own_result: bool
     items: int | None
+    started_items: int
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ class SentCommand:
 @dataclass(slots=True)
 class TaskProgress:
     """A task of a run. `executions` counts its executions by status; `execution` is the only or the first one.
-    `inside` are the tasks of the workflow that it runs.
+    `inside` are the tasks of the workflow that it runs. `dropped` executions are past their retention, and not stored any more.
 
     `ran` is the time in seconds, since the task began, in which at least one of its executions ran. `waited` is the
     time in which none did (no slot, no worker, a retry that was not due, an inquiry). Both are None if not known.
@@ -91,6 +92,7 @@ class TaskProgress:
     executions: dict[str, int] = field(default_factory=dict)
     execution: UUID | None = None
     kept: bool = False
+    dropped: int = 0
     critical: bool = False
     inside: list[TaskProgress] = field(default_factory=list)
 
@@ -106,14 +108,18 @@ def progress(
     ran: Mapping[str, float],
     now: datetime,
     paused: bool = False,
+    *,
+    is_rerun: bool = False,
 ) -> list[TaskProgress]:
     """Return the tasks of a run in the workflow's order. `stored` is by index in the graph, without the tasks that
-    have no stored state. `ran` is the running time in seconds, by the name of the task."""
+    have no stored state. `ran` is the running time in seconds, by the name of the task. `is_rerun`: the run may have kept
+    results of a run before."""
     by_task: dict[str, list[TaskExecutions]] = {}
     for group in executions:
         by_task.setdefault(group.task, []).append(group)
     tasks = [
-        _task(graph, node, stored.get(node.index), by_task.get(node.name, []), paused) for node in _all(graph)
+        _task(graph, node, stored.get(node.index), by_task.get(node.name, []), paused, is_rerun)
+        for node in _all(graph)
     ]
     for task in tasks:
         if task.begun is not None and task.name in ran:
@@ -137,7 +143,12 @@ def _all(graph: Graph) -> list[Node]:
 
 
 def _task(
-    graph: Graph, node: Node, stored: StoredTask | None, executions: Sequence[TaskExecutions], paused: bool
+    graph: Graph,
+    node: Node,
+    stored: StoredTask | None,
+    executions: Sequence[TaskExecutions],
+    paused: bool,
+    is_rerun: bool,
 ) -> TaskProgress:
     task = TaskProgress(node.name, node.does, [graph[source].name for source in node.sources], NOT_STARTED)
     status = None if stored is None else stored.status
@@ -160,6 +171,10 @@ def _task(
             )
         elif task.items is None:
             task.status = executions[0].status
-    # A completed task without an execution of this run and without a result of its own was kept from the run before.
-    task.kept = bool(status == COMPLETED and not executions and stored and not stored.has_own_result)
+    if stored is not None and status in FINAL - {SKIPPED} and not stored.has_own_result:
+        # A re-run has kept the results that come from no execution of its own. Other runs had these executions once.
+        task.kept = is_rerun and status == COMPLETED and not executions
+        if not is_rerun:
+            started = 1 if stored.items is None else stored.started_items
+            task.dropped = max(0, started - sum(group.count for group in executions))
     return task

@@ -131,7 +131,8 @@ select k.limit_id, k.group_value, l.ref, nullif(l.max, 2147483647) as max, l.by,
                  where l.max < 2147483647 and s.limit_id = k.limit_id and s.group_value = k.group_value),
         l.rate_count - (select coalesce(sum(coalesce(a.cost, 1)), 0) from admission a
                         where a.limit_id = k.limit_id and a.group_value = k.group_value and a.rated
-                            and a.admitted_at > clock_timestamp() - make_interval(secs => l.rate_seconds)))::float8 end as room
+                            and a.admitted_at > clock_timestamp() - make_interval(secs => l.rate_seconds)
+                            and a.admitted_at <= clock_timestamp() + make_interval(secs => l.rate_seconds)))::float8 end as room
 from lane cross join waiter w cross join lateral unnest(lane.keys, w.costs) k (limit_id, group_value, cost)
 join concurrency_limit l on l.id = k.limit_id
 where lane.id = $1 and w.lane = lane.id and w.execution_id = $2 order by l.id

@@ -163,3 +163,25 @@ from schedule where error is not null or next_due < statement_timestamp() - make
 async def troubled(session: Session, late: float) -> list[Troubled]:
     """Return schedules that could not be planned, or that have been due for `late` seconds and were not fired."""
     return rows_as(Troubled, await session.fetch(TROUBLED, late))
+
+
+@dataclass(frozen=True, slots=True)
+class FiredAhead:
+    """A schedule that has fired up to an instant which is to come."""
+
+    schedule: str
+    since: datetime
+
+
+AHEAD = """
+select s.ref as schedule, s.since from schedule s
+where s.enabled and s.since > clock_timestamp() + make_interval(secs => $1)
+    and exists (select from fire f where f.schedule = s.ref and f.due_at = s.since)
+order by s.ref
+"""
+
+
+async def ahead(session: Session, seconds: float) -> list[FiredAhead]:
+    """Return the schedules that have fired for an instant which is more than `seconds` to come, since the database's clock
+    went back later. An instant up to which a schedule is paused has no fire."""
+    return rows_as(FiredAhead, await session.fetch(AHEAD, seconds))

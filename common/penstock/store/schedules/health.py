@@ -10,7 +10,7 @@ from pydantic import Field
 
 from penstock.store.processes import presence
 from penstock.store.schedules import figures
-from penstock.store.schedules.figures import FireCount, Troubled
+from penstock.store.schedules.figures import FireCount, FiredAhead, Troubled
 from penstock.store.session.database import Session
 
 LATE = 30.0
@@ -33,8 +33,8 @@ class ScheduleTrouble:
         str,
         Field(
             description="`no executor`, `broken` (it cannot be planned), `late`, `erroring` (the latest execution "
-            "failed), `orphaned` (no worker began the execution), `stalled` (it does not end) or "
-            "`missed`."
+            "failed), `orphaned` (no worker began the execution), `stalled` (it does not end), "
+            "`missed` or `ahead` (it has fired for instants that are to come, and the database's clock went back)."
         ),
     ]
     schedule: Annotated[str | None, Field(description="The schedule; null: it concerns all.")]
@@ -74,7 +74,17 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
     troubles += _several(
         "missed", await figures.missed(session, WINDOW), MOST_MISSED, "fires missed within an hour"
     )
+    troubles += [_ahead(row) for row in await figures.ahead(session, LATE)]
     return troubles
+
+
+def _ahead(row: FiredAhead) -> ScheduleTrouble:
+    sentence = (
+        f"it has fired up to {row.since:%Y-%m-%d %H:%M:%S} UTC, and the database's clock went back since then. It fires "
+        "again after that instant"
+    )
+    hint = f"If that is too late: penstock schedule enable {row.schedule}. It then fires for the instants that have no fire yet."
+    return ScheduleTrouble("ahead", row.schedule, sentence, hint)
 
 
 def _broken(row: Troubled) -> ScheduleTrouble:

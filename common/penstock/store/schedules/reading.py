@@ -48,7 +48,7 @@ class ScheduleSummary:
         str | None,
         Field(
             description="The status of the execution of its last fire, or else of the fire itself, such as `skipped`; "
-            "null: it has not fired."
+            "null: it has not fired, or that fire is past its retention."
         ),
     ]
     last_execution: Annotated[
@@ -63,8 +63,9 @@ class ScheduleSummary:
 @dataclass(frozen=True, slots=True)
 class ScheduleState:
     """A schedule at the database's instant `now`. It was fired up to `since`; if that is to come, it is paused until
-    then. `next_due` is its next fire (None: none), and `last` how its last fire ended. `waiting` is the number of
-    waiting fires, `error` why it could not be planned, and `body` its definition as JSON."""
+    then, or `is_ahead`: it has fired for that instant, and then the database's clock went back. `next_due` is its next fire
+    (None: none), and `last` how its last fire ended. `waiting` is the number of waiting fires, `error` why it could not be
+    planned, and `body` its definition as JSON."""
 
     ref: str
     definition_id: int
@@ -78,6 +79,7 @@ class ScheduleState:
     now: datetime
     last: str | None
     waiting: int
+    is_ahead: bool
 
     @property
     def state(self) -> str:
@@ -86,7 +88,7 @@ class ScheduleState:
             return "disabled"
         if self.error:
             return "broken"
-        if self.since > self.now:
+        if self.since > self.now and not self.is_ahead:
             return "paused"
         return "over" if self.next_due is None else "active"
 
@@ -112,7 +114,8 @@ class ScheduleState:
 LIST = """
 select s.ref, s.definition_id, s.enabled, s.since, s.next_due, s.last_due, s.last_execution, s.error, d.body::text as body,
     statement_timestamp() as now, coalesce(f.outcome, f.status) as last,
-    (select count(*) from waiting_fire w where w.schedule = s.ref) as waiting
+    (select count(*) from waiting_fire w where w.schedule = s.ref) as waiting,
+    s.since > statement_timestamp() and exists (select from fire f where f.schedule = s.ref and f.due_at = s.since) as is_ahead
 from schedule s
 join definition d on d.id = s.definition_id
 left join fire f on f.schedule = s.ref and f.due_at = s.last_due

@@ -115,14 +115,15 @@ INVARIANTS = (
         "I4",
         "order: who waits for a key is admitted first in, first out, within a priority and a turn",
         # Each admission is compared with the twenty before it under its key, as far as they were made while it
-        # waited.
+        # waited. An earlier admission with a later instant was made before the database's clock went back.
         """select x.execution_id::text from (
                select a as one, a.execution_id,
                    array_agg(a) over (partition by limit_id, group_value order by seq
                        rows between 20 preceding and 1 preceding) as before
                from admission a
            ) x cross join lateral unnest(x.before) b
-           where b.admitted_at > (x.one).since and (b.rank, b.turn, b.ready_at, b.execution_id)
+           where b.admitted_at > (x.one).since and b.admitted_at <= (x.one).admitted_at
+               and (b.rank, b.turn, b.ready_at, b.execution_id)
                > ((x.one).rank, (x.one).turn, (x.one).ready_at, (x.one).execution_id)""",
     ),
     Invariant(

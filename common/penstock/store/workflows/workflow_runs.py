@@ -81,11 +81,11 @@ async def ran(session: Session, run: Execution) -> tuple[float, dict[str, float]
 
 TASKS = """
 select task, record ->> 'status' as status, coalesce((record ->> 'given')::boolean, false) as has_own_result,
-    (record #>> '{fan,total}')::integer as items
+    (record #>> '{fan,total}')::integer as items, coalesce((record #>> '{fan,begun}')::integer, 0) as started_items
 from workflow_task where execution_id = $1
 union all
 select x.key::integer, x.value ->> 'status', coalesce((x.value ->> 'given')::boolean, false),
-    (x.value #>> '{fan,total}')::integer
+    (x.value #>> '{fan,total}')::integer, coalesce((x.value #>> '{fan,begun}')::integer, 0)
 from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
 """
 
@@ -93,7 +93,7 @@ from archive a cross join jsonb_each(a.state -> 'tasks') x where a.id = $1
 async def tasks(session: Session | Transaction, id: UUID) -> dict[int, StoredTask]:
     """Return the states of a run's tasks, by index in the graph. Tasks without a stored state are left out."""
     return {
-        row["task"]: StoredTask(row["status"], row["has_own_result"], row["items"])
+        row["task"]: StoredTask(row["status"], row["has_own_result"], row["items"], row["started_items"])
         for row in await session.fetch(TASKS, id)
     }
 

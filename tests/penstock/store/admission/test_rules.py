@@ -39,6 +39,43 @@ async def test_a_rate_lets_in_so_many_within_its_window(desk: Desk) -> None:
     await desk.sound()
 
 
+PLAIN_RATE = Limit(rate="2/min", ref="shop.rated", scope="shop")
+WEIGHTED_RATE = Limit(
+    2, per="1m", ref="shop.rated", scope="shop", cost="{{ parameters.customer }}", unit="calls"
+)
+
+
+@pytest.mark.parametrize("limit", [PLAIN_RATE, WEIGHTED_RATE], ids=["plain", "weighted"])
+async def test_rate_goes_on_after_the_clock_went_back(desk: Desk, limit: Limit) -> None:
+    await desk.open(limit)
+    ids = await desk.start(4, customer=1)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1]
+    await later(desk, -3600)
+    ids += await desk.start(1, customer=1)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1, 2, 3]
+    await later(desk, 61)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1, 2, 3, 4]
+    await desk.sound()
+
+
+@pytest.mark.parametrize("limit", [PLAIN_RATE, WEIGHTED_RATE], ids=["plain", "weighted"])
+async def test_clock_that_goes_back_a_little_lets_none_exceed_the_rate(desk: Desk, limit: Limit) -> None:
+    await desk.open(limit)
+    ids = await desk.start(4, customer=1)
+    await desk.tidy()
+    await later(desk, -30)
+    ids += await desk.start(1, customer=1)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1]
+    await later(desk, 91)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1, 2, 3]
+    await desk.sound()
+
+
 async def test_a_rate_with_another_limit_holds_too(desk: Desk) -> None:
     await desk.open(
         Limit(rate="2/min", ref="shop.rated", scope="shop"),

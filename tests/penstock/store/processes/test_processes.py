@@ -229,6 +229,25 @@ async def test_no_process_is_silent_soon_after_an_outage_of_all(stand: Stand) ->
     assert await reap(stand) is None
 
 
+async def test_processes_are_taken_for_dead_after_the_clock_went_back(stand: Stand) -> None:
+    """They were lost just before, and their instants are to come."""
+    await stand.sql("update cluster set resumed_at = now() + interval '1 hour'")
+    await process(stand, UUID(int=11), "ended", lock_key=1, unlocked="-1 hour", beat="-1 hour")
+    await process(stand, UUID(int=12), "silent", beat="-1 hour")
+    assert await reap(stand) is None
+    ahead = (
+        "select 1 from process, cluster where greatest(resumed_at, beat_at, unlocked_at) > clock_timestamp()"
+    )
+    assert await stand.sql(ahead) == []
+    await stand.sql("update process set unlocked_at = unlocked_at - interval '10 s' where name = 'ended'")
+    assert await reap(stand) == ("ended", "was lost (its session ended)", set())
+    await stand.sql("update cluster set resumed_at = resumed_at - interval '11 minutes'")
+    await stand.sql("update process set beat_at = beat_at - interval '11 minutes' where name = 'silent'")
+    lost = await reap(stand)
+    assert lost is not None
+    assert lost[0] == "silent"
+
+
 async def test_only_work_of_dead_workers_is_taken_back(stand: Stand) -> None:
     await process(stand, OTHER, "other")
     await runs(stand, "claimed", "held", "claimed too")

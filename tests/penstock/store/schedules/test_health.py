@@ -121,3 +121,36 @@ async def test_many_missed_fires_and_many_stalled_runs_are_trouble(house: House)
         "select id, 'clock.b', now(), '2020-01-01' from execution on conflict do nothing"
     )
     assert await named(house) == {("stalled", "clock.a")}
+
+
+async def clock_goes_back(house: House, hours: int) -> None:
+    """Move all that the schedules have fired into the future, as if the database's clock had gone back since."""
+    await house.rows("update fire set due_at = due_at + make_interval(hours => $1)", hours)
+    await house.rows(
+        "update schedule set since = since + make_interval(hours => $1), next_due = next_due + make_interval(hours => $1), "
+        "last_due = last_due + make_interval(hours => $1)",
+        hours,
+    )
+
+
+async def test_schedule_ahead_of_the_clock_is_named_and_not_called_paused(house: House) -> None:
+    await three(house)
+    await executor(house)
+    for ref in ("clock.a", "clock.b", "clock.c"):
+        await house.sleep(ref, timedelta(minutes=1))
+    await house.fire()
+    await house.client.schedules.pause("clock.c", 3 * 3600)
+    await clock_goes_back(house, 2)
+    assert await named(house) == {("ahead", "clock.a"), ("ahead", "clock.b")}
+    states = {one.ref: one.summary.state for one in await house.client.schedules.all()}
+    assert states == {"clock.a": "active", "clock.b": "active", "clock.c": "paused"}
+    [trouble] = [one for one in await house.client.schedules.health() if one.schedule == "clock.a"]
+    assert "penstock schedule enable clock.a" in trouble.hint
+    await house.client.schedules.enable("clock.a")
+    assert await named(house) == {("ahead", "clock.b")}
+    [first] = await house.fires("clock.a")
+    await house.sleep("clock.a", timedelta(minutes=1))
+    await house.fire()
+    fires = await house.fires("clock.a")
+    assert len(fires) == 2
+    assert fires[0]["due_at"] < first["due_at"]

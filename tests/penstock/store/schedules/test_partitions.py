@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from penstock_executor.loops import drop_expired
-from tests.penstock.store.schedules.conftest import House
+from tests.flows import shop
+from tests.penstock.store.schedules.conftest import House, every_minute
 
 FIRE = """
 insert into fire (schedule, due_at, status, kind, definition_id, made_at)
@@ -38,3 +41,24 @@ async def test_old_fires_are_dropped_those_of_old_backfills_too(house: House) ->
     parts = await house.parts()
     await drop_expired.turn(parts, parts.database.session())
     assert len(await house.rows("select from fire")) == 1
+
+
+async def test_fire_of_a_backfill_outlives_the_retention_of_its_day(house: House) -> None:
+    await house.apply(*shop.ALL, every_minute("clock.daily", cron="0 12 * * *"))
+    due = (datetime.now(UTC) - timedelta(days=40)).replace(hour=12, minute=0, second=0, microsecond=0)
+    await house.rows(
+        f"create table fire_{due:%Y%m%d} partition of fire for values "
+        f"from ('{due:%Y-%m-%d} 00:00+00') to ('{due + timedelta(days=1):%Y-%m-%d} 00:00+00')"
+    )
+    parts = await house.parts()
+    for _ in range(2):
+        await house.client.schedules.backfill("clock.daily", due, due)
+        await house.end()
+        await house.rows("select * from settle_fires(10)")
+        await drop_expired.turn(parts, parts.database.session())
+        assert [row["outcome"] for row in await house.fires("clock.daily")] == ["completed"]
+    [row] = await house.rows("select count(*) as count from execution")
+    assert row["count"] == 1
+    await house.rows("update fire set made_at = made_at - interval '31 days'")
+    await drop_expired.turn(parts, parts.database.session())
+    assert await house.fires("clock.daily") == []
