@@ -26,7 +26,7 @@ def mapped(folder: Path, flow: str) -> Report:
 
 
 def test_gap_of_a_shared_file_counts_for_each_definition(tmp_path: Path) -> None:
-    report = mapped(tmp_path, "version: 1.0\ntasks:\n  t: {action: core.noop, colour: red}\n")
+    report = mapped(tmp_path, "version: 1.0\ntasks:\n  t: {action: core.local cmd=<% frobnicate() %>}\n")
     assert (report.found["workflows"], report.mapped["workflows"]) == (2, 0)
 
 
