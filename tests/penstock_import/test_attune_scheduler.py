@@ -162,6 +162,10 @@ def test_policy_of_an_action_is_a_limit(tmp_path: Path) -> None:
         ({"rate_limit": {"max_executions": 5}}, "of 5 executions in None seconds"),
         ({"action_ref": None}, "is for each action of the pack that has no policy of its own"),
         ({"action_ref": None, "scope": {"action_ref": "p.act"}}, "scope of policy p.one"),
+        (
+            {"concurrency": {"limit": 1, "method": "enqueue", "parameters": ["host.name"]}},
+            "host.name of policy one, which is not a parameter of p.act",
+        ),
         ({"enabled": "false"}, "enabled of policy p.one, 'false', which Attune reads as true"),
     ],
 )
@@ -313,3 +317,40 @@ def test_program_gets_the_parameters_that_a_task_passes(tmp_path: Path) -> None:
         ["sh", str(tmp_path / "actions/act.sh")], input=given, capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) == {"crate": "x"}
+
+
+def test_task_of_another_pack_takes_its_input(tmp_path: Path) -> None:
+    tasks = [{"name": "t", "action": "slack.post", "input": {"text": "x"}}]
+    flow, _, report = flow_of(tmp_path, tasks)
+    assert inputs(flow, {}) == {"t": {"text": "x"}}
+    assert report.applied["workflows"] == 1, lines(report)
+
+
+@pytest.mark.parametrize("path", ["workflow.late", "task.b.id", "task.b.data.id.deep"])
+def test_output_without_a_value_is_null(path: str, tmp_path: Path) -> None:
+    """Attune leaves out a key of the output whose expression fails, and the workflow completes."""
+    tasks = [
+        {"name": "a", "action": "p.act", "input": {"crate": "c"},
+         "next": [{"when": "{{ succeeded() and result().far == true }}", "do": ["b"]}]},
+        {"name": "b", "action": "p.act", "input": {"crate": "c"},
+         "next": [{"when": "{{ succeeded() }}", "publish": [{"late": "{{ result().id }}"}]}]},
+    ]  # fmt: skip
+    flow, _, report = flow_of(tmp_path, tasks, output_map={"x": f"{{{{ {path} }}}}", "y": "plain"})
+    world = MemoryWorkflow(flow, {}).begin()
+    world.finish(("a", {"far": False}))
+    assert world.final is not None
+    assert (world.final.status, world.final.output) == ("completed", {"x": None, "y": "plain"})
+    assert f"the output x, {{{{ {path} }}}}: Attune leaves it out if it has no value" in lines(report)
+    world = MemoryWorkflow(flow, {}).begin()
+    world.finish(("a", {"far": True}))
+    world.finish(("b", {"id": 3}))
+    assert world.final is not None
+    assert world.final.output == {"x": 3 if "deep" not in path else None, "y": "plain"}
+    assert report.mapped["workflows"] == 1, lines(report)
+
+
+def test_output_that_may_fail_is_a_gap(tmp_path: Path) -> None:
+    tasks = [{"name": "a", "action": "p.act", "input": {"crate": "c"}}]
+    _, _, report = flow_of(tmp_path, tasks, output_map={"x": "{{ task.a.id + 1 }}"})
+    assert "the output x, {{ task.a.id + 1 }}: Attune leaves it out if it fails" in lines(report)
+    assert report.mapped["workflows"] == 0

@@ -19,7 +19,7 @@ from penstock.errors import InvalidInput, NotFound
 from penstock_import.attune_expressions import AttuneExpressions, constant
 from penstock_import.attune_parameters import parameters_of, with_default
 from penstock_import.attune_timers import TIMERS, timing
-from penstock_import.attune_workflow import AttuneWorkflow
+from penstock_import.attune_workflow import ASK, AttuneWorkflow
 from penstock_import.marked_yaml import Marked, read
 from penstock_import.project import Project, stub
 from penstock_import.report import Report
@@ -358,25 +358,27 @@ class AttunePack:
         return self.project.function(name, stub(name, f"{runner} {entry}".strip()))
 
     def _action_of(self, ref: str, file: str) -> None:
-        """Add an action that a workflow runs and the pack does not have, so that the project is complete by itself."""
+        """Add an action that a workflow or a rule runs and the pack does not have, so that the project is complete by itself.
+        It takes any parameters."""
         pack, _, word = ref.rpartition(".")
-        if pack in ("", self._theirs):
-            if _name(word) not in self.project.actions and _name(word) not in self.project.workflows:
-                self.report.gap(file, 1, f"the action {ref} is not in the pack", "Write it.")
-                self.project.actions[_name(word)] = self.project.function(
-                    _name(word), stub(_name(word), ref)
-                ) | {"parameters": {}}
-        elif self._foreign(ref) not in self.project.actions:
-            name = self._foreign(ref)
-            if ref == "core.echo":
-                self.project.actions[name] = self.project.function(name, _ECHO) | {
-                    "parameters": {"message": {"type": "string"}}
-                }
-                return
+        is_own = pack in ("", self._theirs)
+        name = _name(word) if is_own else self._foreign(ref)
+        if name in self.project.actions or name in self.project.workflows:
+            return
+        if ref == "core.echo":
+            self.project.actions[name] = self.project.function(name, _ECHO) | {
+                "parameters": {"message": {"type": "string"}}
+            }
+            return
+        if is_own:
+            self.report.gap(file, 1, f"the action {ref} is not in the pack", "Write it.")
+        elif ref == "core.ask":
+            self.report.gap(file, 1, f"the action {ref} of Attune itself", ASK)
+        else:
             self.report.gap(
                 file, 1, f"the action {ref} of another pack", f"Import that pack, or write {name}."
             )
-            self.project.actions[name] = self.project.function(name, stub(name, ref)) | {"parameters": {}}
+        self.project.actions[name] = self.project.function(name, stub(name, ref))
 
     def _foreign(self, ref: str) -> str:
         return _name(ref.replace(".", "_"))
@@ -517,6 +519,7 @@ class AttunePack:
         gaps_before = self.report.recorded
         self.report.found["policies"] += 1
         name = self._own(keys, "policy")
+        self.report.place("limits", name, file, 1)
         is_in_force = keys.take_enabled()
         limit: dict[str, Any] = _described(keys)
         action = keys.take_text("action_ref")
@@ -570,7 +573,17 @@ class AttunePack:
         if method not in (None, "enqueue", "cancel"):
             concurrency.gap("method", f"method {method} of policy {name}", "Write when_full.")
         if parameters := concurrency.take("parameters"):
-            limit["by"] = list(parameters)
+            limit["by"] = [str(parameter) for parameter in parameters]
+            undeclared = [
+                path for path in limit["by"] if path not in (self._parameters_of_action(action) or ())
+            ]
+            if undeclared:
+                concurrency.gap(
+                    "parameters",
+                    f"{', '.join(undeclared)} of policy {name}, which is not a parameter of {action}",
+                    "Write a limit by a parameter of the action.",
+                )
+                is_in_force = False
         concurrency.close()
         rate = TakenKeys(self.report, file, keys.take("rate_limit", {}), f"rate_limit of policy {name}")
         count, window = rate.take("max_executions"), rate.take("window_seconds")

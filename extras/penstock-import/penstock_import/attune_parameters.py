@@ -51,6 +51,8 @@ def with_default(value: Any, default: Any) -> Any:
         and value.count("{{") == 1
     ):
         ours = value.removeprefix("{{ ").removesuffix(" }}")
+        if ours.endswith(f" is not none else {literal(default).text})"):
+            return value  # the default of the workflow's own parameter
         return f"{{{{ {ours} if {ours} is not none else {literal(default).text} }}}}"
     return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from penstock_import.attune_parameters import as_written, with_default
 from penstock_import.attune_transitions import Order, guard, outcomes
 from penstock_import.orquesta_graph import FAILURE
 from penstock_import.report import Report
-from penstock_import.taken_keys import AS_THERE, UNDECLARED, TakenKeys
+from penstock_import.taken_keys import AS_THERE, NULL_HERE, UNDECLARED, TakenKeys
 from penstock_import.wanted_text import NotMapped, literal, member
 
 _NAMES = {
@@ -42,13 +43,12 @@ _KINDS = {
     "object": "dict",
 }
 """The certain type of a parameter's value, by the declared type."""
+_PATH = re.compile(r"\{\{ [\w.]+ \}\}")
+"""A template that is a single path of names."""
 _BACKOFF = {"constant": "fixed", "linear": "linear", "exponential": "exponential"}
 LONGEST_DELAY = 86_400
 """The longest retry delay in seconds if Attune names none. Penstock's own default is a minute."""
-_WAIT = (
-    "Write a task `inquiry: {prompt: ..., schema: ..., timeout: ...}` before it, whose result is the answer: "
-    "docs/how-to/approvals.md."
-)
+ASK = "Write a task `inquiry: {prompt: ..., schema: ..., timeout: ...}`, whose result is the answer: docs/how-to/approvals.md."
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class AttuneWorkflow:
             name, mapped = self._task(task)
             entry["tasks"][name] = mapped
         if (output := keys.take("output_map")) is not None:
-            entry["output"] = self._templates(keys, "output_map", output, self._names)
+            entry["output"] = self._output(keys, output, set(variables))
         keys.describe("output", "output_schema")
         keys.refuse("timeout", "Write `timeout`, in seconds, of the workflow.")
         keys.close()
@@ -166,7 +166,7 @@ class AttuneWorkflow:
             keys.gap("type", f"task {name} of the type {kind}", "Write tasks that come after the same task.")
             broken.append("its type")
         for key, by_hand in (
-            ("wait_for", _WAIT),
+            ("wait_for", ASK),
             ("iterate_cache", "Let a task read what there is, and write `with_items` over its result."),
             ("when", "Write it in `next` of the tasks before it."),
             ("tasks", "Write tasks that come after the same task."),
@@ -450,6 +450,35 @@ class AttuneWorkflow:
     def _templates(self, keys: TakenKeys, key: str, value: Any, names: Mapping[str, str]) -> Any:
         broken: list[str] = []
         return self._one(keys, key, value, names, broken)
+
+    def _output(self, keys: TakenKeys, output: Any, variables: set[str]) -> dict[str, Any]:
+        """Return the output. Attune leaves out a key whose expression fails. Here a single path without a value is null, and
+        another expression that may fail is a gap."""
+        mapped: dict[str, Any] = {}
+        for key, value in output.items() if isinstance(output, Mapping) else ():
+            names = self._expressions(self._names)
+            try:
+                text = names.template(value)
+            except NotMapped as error:
+                hint = "Write the expression; it is null until then."
+                keys.gap("output_map", f"the output {key} of {keys.subject}: {error}", hint)
+                mapped[key] = None
+                continue
+            self.secrets |= names.secrets
+            mapped[key] = text
+            if not names.variables - variables and "tasks" not in str(text):
+                continue
+            if _PATH.fullmatch(str(text)):
+                mapped[key] = f"{{{{ ({text[3:-3]} | default(none)) }}}}"
+                keys.gap(
+                    "output_map",
+                    f"the output {key}, {value}: Attune leaves it out if it has no value",
+                    NULL_HERE,
+                )
+            else:
+                keys.gap("output_map", f"the output {key}, {value}: Attune leaves it out if it fails",
+                         "Here the workflow fails then: have each way publish what it reads.")  # fmt: skip
+        return mapped
 
     def _cut_circles(self, entry: dict[str, Any]) -> None:
         """Remove transitions that lead back, since a task of Penstock runs once."""

@@ -28,6 +28,7 @@ DESCRIPTIVE = frozenset(
 DESCRIBES = "Nothing runs by them: keep in a description what people read."
 RENAMED = "Use the new name in what calls it from outside: programs, bots, dashboards."
 AS_THERE = "It is the same here: see whether it is meant."
+NULL_HERE = "Here it is null then: have each way publish it, if it is read."
 UNDECLARED = "Here it gets the declared ones alone: declare a parameter that its program reads, and pass it."
 UNKNOWN = "Nothing here is known to have its meaning: see what it should do."
 
@@ -65,7 +66,7 @@ class TakenKeys:
 
     def gap(self, key: str, subject: str, by_hand: str) -> None:
         """Record a gap at the line of a key."""
-        counts = by_hand not in (DESCRIBES, RENAMED, AS_THERE, UNDECLARED)
+        counts = by_hand not in (DESCRIBES, RENAMED, AS_THERE, NULL_HERE, UNDECLARED)
         self.report.gap(self.file, self.source.line(key), subject, by_hand, counts=counts)
 
     def take_enabled(self) -> bool:
