@@ -425,6 +425,15 @@ class StackStormPack:
                     "StackStorm checks it only with `validate_output_schema`, which is off by default: write it as `result` of "
                     "the action if yours is on.",
                 )
+            if (notify := node.get("notify")) is not None and notify.peek() not in _EMPTY:
+                notify.drop()
+                self._tell_apart(
+                    "notifications",
+                    file,
+                    node.line_of("notify"),
+                    f"notify of action {name}",
+                    by_hand("action", "notify"),
+                )
             if not self._is_enabled(file, node, f"action {name}"):
                 self.report.gap(
                     file,
