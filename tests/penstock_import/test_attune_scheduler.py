@@ -135,6 +135,15 @@ def test_null_for_a_parameter_of_an_action_is_its_default(unit: Any, tmp_path: P
     assert project.actions["act"]["parameters"]["unit"]["type"] == "string", "null would reach the program"
 
 
+def test_default_in_a_json_schema_is_not_filled_in(tmp_path: Path) -> None:
+    """Attune looks for defaults in parameters that are listed one by one."""
+    schema = {"type": "object", "properties": ACT["parameters"], "required": ["crate"]}
+    project, report = imported(tmp_path, actions__act={**ACT, "parameters": schema})
+    assert "the defaults of unit of action p.act, which are in a JSON Schema" in lines(report)
+    assert project.actions["act"]["parameters"]["unit"] == {"type": ["string", "null"]}
+    assert report.mapped["actions"] == 0
+
+
 def test_null_of_a_task_is_the_default_of_the_action(tmp_path: Path) -> None:
     task = {"name": "t", "action": "p.act", "input": {"crate": "c", "unit": "{{ parameters.unit }}"}}
     flow, _, _ = flow_of(tmp_path, [task], {"unit": {"type": "string"}})

@@ -26,6 +26,16 @@ def parameters_of(keys: TakenKeys, *, is_of_workflow: bool = False) -> dict[str,
             for name, about in parameters["properties"].items()
             if isinstance(about, Mapping)
         }
+        if defaults := [name for name, about in flat.items() if about.get("default") is not None]:
+            keys.gap(
+                "parameters",
+                f"the defaults of {', '.join(defaults)} of {keys.subject}, which are in a JSON Schema: Attune fills in none",
+                "List the parameters one by one, each with its default, if they are meant.",
+            )
+            flat = {
+                name: {key: value for key, value in about.items() if key != "default"}
+                for name, about in flat.items()
+            }
         for key in parameters.keys() - {"type", "properties", "required"}:
             keys.gap("parameters", f"{key} of the parameters of {keys.subject}", "Write it anew.")
         parameters = flat
