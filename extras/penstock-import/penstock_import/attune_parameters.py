@@ -68,7 +68,7 @@ def with_default(value: Any, default: Any) -> Any:
 
 
 def as_written(value: Any) -> Any:
-    """Return a value whose texts Penstock does not render: a text with braces becomes an expression that gives the text."""
+    """Return a value with texts that Penstock does not render: a text with braces becomes an expression that gives it."""
     if isinstance(value, Mapping):
         return {str(key): as_written(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -408,22 +408,22 @@ class AttuneWorkflow:
     def _passed(self, keys: TakenKeys, ref: str, inputs: Any) -> Any:
         """Return the input of a task. Attune gives a task without input the parameters of the workflow, and null stands for
         the default of the action. Record a gap for a value that only Attune passes."""
-        known = self._parameters_of_action(ref)
-        defaults = {name: about.get("default") for name, about in (known or {}).items()}
+        schema = self._parameters_of_action(ref)
+        defaults = {name: about.get("default") for name, about in (schema or {}).items()}
         if isinstance(inputs, Mapping) and inputs:
             return {name: with_default(value, defaults.get(name)) for name, value in inputs.items()}
         own = self._head.get("parameters") or {}
         if inputs or not own:
             return inputs
-        if known is None:
+        if schema is None:
             keys.gap("input", f"{keys.subject} has no input: Attune gives it the parameters of the workflow",
                      "Pass those that the action takes, in `input`.")  # fmt: skip
             return inputs
-        if undeclared := sorted(own.keys() - known.keys()):
+        if undeclared := sorted(own.keys() - schema.keys()):
             keys.gap("input", f"{keys.subject} has no input: Attune gives it the parameters of the workflow, "
                      f"{', '.join(undeclared)} among them", UNDECLARED)  # fmt: skip
         passed: dict[str, Any] = {}
-        for name in own.keys() & known.keys():
+        for name in own.keys() & schema.keys():
             if own[name].get("default") not in (None, defaults[name]):
                 keys.gap("input", f"{keys.subject} has no input: Attune gives it {name} of the workflow, without its default",
                          "Pass it in `input`.")  # fmt: skip
@@ -452,7 +452,7 @@ class AttuneWorkflow:
         return self._one(keys, key, value, names, broken)
 
     def _output(self, keys: TakenKeys, output: Any, variables: set[str]) -> dict[str, Any]:
-        """Return the output. Attune leaves out a key whose expression fails. Here a single path without a value is null, and
+        """Return the output. Attune leaves out a key if its expression fails. Here a single path without a value is null, and
         another expression that may fail is a gap."""
         mapped: dict[str, Any] = {}
         for key, value in output.items() if isinstance(output, Mapping) else ():
