@@ -69,3 +69,19 @@ def test_many_definitions_with_the_same_fault_are_each_refused(tmp_path: Path) -
     assert named == {f"rules/r{n}.yaml" for n in range(9)}
     project.write(tmp_path / "ours", "", source.report)
     assert not check(lint(str(tmp_path / "ours"))[0], ())
+
+
+def test_refused_limit_is_a_gap_of_its_policy(tmp_path: Path) -> None:
+    """A limit that lint refuses must not keep the rest of the pack from being applied."""
+    policy = "ref: depot.few\naction_ref: depot.weigh\nconcurrency: {limit: 1, method: enqueue, parameters: [crate]}\n"
+    secret = ATTUNE["actions/weigh.yaml"].replace("required: true", "required: true, secret: true")
+    for name, text in (ATTUNE | {"actions/weigh.yaml": secret, "policies/few.yaml": policy}).items():
+        (tmp_path / "depot" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "depot" / name).write_text(text)
+    source = AttunePack(tmp_path / "depot")
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    texts = [f"{gap.file}:{gap.line} {gap.what}" for gap in source.report.gaps]
+    assert any(text.startswith("policies/few.yaml:1 limit few is refused here") for text in texts), texts
+    assert (project.limits, source.report.mapped["policies"]) == ({}, 0)
+    assert source.report.applied["actions"] == 1

@@ -29,7 +29,7 @@ description: Weigh a crate
 runner_type: python
 entry_point: weigh.py
 output_format: json
-timeout: 60
+timeout_seconds: 60
 worker_selector: {scale: big}
 parameters:
   crate: {type: string, required: true}

@@ -155,7 +155,10 @@ def test_missing_parameter_is_null_and_null_is_the_default(tmp_path: Path) -> No
     parameters = {"n": {"type": "integer", "default": 4}, "m": {"type": "string"}}
     flow, report = imported(
         tmp_path,
-        {"tasks": [task("a")], "output_map": {"n": "{{ parameters.n }}", "m": "{{ parameters.m }}"}},
+        {
+            "tasks": [task("a", input={"x": 1})],
+            "output_map": {"n": "{{ parameters.n }}", "m": "{{ parameters.m }}"},
+        },
         parameters,
     )
     world = MemoryWorkflow(flow, {"n": None, "m": None}).begin()

@@ -62,6 +62,26 @@ def test_keys_of_an_action(tmp_path: Path, runner: str) -> None:
     assert "| parameter crate is immutable and has no default |" in page
 
 
+def test_notification_is_named_and_counted_by_itself(tmp_path: Path) -> None:
+    """A message to a route changes nothing of what a workflow does, as the route of an inquiry."""
+    action = {
+        "name": "weigh",
+        "runner_type": "orquesta",
+        "entry_point": "w.yaml",
+        "notify": ACTION_KEYS["notify"],
+    }
+    page, _ = pack(
+        tmp_path,
+        **{
+            "actions/weigh.yaml": yaml.safe_dump(action),
+            "actions/w.yaml": "tasks: {only: {action: core.noop}}\n",
+        },
+    )
+    assert "| workflows | 1 | 1 | 1 |" in page
+    assert "| notifications | 1 | 0 |" in page
+    assert "| notify of action weigh | Write `on_success` or `on_failure`" in page
+
+
 def test_a_key_that_holds_anyway_is_not_a_gap(tmp_path: Path) -> None:
     action = {"name": "weigh", "pack": "depot", "runner_type": "local-shell-cmd", "enabled": True, "tags": []}
     parameters = {"cmd": {"default": "date", "immutable": True}}

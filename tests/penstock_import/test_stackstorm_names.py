@@ -10,6 +10,10 @@ import yaml
 from jinja2 import Environment
 
 from penstock.language.expressions import compile_template
+from penstock.language.terms.sources import Source
+from penstock.language.workflows.serialization import from_value
+from penstock.testing import Simulation
+from penstock.testing.memory_workflow import MemoryWorkflow
 from penstock_import.action_chain import ActionChain
 from penstock_import.applied import keep_applicable
 from penstock_import.consumed import read_tree
@@ -257,6 +261,55 @@ def test_part_that_stackstorm_ignores_is_named_apart(tmp_path: Path) -> None:
         "`and more` behind the action of one",
     ]
     assert simulation.run("depot.flow").status == "completed"
+
+
+def test_text_that_publishes_nothing_is_named(tmp_path: Path) -> None:
+    """Orquesta reads a value only directly behind `=`."""
+    step = {"when": "<% succeeded() %>", "publish": "size= <% result().stdout %> unit='kg'"}
+    flow = {"vars": [{"size": 1}], "tasks": {"one": {"action": "core.local cmd='true'", "next": [step]}},
+            "output": [{"size": "<% ctx(size) %>"}, {"unit": "<% ctx(unit) %>"}]}  # fmt: skip
+    simulation, report = imported(tmp_path, flow)
+    assert "`size= <% result().stdout %>`, which gives no name a value: StackStorm ignores it" in {
+        gap.what for gap in report.gaps
+    }
+    assert simulation.run("depot.flow").result == {"size": 1, "unit": "kg"}
+
+
+@pytest.mark.parametrize(("concurrency", "at_once"), [(None, 3), (0, 1), (2, 2)])
+def test_concurrency_of_null_runs_all_items_at_once(
+    tmp_path: Path, concurrency: int | None, at_once: int
+) -> None:
+    items = {"items": "<% [1, 2, 3] %>", "concurrency": "<% ctx(n) %>"}
+    flow = {
+        "vars": [{"n": concurrency}],
+        "tasks": {"one": {"action": "core.local cmd=<% item() %>", "with": items}},
+    }
+    _, report = imported(tmp_path, flow)
+    body = yaml.safe_load((tmp_path / "ours" / "workflows.yaml").read_text())["flow"]
+    world = MemoryWorkflow(from_value({"workflow": "depot.flow", **body}, Source("x", 1)), {}).begin()
+    assert len(world.open) == at_once
+    assert report.mapped["workflows"] == 1
+
+
+def test_task_of_a_chain_may_begin_with_a_digit(tmp_path: Path) -> None:
+    pack = tmp_path / "depot"
+    chain = {"chain": [{"name": "one", "ref": "core.noop", "on-success": "0_two"}, {"name": "0_two", "ref": "core.noop"}],
+             "default": "one"}  # fmt: skip
+    for name, content in {
+        "pack.yaml": {"name": "depot"},
+        "actions/row.yaml": {"name": "row", "runner_type": "action-chain", "entry_point": "chains/row.yaml"},
+        "actions/chains/row.yaml": chain,
+    }.items():
+        (pack / name).parent.mkdir(parents=True, exist_ok=True)
+        (pack / name).write_text(yaml.safe_dump(content))
+    source = StackStormPack(pack)
+    project = source.mapped()
+    keep_applicable(project, source.report)
+    assert (source.report.mapped["workflows"], source.report.applied["workflows"]) == (1, 1), (
+        source.report.gaps
+    )
+    project.write(tmp_path / "ours", "", source.report)
+    assert Simulation(str(tmp_path / "ours")).run("depot.row").ran == ["one", "x_0_two"]
 
 
 @pytest.mark.parametrize(

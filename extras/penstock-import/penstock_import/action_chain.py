@@ -245,8 +245,9 @@ class ActionChain:
 
 
 def _task_name(theirs: str) -> str:
-    """Return a valid task name for a StackStorm task, whose name may contain spaces."""
-    return re.sub(r"\W", "_", theirs, flags=re.ASCII)
+    """Return a valid task name for a StackStorm task, whose name may contain spaces, or begin with a digit."""
+    name = re.sub(r"\W", "_", theirs, flags=re.ASCII)
+    return f"x_{name}" if name[:1].isdigit() else name
 
 
 def cast(mapped: str, value: Ours, kind: Any) -> str:

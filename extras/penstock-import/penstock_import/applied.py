@@ -15,7 +15,7 @@ from penstock_import.report import Report
 
 _ELSEWHERE = re.compile(r" \(and at \d+ more places?: [^)]*\)")
 """The note in a message that names other definitions with the same fault. Each of them gets a message of its own."""
-_SECTIONS = ("triggers", "actions", "workflows", "rules", "schedules")
+_SECTIONS = ("triggers", "actions", "workflows", "rules", "schedules", "limits")
 
 
 def keep_applicable(project: Project, report: Report) -> None:
@@ -45,7 +45,7 @@ def keep_applicable(project: Project, report: Report) -> None:
     for section in _SECTIONS:
         kind = _kind(section, report)
         if kind in report.found:
-            own = set() if whole else set(getattr(project, section)) - refused[section]
+            own = set() if whole else set(getattr(project, section, ())) - refused[section]
             own = own & report.names.get(kind, set()) if kind == "canvases" else own
             report.applied[kind] = min(len(own), report.found[kind])
     if "policies" in report.found:
@@ -55,6 +55,8 @@ def keep_applicable(project: Project, report: Report) -> None:
 
 def _kind(section: str, report: Report) -> str:
     """Return the kind of the report under which the parts of a section are counted."""
+    if section == "limits":
+        return "policies"
     kinds = {"actions": "tasks", "workflows": "canvases"}
     return kinds[section] if section in kinds and "tasks" in report.found else section
 
@@ -85,8 +87,8 @@ def _placed(folder: Path, fault: Fault, project: Project) -> tuple[str, str, str
         entries = root.value if isinstance(root, yaml.MappingNode) else []
         names = [key.value for key, _ in entries if key.start_mark.line < fault.line]
         return (section, names[-1], message) if names else None
-    for section in ("rules", "schedules", "workflows", "actions", "triggers"):
-        for name in getattr(project, section):
+    for section in ("limits", "rules", "schedules", "workflows", "actions", "triggers"):
+        for name in getattr(project, section, ()):
             if f"{project.name}.{name}" in fault.message or f" {name} " in fault.message:
                 return section, name, message
     return None

@@ -17,13 +17,13 @@ import yaml
 
 from penstock.errors import InvalidInput, NotFound
 from penstock_import.attune_expressions import AttuneExpressions, constant
-from penstock_import.attune_parameters import parameters_of
+from penstock_import.attune_parameters import parameters_of, with_default
 from penstock_import.attune_timers import TIMERS, timing
-from penstock_import.attune_workflow import AttuneWorkflow
+from penstock_import.attune_workflow import ASK, AttuneWorkflow
 from penstock_import.marked_yaml import Marked, read
 from penstock_import.project import Project, stub
 from penstock_import.report import Report
-from penstock_import.taken_keys import RENAMED, TakenKeys, open_gaps
+from penstock_import.taken_keys import RENAMED, TakenKeys
 from penstock_import.wanted_text import NotMapped, member
 
 _RUN = {
@@ -101,6 +101,10 @@ class AttunePack:
         if self.project.name != self._theirs:
             self._head.gap("ref", f"the name {self._theirs} of the pack is {self.project.name} here", RENAMED)
         self._workflows: list[AttuneWorkflow] = []
+        self._schemas: dict[str, dict[str, Any]] = {"core_echo": {"message": {"type": "string"}}}
+        """By the name of an action here: its parameters."""
+        self._workflow_names: set[str] = set()
+        """The names of the actions that are workflows."""
         self._limited: dict[str, str] = {}
         """By the scope of a limit: the name of the first policy for it."""
 
@@ -111,7 +115,10 @@ class AttunePack:
             self._trigger(file, source)
         for file, source in self._files("sensors"):
             self._sensor(file, source)
-        for file, source in self._files("actions"):
+        actions = list(self._files("actions"))
+        for file, source in actions:
+            self._know_action(file, source)
+        for file, source in sorted(actions, key=lambda entry: bool(entry[1].get("workflow_file"))):
             self._action(file, source)
         for file, source in self._files("workflows"):
             self._workflow(file, source, {}, None)
@@ -171,7 +178,7 @@ class AttunePack:
         keys.refuse("worker_selector", "Write `labels` of each action, which workers carry.")
         for key in _PLACES:
             keys.refuse(key, "Write `labels` of each action, which workers carry.")
-        if keys.take("enabled", True) is not True:
+        if not keys.take_enabled():
             keys.gap("enabled", "the pack is disabled", "Apply it once it is to run.")
         keys.close()
 
@@ -179,7 +186,7 @@ class AttunePack:
 
     def _trigger(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"trigger {source.get('ref')}")
-        gaps_before = open_gaps(self.report)
+        gaps_before = self.report.recorded
         self.report.found["triggers"] += 1
         name = self._own(keys, "trigger")
         self.report.place("triggers", name, file, 1)
@@ -205,7 +212,7 @@ class AttunePack:
             keys.refuse(key, "A rule compares with the payload, in `when`.")
         for key in ("reference_visibility", "reference_allowed_pack_refs"):
             keys.refuse(key, "Any pack of an installation may have rules for it.")
-        if keys.take("enabled", True) is not True:
+        if not keys.take_enabled():
             keys.gap("enabled", f"trigger {name} is disabled", "Retire it: `penstock retire`.")
         keys.close()
         self._count("triggers", name, gaps_before)
@@ -216,7 +223,7 @@ class AttunePack:
         name = self._own(keys, None)
         description = keys.take_text("description") or keys.take_text("label")
         entry, runner = keys.take_text("entry_point"), keys.take_text("runner_type")
-        interval, enabled = keys.take("poll_interval"), keys.take("enabled", True)
+        interval, is_enabled = keys.take("poll_interval"), keys.take_enabled()
         triggers = keys.take("trigger_types") or keys.take("trigger_type") or []
         keys.take("trigger_type")
         for key in ("parameters", "log_retention_policy", "log_retention_limit", "config"):
@@ -231,6 +238,8 @@ class AttunePack:
                 )
                 continue
             trigger = self.project.triggers.setdefault(_name(word), {"description": description})
+            if not is_enabled:
+                continue
             function = f"poll_{_name(word)}"
             every = interval if isinstance(interval, int | float) and interval > 0 else 60
             source_text = f"def {function}(state):\n    raise NonRetryable({f'to do: look as the sensor {name} did'!r})\n"
@@ -241,21 +250,38 @@ class AttunePack:
             f"sensor {name}: {runner} {entry}",
             f"Move what it looks for into its function in {self.project.module}.py, which returns a list of payloads"
             + ("." if interval else "; it had no poll_interval, and is called each minute.")
-            + ("" if enabled is True else " It was disabled: `penstock polls disable`."),
+            + ("" if is_enabled else " It was disabled: write `poll` of its triggers once it should run."),
         )
 
     # -- actions -------------------------------------------------------------------------------------------------
 
+    def _know_action(self, file: str, source: Marked) -> None:
+        """Note the parameters of an action, before a workflow or a rule passes values to it."""
+        keys = TakenKeys(Report(), file, source, "")
+        name = _name((keys.take_text("ref") or keys.take_text("name")).rpartition(".")[2])
+        self._schemas[name] = parameters_of(keys)
+        if source.get("workflow_file"):
+            self._workflow_names.add(name)
+
     def _action(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"action {source.get('ref') or source.get('name')}")
-        gaps_before = open_gaps(self.report)
+        gaps_before = self.report.recorded
         name = self._own(keys, "action")
         graph = keys.take_text("workflow_file")
-        enabled = keys.take("enabled", True)
-        head = _described(keys) | {"parameters": parameters_of(keys)}
-        if enabled is not True:
-            keys.gap("enabled", f"action {name} is disabled", "Retire it: `penstock retire`.")
+        is_enabled = keys.take_enabled()
+        head = _described(keys) | {"parameters": parameters_of(keys, is_of_workflow=bool(graph))}
+        if not is_enabled:
+            keys.gap("enabled", f"action {name} is disabled, and Attune fails each of its executions",
+                     "It fails here, too: write true once it should run, and import again.")  # fmt: skip
+            self.report.found["workflows" if graph else "actions"] += 1
+            self.project.actions[name] = head | self.project.function(
+                name, stub(name, f"{name}, which is disabled")
+            )
+            self._mark(f"actions/{graph or source.get('entry_point')}")
+            return
         if graph:
+            if "parameters" not in source:
+                head.pop("parameters")
             keys.describe("output", "output_schema")
             keys.refuse(
                 "default_execution_permission_set_refs",
@@ -274,9 +300,11 @@ class AttunePack:
         self.report.found["actions"] += 1
         self.report.place("actions", name, file, 1)
         self.project.actions[name] = head | self._program(keys, name)
-        timeouts = [keys.take(key) for key in ("timeout_seconds", "timeout")]
-        self.project.actions[name]["timeout"] = next(
-            (timeout for timeout in timeouts if timeout is not None), _TIMEOUT_S
+        self.project.actions[name]["timeout"] = keys.take("timeout_seconds", _TIMEOUT_S)
+        keys.refuse(
+            "timeout",
+            f"Attune reads `timeout_seconds` alone, and this action has {self.project.actions[name]['timeout']} s in either: "
+            "write `timeout` of the action, if it is meant.",
         )
         self.project.actions[name]["on_worker_loss"] = "fail"
         labels = keys.take("worker_selector", {})
@@ -330,25 +358,27 @@ class AttunePack:
         return self.project.function(name, stub(name, f"{runner} {entry}".strip()))
 
     def _action_of(self, ref: str, file: str) -> None:
-        """Add an action that a workflow runs and the pack does not have, so that the project is complete by itself."""
+        """Add an action that a workflow or a rule runs and the pack does not have, so that the project is complete by itself.
+        It takes any parameters."""
         pack, _, word = ref.rpartition(".")
-        if pack in ("", self._theirs):
-            if _name(word) not in self.project.actions and _name(word) not in self.project.workflows:
-                self.report.gap(file, 1, f"the action {ref} is not in the pack", "Write it.")
-                self.project.actions[_name(word)] = self.project.function(
-                    _name(word), stub(_name(word), ref)
-                ) | {"parameters": {}}
-        elif self._foreign(ref) not in self.project.actions:
-            name = self._foreign(ref)
-            if ref == "core.echo":
-                self.project.actions[name] = self.project.function(name, _ECHO) | {
-                    "parameters": {"message": {"type": "string"}}
-                }
-                return
+        is_own = pack in ("", self._theirs)
+        name = _name(word) if is_own else self._foreign(ref)
+        if name in self.project.actions or name in self.project.workflows:
+            return
+        if ref == "core.echo":
+            self.project.actions[name] = self.project.function(name, _ECHO) | {
+                "parameters": {"message": {"type": "string"}}
+            }
+            return
+        if is_own:
+            self.report.gap(file, 1, f"the action {ref} is not in the pack", "Write it.")
+        elif ref == "core.ask":
+            self.report.gap(file, 1, f"the action {ref} of Attune itself", ASK)
+        else:
             self.report.gap(
                 file, 1, f"the action {ref} of another pack", f"Import that pack, or write {name}."
             )
-            self.project.actions[name] = self.project.function(name, stub(name, ref)) | {"parameters": {}}
+        self.project.actions[name] = self.project.function(name, stub(name, ref))
 
     def _foreign(self, ref: str) -> str:
         return _name(ref.replace(".", "_"))
@@ -361,18 +391,24 @@ class AttunePack:
             name = _name(ref.rpartition(".")[2])
             keys = TakenKeys(self.report, file, source, f"workflow {name}")
             self._note_name(keys, "action", ref.rpartition(".")[2], "ref" if source.get("ref") else "name")
-        if "parameters" in source and not head:
+        if "parameters" in source and "parameters" not in head:
             keys = TakenKeys(self.report, file, {"parameters": source["parameters"]}, f"workflow {name}")
-            head = {"parameters": parameters_of(keys)}
+            head = {**head, "parameters": parameters_of(keys, is_of_workflow=True)}
+            lines = source.lines
             source = Marked({key: value for key, value in source.items() if key != "parameters"})
-        workflow = AttuneWorkflow(self.report, file, source, name, head)
-        parameters_by_name = workflow.mapped()
-        for task in parameters_by_name["tasks"].values():
+            source.lines = lines
+        workflow = AttuneWorkflow(self.report, file, source, name, head, self._parameters_of_action)
+        body = workflow.mapped()
+        for task in body["tasks"].values():
             action = task.get("action")
             if action not in (None, "noop", "fail"):
                 task["action"] = self._ref(action)
-        self.project.workflows[name] = parameters_by_name
+        self.project.workflows[name] = body
         self._workflows.append(workflow)
+
+    def _parameters_of_action(self, ref: str) -> Mapping[str, Any] | None:
+        """Return the parameters of an action by its ref; None if they are not known."""
+        return self._schemas.get(self._ref(ref).rpartition(".")[2])
 
     def _ref(self, ref: str) -> str:
         """Return Penstock's ref of an action. The name of an action from another pack begins with the name of that
@@ -384,16 +420,20 @@ class AttunePack:
 
     def _rule(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"rule {source.get('ref')}")
-        gaps_before = open_gaps(self.report)
+        gaps_before = self.report.recorded
         name = self._own(keys, "rule")
         trigger, action = keys.take_text("trigger_ref"), keys.take_text("action_ref")
         kind = "schedules" if trigger in TIMERS else "rules"
         self.report.found[kind] += 1
         self.report.place(kind, name, file, 1)
-        enabled, description = keys.take("enabled", True), _described(keys)
+        enabled, description = keys.take_enabled(), _described(keys)
         mapping = AttuneExpressions(_RULE)
+        schema = self._parameters_of_action(action) or {}
         try:
-            params = mapping.paths(keys.take("action_params", {}))
+            params = {
+                key: with_default(value, schema.get(key, {}).get("default"))
+                for key, value in mapping.paths(keys.take("action_params", {})).items()
+            }
         except NotMapped as error:
             keys.gap(
                 "action_params",
@@ -476,56 +516,86 @@ class AttunePack:
 
     def _policy(self, file: str, source: Marked) -> None:
         keys = TakenKeys(self.report, file, source, f"policy {source.get('ref')}")
-        gaps_before = open_gaps(self.report)
+        gaps_before = self.report.recorded
         self.report.found["policies"] += 1
         name = self._own(keys, "policy")
-        enabled = keys.take("enabled", True)
+        self.report.place("limits", name, file, 1)
+        is_in_force = keys.take_enabled()
         limit: dict[str, Any] = _described(keys)
-        scope = keys.take("scope")
-        action, pack = keys.take_text("action_ref"), keys.take_text("pack_ref")
-        if isinstance(scope, Mapping):
-            action, pack = str(scope.get("action_ref") or ""), str(scope.get("pack_ref") or "")
-        limit["scope"] = self._ref(action) if action else self.project.name if pack else "*"
-        if action and limit["scope"].rpartition(".")[2] not in {
-            **self.project.actions,
-            **self.project.workflows,
-        }:
+        action = keys.take_text("action_ref")
+        keys.take("pack_ref")
+        keys.refuse("scope", "Attune reads `action_ref` alone: write it, if the policy is for one action.")
+        limit["scope"] = self._ref(action)
+        if not action:
+            keys.gap(
+                "pack_ref" if source.get("pack_ref") else "ref",
+                f"policy {name} is for each action of the pack that has no policy of its own",
+                "There each action has the limit for itself: write one for each of them.",
+            )
+            is_in_force = False
+        elif limit["scope"].rpartition(".")[2] in self._workflow_names:
+            keys.gap(
+                "action_ref",
+                f"policy {name} is for {action}, a workflow, for which Attune enforces no policy",
+                "Write the limit, if it is meant.",
+            )
+            is_in_force = False
+        elif limit["scope"].rpartition(".")[2] not in self.project.actions:
             keys.gap(
                 "action_ref",
                 f"policy {name} is for {action}, which is not in the pack",
                 "Write it where that action is.",
             )
-            enabled = False
-        if not action:
+            is_in_force = False
+        if limit["scope"] in self._limited and is_in_force:
             keys.gap(
-                "scope" if scope else "pack_ref",
-                f"policy {name} covers more than one action",
-                "There the most special policy holds alone, here all limits do: see which actions have one of their own.",
-            )
-        if limit["scope"] in self._limited and enabled is True:
-            keys.gap(
-                "action_ref" if action else "scope",
+                "action_ref",
                 f"policy {name} is for what {self._limited[limit['scope']]} limits, too",
-                "There the one with the higher priority holds alone, here both do: leave one out.",
+                "There one of them holds alone, here both do: leave one out.",
             )
-        self._limited.setdefault(limit["scope"], name)
+        if is_in_force:
+            self._limited.setdefault(limit["scope"], name)
         keys.refuse("priority", "Here all limits of an execution hold at once.")
         concurrency = TakenKeys(
             self.report, file, keys.take("concurrency", {}), f"concurrency of policy {name}"
         )
-        if (maximum := concurrency.take("limit")) is not None:
+        maximum, method = concurrency.take("limit"), concurrency.take("method")
+        if (maximum is None) != (method is None) or not _is_count(maximum):
+            keys.gap(
+                "concurrency",
+                f"concurrency of policy {name}, with the limit {maximum!r} and the method {method!r}",
+                "Attune loads no such policy: it asks for a number above 0 and a method. Write both, if they are meant.",
+            )
+            is_in_force = False
+        elif maximum is not None:
             limit["max"] = maximum
-        method = concurrency.take("method", "enqueue")
-        limit["when_full"] = {"enqueue": "enqueue", "cancel": "cancel_new"}.get(str(method), "enqueue")
-        if method not in ("enqueue", "cancel"):
+            limit["when_full"] = {"enqueue": "enqueue", "cancel": "cancel_new"}.get(str(method), "enqueue")
+        if method not in (None, "enqueue", "cancel"):
             concurrency.gap("method", f"method {method} of policy {name}", "Write when_full.")
         if parameters := concurrency.take("parameters"):
-            limit["by"] = list(parameters)
+            limit["by"] = [str(parameter) for parameter in parameters]
+            undeclared = [
+                path for path in limit["by"] if path not in (self._parameters_of_action(action) or ())
+            ]
+            if undeclared:
+                concurrency.gap(
+                    "parameters",
+                    f"{', '.join(undeclared)} of policy {name}, which is not a parameter of {action}",
+                    "Write a limit by a parameter of the action.",
+                )
+                is_in_force = False
         concurrency.close()
         rate = TakenKeys(self.report, file, keys.take("rate_limit", {}), f"rate_limit of policy {name}")
         count, window = rate.take("max_executions"), rate.take("window_seconds")
-        if count is not None:
-            limit["rate"] = f"{count}/{window or 60}s"
+        if (count is None) != (window is None) or not _is_count(count) or not _is_count(window):
+            keys.gap(
+                "rate_limit",
+                f"rate_limit of policy {name}, of {count!r} executions in {window!r} seconds",
+                "Attune loads no such policy: it asks for two numbers above 0. Write both, if they are meant.",
+            )
+            is_in_force = False
+        elif count is not None:
+            limit["rate"] = f"{count}/{window}s"
             rate.gap(
                 "max_executions",
                 f"rate of policy {name}",
@@ -534,7 +604,7 @@ class AttunePack:
         rate.close()
         keys.refuse("quotas", "Write a limit with `max` for what runs at once; a total is not limited here.")
         keys.close()
-        if enabled is not True:
+        if not is_in_force:
             keys.gap("enabled", f"policy {name} is not in force", "It was left out.")
         elif "max" in limit or "rate" in limit:
             self.project.limits[name] = limit
@@ -567,7 +637,7 @@ class AttunePack:
         self._read.add(self._folder / inside)
 
     def _count(self, kind: str, name: str, gaps_before: int) -> None:
-        if open_gaps(self.report) == gaps_before:
+        if self.report.recorded == gaps_before:
             self.report.map(kind, name)
 
 
@@ -606,12 +676,26 @@ def _criterion(entry: Any) -> str:
     field = "payload"
     for step in steps:
         field = member(field, step)
-    value = constant(entry.get("value"))
+    expected = entry.get("value")
+    value = constant(expected)
     if operator == "contains":  # Attune's `contains` accepts only texts
-        return (
-            f"({field} is string and {value} in {field})" if isinstance(entry.get("value"), str) else "false"
-        )
-    return f"({field} {'==' if operator == 'equals' else '!='} {value})"
+        return f"({field} is string and {value} in {field})" if isinstance(expected, str) else "false"
+    return _equal(field, expected, value, is_negated=operator == "not_equals")
+
+
+def _equal(field: str, expected: Any, value: str, *, is_negated: bool) -> str:
+    """Write a comparison of JSON values. In Attune, a truth value is not a number, and `1` is not `1.0`."""
+    if isinstance(expected, str) or expected is None:
+        return f"({field} {'!=' if is_negated else '=='} {value})"
+    if isinstance(expected, list):
+        raise NotMapped(f"a comparison with {expected}, whose numbers and truth values Attune tells apart")
+    kind = "boolean" if isinstance(expected, bool) else "integer" if isinstance(expected, int) else "float"
+    equal = f"{field} is {kind} and {field} == {value}"
+    return f"(not ({equal}))" if is_negated else f"({equal})"
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0)
 
 
 def _uses_event(params: Any) -> bool:

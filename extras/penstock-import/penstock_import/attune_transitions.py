@@ -68,6 +68,11 @@ class Order:
                         "wherever it led",
                         "Here only those count that lead to it: say with `when` what should happen.",
                     )
+                elif any(edge.guard.outcome != SUCCESS for edge in into):
+                    yield (
+                        f"{name} joins a branch that leads to it after a failure, too: Attune does not count a task that failed",
+                        "There the workflow stands still, here it goes on: say with `when` what should happen.",
+                    )
             elif any(
                 first.source != second.source and not graph.is_exclusive(first, second)
                 for first, second in combinations(into, 2)

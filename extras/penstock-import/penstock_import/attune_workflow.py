@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from penstock_import.attune_expressions import OUTCOMES, AttuneExpressions
+from penstock_import.attune_parameters import as_written, with_default
 from penstock_import.attune_transitions import Order, guard, outcomes
 from penstock_import.orquesta_graph import FAILURE
 from penstock_import.report import Report
-from penstock_import.taken_keys import TakenKeys, open_gaps
+from penstock_import.taken_keys import AS_THERE, NULL_HERE, UNDECLARED, TakenKeys
 from penstock_import.wanted_text import NotMapped, literal, member
 
 _NAMES = {
@@ -41,13 +43,12 @@ _KINDS = {
     "object": "dict",
 }
 """The certain type of a parameter's value, by the declared type."""
+_PATH = re.compile(r"\{\{ [\w.]+ \}\}")
+"""A template that is a single path of names."""
 _BACKOFF = {"constant": "fixed", "linear": "linear", "exponential": "exponential"}
 LONGEST_DELAY = 86_400
 """The longest retry delay in seconds if Attune names none. Penstock's own default is a minute."""
-_WAIT = (
-    "Write a task `inquiry: {prompt: ..., schema: ..., timeout: ...}` before it, whose result is the answer: "
-    "docs/how-to/approvals.md."
-)
+ASK = "Write a task `inquiry: {prompt: ..., schema: ..., timeout: ...}`, whose result is the answer: docs/how-to/approvals.md."
 
 
 @dataclass(slots=True)
@@ -61,14 +62,24 @@ class _Way:
 
 
 class AttuneWorkflow:
-    """A converter of one workflow. `head` has the parameters and the description, which are those of its action."""
+    """A converter of one workflow. `head` has the parameters and the description, which are those of its action.
+    `parameters_of_action` returns the parameters of an action by its ref, or None if they are not known."""
 
-    def __init__(self, report: Report, file: str, source: Any, name: str, head: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        report: Report,
+        file: str,
+        source: Any,
+        name: str,
+        head: Mapping[str, Any],
+        parameters_of_action: Callable[[str], Mapping[str, Any] | None] = lambda _: None,
+    ) -> None:
         self.report = report
         self.file = file
         self.name = name
         self._keys = TakenKeys(report, file, source, f"workflow {name}")
         self._head = dict(head)
+        self._parameters_of_action = parameters_of_action
         self.actions: set[str] = set()
         """Refs of the actions that its tasks run."""
         self.secrets: set[str] = set()
@@ -82,7 +93,7 @@ class AttuneWorkflow:
 
     def mapped(self) -> dict[str, Any]:
         """Return the workflow as an entry of a pack. A task with a part that is not mapped fails."""
-        gaps_before = open_gaps(self.report)
+        gaps_before = self.report.recorded
         self.report.found["workflows"] += 1
         self.report.place("workflows", self.name, self.file, 1)
         keys = self._keys
@@ -101,15 +112,19 @@ class AttuneWorkflow:
         self._know_parameters(entry["parameters"])
         variables = _pairs(keys.take("vars", {}))
         if variables:
-            names = {name: ours for name, ours in self._names.items() if name.startswith("parameters")}
-            entry["vars"] = self._templates(keys, "vars", variables, names)
+            entry["vars"] = as_written(variables)
+            for variable, value in variables.items():
+                if as_written(value) != value:
+                    keys.gap(
+                        "vars", f"the variable {variable}, {value}, which Attune does not render", AS_THERE
+                    )
         self._order.tasks = [str(task.get("name")) for task in listed]
         entry["tasks"] = {}
         for task in listed:
             name, mapped = self._task(task)
             entry["tasks"][name] = mapped
         if (output := keys.take("output_map")) is not None:
-            entry["output"] = self._templates(keys, "output_map", output, self._names)
+            entry["output"] = self._output(keys, output, set(variables))
         keys.describe("output", "output_schema")
         keys.refuse("timeout", "Write `timeout`, in seconds, of the workflow.")
         keys.close()
@@ -132,7 +147,7 @@ class AttuneWorkflow:
             del self._order.joins[name], entry["tasks"][name]["join"]
         for subject, by_hand in self._order.gaps(ways):
             keys.gap("tasks", subject, by_hand)
-        if open_gaps(self.report) == gaps_before:
+        if self.report.recorded == gaps_before:
             self.report.map("workflows", self.name)
         return entry
 
@@ -151,7 +166,7 @@ class AttuneWorkflow:
             keys.gap("type", f"task {name} of the type {kind}", "Write tasks that come after the same task.")
             broken.append("its type")
         for key, by_hand in (
-            ("wait_for", _WAIT),
+            ("wait_for", ASK),
             ("iterate_cache", "Let a task read what there is, and write `with_items` over its result."),
             ("when", "Write it in `next` of the tasks before it."),
             ("tasks", "Write tasks that come after the same task."),
@@ -168,7 +183,7 @@ class AttuneWorkflow:
         ):
             keys.refuse(key, by_hand)
         if repeated is not None:
-            task["with_items"] = self._one(keys, "with_items", repeated, self._names, broken)
+            task["with_items"] = _as_list(self._one(keys, "with_items", repeated, self._names, broken))
             task["concurrency"] = self._one(
                 keys, "concurrency", keys.take("concurrency", 1), self._names, broken
             )
@@ -178,8 +193,9 @@ class AttuneWorkflow:
             keys.refuse("concurrency", "It goes with with_items.")
             keys.refuse("batch_size", "It goes with with_items.")
         task["input"] = self._one(keys, "input", inputs, names, broken)
-        if (delay := keys.take("delay")) not in (None, 0):
-            task["delay"] = self._one(keys, "delay", delay, names, broken)
+        keys.refuse(
+            "delay", "Attune's scheduler does not read it: write `delay` of the task, if it is meant."
+        )
         timeout = keys.take("timeout")
         if isinstance(timeout, int | float) and not isinstance(timeout, bool):
             task["timeout"] = timeout
@@ -193,6 +209,12 @@ class AttuneWorkflow:
         self._read_of_inputs = set()
         if ways := list(self._ways(keys, name, broken)):
             task["next"] = ways
+            if repeated is not None:
+                keys.gap(
+                    "with_items",
+                    f"the transitions of {keys.subject}, which runs for each item: Attune takes them by the item that ended last",
+                    "Here one item that failed makes the task fail: say with `when` what should follow.",
+                )
         keys.close()
         if broken:
             failing = {"action": "fail", "input": {"message": f"to do: {', '.join(broken)} of task {name}"}}
@@ -205,6 +227,7 @@ class AttuneWorkflow:
             }
             return name, {"action": "noop", **{key: value for key, value in task.items() if value != {}}}
         self.actions.add(ref)
+        task["input"] = self._passed(keys, ref, task["input"])
         return name, {"action": ref, **{key: value for key, value in task.items() if value != {}}}
 
     # -- transitions ---------------------------------------------------------------------------------------------
@@ -212,8 +235,11 @@ class AttuneWorkflow:
     def _ways(self, keys: TakenKeys, name: str, broken: list[str]) -> Iterator[dict[str, Any]]:
         """Yield the transitions of a task. A transition that is taken after a success and after a failure becomes two
         transitions, since only one of them may handle the failure."""
+        earlier: set[str] = set()
+        """The variables that earlier transitions of the task publish."""
         for number, way in enumerate(self._transitions(keys, name, broken)):
             own = guard(way.when)
+            read: set[str] = set()
             told_reasons: set[str] = set()
             self._order.add(name, number, way.when, way.targets, way.published)
             for outcome in outcomes(own):
@@ -234,8 +260,13 @@ class AttuneWorkflow:
                 if way.targets:
                     mapped["do"] = way.targets
                 self._reads.setdefault(name, set()).update(names.variables)
+                read |= names.variables
                 if len(mapped) > 1:
                     yield mapped
+            for variable in sorted(read & earlier):
+                way.keys.gap("when", f"a transition of task {name} reads {variable}, which an earlier one publishes",
+                             "There it sees that value, here the one before: compare with what is published.")  # fmt: skip
+            earlier |= way.published.keys()
 
     def _when(
         self, way: _Way, names: AttuneExpressions, is_split: bool, failed: bool, told_reasons: set[str]
@@ -374,6 +405,33 @@ class AttuneWorkflow:
     ) -> AttuneExpressions:
         return AttuneExpressions(names, self._lists, own=own, kinds=self._kinds, after_failure=after_failure)
 
+    def _passed(self, keys: TakenKeys, ref: str, inputs: Any) -> Any:
+        """Return the input of a task. Attune gives a task without input the parameters of the workflow, and null stands for
+        the default of the action. Record a gap for a value that only Attune passes."""
+        schema = self._parameters_of_action(ref)
+        defaults = {name: about.get("default") for name, about in (schema or {}).items()}
+        if isinstance(inputs, Mapping) and inputs:
+            return {name: with_default(value, defaults.get(name)) for name, value in inputs.items()}
+        own = self._head.get("parameters") or {}
+        if inputs or not own:
+            return inputs
+        if schema is None:
+            keys.gap("input", f"{keys.subject} has no input: Attune gives it the parameters of the workflow",
+                     "Pass those that the action takes, in `input`.")  # fmt: skip
+            return inputs
+        if undeclared := sorted(own.keys() - schema.keys()):
+            keys.gap("input", f"{keys.subject} has no input: Attune gives it the parameters of the workflow, "
+                     f"{', '.join(undeclared)} among them", UNDECLARED)  # fmt: skip
+        passed: dict[str, Any] = {}
+        for name in own.keys() & schema.keys():
+            if own[name].get("default") not in (None, defaults[name]):
+                keys.gap("input", f"{keys.subject} has no input: Attune gives it {name} of the workflow, without its default",
+                         "Pass it in `input`.")  # fmt: skip
+            else:
+                ours = self._names.get(f"parameters.{name}", member("parameters", name))
+                passed[name] = with_default(f"{{{{ {ours} }}}}", defaults[name])
+        return dict(sorted(passed.items()))
+
     def _one(self, keys: TakenKeys, key: str, value: Any, names: Mapping[str, str], broken: list[str]) -> Any:
         """Return a value with translated expressions. A task with an expression that is not mapped fails."""
         mapping = self._expressions(names)
@@ -392,6 +450,35 @@ class AttuneWorkflow:
     def _templates(self, keys: TakenKeys, key: str, value: Any, names: Mapping[str, str]) -> Any:
         broken: list[str] = []
         return self._one(keys, key, value, names, broken)
+
+    def _output(self, keys: TakenKeys, output: Any, variables: set[str]) -> dict[str, Any]:
+        """Return the output. Attune leaves out a key if its expression fails. Here a single path without a value is null, and
+        another expression that may fail is a gap."""
+        mapped: dict[str, Any] = {}
+        for key, value in output.items() if isinstance(output, Mapping) else ():
+            names = self._expressions(self._names)
+            try:
+                text = names.template(value)
+            except NotMapped as error:
+                hint = "Write the expression; it is null until then."
+                keys.gap("output_map", f"the output {key} of {keys.subject}: {error}", hint)
+                mapped[key] = None
+                continue
+            self.secrets |= names.secrets
+            mapped[key] = text
+            if not names.variables - variables and "tasks" not in str(text):
+                continue
+            if _PATH.fullmatch(str(text)):
+                mapped[key] = f"{{{{ ({text[3:-3]} | default(none)) }}}}"
+                keys.gap(
+                    "output_map",
+                    f"the output {key}, {value}: Attune leaves it out if it has no value",
+                    NULL_HERE,
+                )
+            else:
+                keys.gap("output_map", f"the output {key}, {value}: Attune leaves it out if it fails",
+                         "Here the workflow fails then: have each way publish what it reads.")  # fmt: skip
+        return mapped
 
     def _cut_circles(self, entry: dict[str, Any]) -> None:
         """Remove transitions that lead back, since a task of Penstock runs once."""
@@ -438,6 +525,20 @@ def _pairs(value: Any) -> dict[str, Any]:
         elif entry is not None:
             pairs[str(entry)] = "{{ result() }}"
     return pairs
+
+
+def _as_list(items: Any) -> Any:
+    """Return the items of a task. Attune takes a value that is not a list as the only item."""
+    if (
+        isinstance(items, str)
+        and items.startswith("{{ ")
+        and items.endswith(" }}")
+        and items.count("{{") == 1
+    ):
+        ours = items.removeprefix("{{ ").removesuffix(" }}")
+        is_list = f"{ours} is sequence and {ours} is not string and {ours} is not mapping"
+        return f"{{{{ {ours} if {is_list} else [{ours}] }}}}"
+    return items
 
 
 def _targets(do: Any) -> list[str]:

@@ -483,8 +483,9 @@ class Orquesta:
         if concurrency is not None:
             count = self._value(concurrency.value(), concurrency.line, names, 1)
             if isinstance(count, str) and count.startswith("{{"):
-                # In Orquesta, a concurrency below 1 means 1.
-                count = f"{{{{ [{count[2:-2].strip()}, 1] | max }}}}"
+                # In Orquesta, a concurrency below 1 means 1, and null means all items at once.
+                ours, of_all = count[2:-2].strip(), str(mapped["with_items"])[2:-2].strip()
+                count = f"{{{{ [{ours} if {ours} is not none else ({of_all}) | length, 1] | max }}}}"
             mapped["concurrency"] = max(count, 1) if isinstance(count, int) else count
             mapped["item_failures"] = {"then": "stop"}
         return parts
@@ -916,6 +917,8 @@ class Orquesta:
         elif isinstance(node.peek(), str):
             if take:
                 node.drop()
+                if ignored := ignored_text(node.peek()):
+                    self._ignored(node.line, f"`{ignored}`, which gives no name a value")
             for name, value in inline_parameters(node.peek()).items():
                 yield name, Node(node.line, None, value), node.line
 

@@ -16,7 +16,7 @@ from penstock_import.nested_fields import (
 )
 from penstock_import.wanted_text import literal, member
 
-Tell = Callable[[int, str, str], None]
+Tell = Callable[[int, str, str], object]
 """A function that records a gap: (line, subject, work by hand)."""
 
 _SCHEMA_WORDS = frozenset(

@@ -34,12 +34,17 @@ class Report:
     """The file and the line from which a definition was made, by its section and name."""
     dependents: dict[tuple[str, str], list[tuple[str, str, Gap]]] = field(default_factory=dict)
     """The parts that are lost with a definition, by its section and name: the kind, the name and the gap of each part."""
+    recorded: int = 0
+    """The number of gaps that were recorded, each repetition included. Two definitions can have the same gap, in a file
+    that both read."""
 
-    def gap(self, file: str, line: int, subject: str, by_hand: str) -> None:
-        """Add a gap, once."""
+    def gap(self, file: str, line: int, subject: str, by_hand: str, *, counts: bool = True) -> bool:
+        """Add a gap, once. Return whether it is new. `counts` is False for a line that leaves its definition mapped."""
+        self.recorded += counts
         entry = Gap(file, line, subject, by_hand)
-        if entry not in self.gaps:
+        if is_new := entry not in self.gaps:
             self.gaps.append(entry)
+        return is_new
 
     def place(self, section: str, name: str, file: str, line: int) -> None:
         """Note the file and the line from which a definition was made."""

@@ -15,7 +15,7 @@ def is_limit(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
 
 
-def settle(name: str, task: dict[str, Any], timeout: Any, tell: Callable[[str, str], None]) -> None:
+def settle(name: str, task: dict[str, Any], timeout: Any, tell: Callable[[str, str], object]) -> None:
     """Give a task the time limit in its input, and record a gap for it."""
     subject = f"the timeout {timeout} of {name}, for an action of another pack"
     if is_limit(timeout):

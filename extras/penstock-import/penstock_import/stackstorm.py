@@ -95,8 +95,6 @@ class StackStormPack:
         """By the name of an action there: its file, its tree and the kind of its runner."""
         self._schemas: dict[str, dict[str, Any]] = {}
         """By the ref of an action here: its parameters."""
-        self._apart: set[int] = set()
-        """Places in the list of gaps of what is counted by itself: actions and triggers of other packs."""
         self._given: list[tuple[str, Any]] = []
         """The parameters that workflows and rules give to actions."""
         self._with_gaps: set[str] = set()
@@ -187,7 +185,7 @@ class StackStormPack:
         self.report.found[kind] += 1
         self.report.place(kind, name, file, node.line)
         self._tell_changed_name(kind, file, node, name)
-        previous = self._count()
+        previous = self.report.recorded
         for key in IDENTITY:
             if (child := node.get(key)) is not None:
                 child.drop()
@@ -200,7 +198,7 @@ class StackStormPack:
             and name in getattr(self.project, kind)
         ):
             getattr(self.project, kind)[name]["enabled"] = False
-        if self._count() == previous:
+        if self.report.recorded == previous:
             self.report.map(kind, name)
 
     def _tell_changed_name(self, kind: str, file: str, node: Node, ours: str) -> None:
@@ -214,14 +212,9 @@ class StackStormPack:
                 "Use the new name in what calls it from outside: programs, bots, dashboards.",
             )
 
-    def _count(self) -> int:
-        return len(self.report.gaps) - len(self._apart)
-
     def _tell_apart(self, kind: str, file: str, line: int, subject: str, advice: str) -> None:
         """Record a gap that is counted separately."""
-        self.report.found[kind] += 1
-        self._apart.add(len(self.report.gaps))
-        self.report.gap(file, line, subject, advice)
+        self.report.found[kind] += self.report.gap(file, line, subject, advice, counts=False)
 
     def _leftovers(self, file: str, node: Node, subject: str, name: str) -> None:
         for path, leftover in list(node.left()):
@@ -348,7 +341,7 @@ class StackStormPack:
     def _know_action(self, file: str, node: Node) -> None:
         theirs = str(_peek(node, "name") or "")
         runner = runner_of(_peek(node, "runner_type"))
-        previous = self._count()
+        previous = self.report.recorded
         if _name(theirs) in {_name(name) for name in self._sources}:
             self.report.gap(file, node.line, f"two actions become {_name(theirs)}", "Rename one of them.")
         self._sources[theirs] = (file, node, runner)
@@ -384,7 +377,7 @@ class StackStormPack:
                 tell(child.line, f"the parameter {name} is not a mapping", "Write its type.")
                 child.drop()
         self._schemas[ref] = schema
-        if self._count() > previous:
+        if self.report.recorded > previous:
             self._with_gaps.add(file)
 
     def _settle_immutable(self, file: str, ref: str, name: str, source: Node, is_of_workflow: bool) -> None:
@@ -431,6 +424,15 @@ class StackStormPack:
                     f"output_schema of action {name}",
                     "StackStorm checks it only with `validate_output_schema`, which is off by default: write it as `result` of "
                     "the action if yours is on.",
+                )
+            if (notify := node.get("notify")) is not None and notify.peek() not in _EMPTY:
+                notify.drop()
+                self._tell_apart(
+                    "notifications",
+                    file,
+                    node.line_of("notify"),
+                    f"notify of action {name}",
+                    by_hand("action", "notify"),
                 )
             if not self._is_enabled(file, node, f"action {name}"):
                 self.report.gap(
@@ -914,7 +916,7 @@ class StackStormPack:
         if any(descriptions):
             rule["description"] = "\n".join(filter(None, descriptions))
         target_action = self._known(action.text("ref"), file, action.line_of("ref"))
-        previous = self._count()
+        previous = self.report.recorded
         timer = theirs.endswith("Timer")
         root = "" if timer else "trigger.body" if theirs == "core.st2.webhook" else "trigger"
         rule["action"] = target_action.ref
@@ -944,7 +946,7 @@ class StackStormPack:
                 f"parameters of the trigger of rule {name}",
                 "Compare with them in `when`.",
             )
-        if not is_enabled or self._count() > previous:
+        if not is_enabled or self.report.recorded > previous:
             rule["enabled"] = False
         section = self.project.schedules if timer else self.project.rules
         if name in section:

@@ -27,12 +27,10 @@ DESCRIPTIVE = frozenset(
 """The keys that do not affect what is run."""
 DESCRIBES = "Nothing runs by them: keep in a description what people read."
 RENAMED = "Use the new name in what calls it from outside: programs, bots, dashboards."
+AS_THERE = "It is the same here: see whether it is meant."
+NULL_HERE = "Here it is null then: have each way publish it, if it is read."
+UNDECLARED = "Here it gets the declared ones alone: declare a parameter that its program reads, and pass it."
 UNKNOWN = "Nothing here is known to have its meaning: see what it should do."
-
-
-def open_gaps(report: Report) -> int:
-    """Return the number of gaps, without those for changed names and for keys that do not affect what is run."""
-    return sum(gap.by_hand not in (DESCRIBES, RENAMED) for gap in report.gaps)
 
 
 class TakenKeys:
@@ -68,7 +66,17 @@ class TakenKeys:
 
     def gap(self, key: str, subject: str, by_hand: str) -> None:
         """Record a gap at the line of a key."""
-        self.report.gap(self.file, self.source.line(key), subject, by_hand)
+        counts = by_hand not in (DESCRIBES, RENAMED, AS_THERE, NULL_HERE, UNDECLARED)
+        self.report.gap(self.file, self.source.line(key), subject, by_hand, counts=counts)
+
+    def take_enabled(self) -> bool:
+        """Take `enabled`, and return whether the part is in force. Attune reads a value that is neither true nor false as
+        true, and such a value is a gap."""
+        enabled = self.take("enabled", True)
+        if not isinstance(enabled, bool):
+            self.gap("enabled", f"enabled of {self.subject}, {enabled!r}, which Attune reads as true",
+                     "Write true or false, as it is meant; until then it is not in force.")  # fmt: skip
+        return enabled is True
 
     def refuse(self, key: str, by_hand: str) -> None:
         """Record a gap for a key, unless it is missing or empty."""
