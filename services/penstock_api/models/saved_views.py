@@ -12,7 +12,7 @@ from penstock_api.models.model import Given, Text
 
 
 class ViewFilters(Given):
-    """The filters of a saved view: those of the list of executions, with the same names."""
+    """The filters of a saved view, named like the query parameters of the list of executions."""
 
     status: list[str] | None = Field(
         default=None,
