@@ -27,7 +27,8 @@ LOG_IN_PATH = f"{PREFIX}/session"
 SIGN_IN_PATH = "/sign-in"
 LOG_IN_PATHS = (LOG_IN_PATH, SIGN_IN_PATH)
 DESCRIPTION = """\
-Everything that the command line can do. Errors are problem details (RFC 9457) with the fix in `hint`.
+The API can start, show and control all work, and administer access and operation. Code is applied with \
+`penstock apply`. Errors are problem details (RFC 9457) with the fix in `hint`.
 For the next page of a list, pass the value of `next` of the last answer as `before`.
 Instants are ISO 8601 with an offset. Durations are seconds. Where a field says so, a request may have a text such as "5m"."""
 

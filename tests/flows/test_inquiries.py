@@ -67,8 +67,9 @@ async def test_only_the_assignee_may_answer_and_only_a_fitting_answer(house: Ins
     await house.until(WAITING, id)
     with pytest.raises(NotAllowed, match="ada"):
         await house.client.answer(id, True, by="bob")
-    with pytest.raises(InvalidInput, match="boolean"):
+    with pytest.raises(InvalidInput, match="boolean") as refused:
         await house.client.answer(id, "yes", by="ada")
+    assert refused.value.hint == "Answer true or false."
     with pytest.raises(NotFound):
         await house.client.answer(new_id(), True, by="ada")
 

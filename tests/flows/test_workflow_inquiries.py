@@ -27,7 +27,7 @@ async def test_the_answer_to_an_inquiry_is_the_result_of_its_task(house: Install
     )
     with pytest.raises(NotFound) as elsewhere:
         await house.client.answer(run, True, by="ada")
-    assert f"answer {task}" in (elsewhere.value.hint or "")
+    assert elsewhere.value.hint == f"Its task ask asks: penstock answer {task} ANSWER."
     with pytest.raises(NotAllowed, match="ada"):
         await house.client.answer(task, True, by="bob")
     with pytest.raises(InvalidInput, match="boolean"):

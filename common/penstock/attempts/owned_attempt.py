@@ -38,7 +38,7 @@ class OwnedAttempt:
     carry: Mapping[str, Any]
     context: Mapping[str, Any]
     waited: float
-    """The seconds since the execution was ready, on the database's clock."""
+    """The seconds since the execution became ready, on the database's clock."""
     of_route: str | None = None
     """The task executor of the route by which the attempt came, or None."""
     secrets: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping
 from inspect import cleandoc
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     import typer
     from typer._click import Command, Context
 
+MODULE = "--module"
 _DELETE = ("delete", "remove", "rm", "revoke", "drop")
 _LIST = ("list", "executions")
 _SHOW = ("show", "list")
@@ -54,10 +56,26 @@ class CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """Return the name, the command and its arguments. Ends with wrong usage if there is no such command."""
         if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
-            command = usual_command(args[0], self.list_commands(ctx))
-            if command is not None:
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {command!r}?")
-        return super().resolve_command(ctx, args)
+            usual = usual_command(args[0], self.list_commands(ctx))
+            if usual is not None:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {usual!r}?")
+        name, command, words = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing and (line := _meant_source(command, words)):
+            option = "takes sources without" if MODULE not in line else "takes sources with"
+            ctx.fail(f"`{name}` {option} {MODULE}.\nDid you mean: {ctx.command_path} {name} {line}")
+        return name, command, words
+
+
+def _meant_source(command: Command, words: list[str]) -> str | None:
+    """Return the probably meant words where the source of definitions was given in the form of another command: `apply` and
+    `lint` take it as an argument, and `dev` and `worker` as the option --module. None if nothing suggests that."""
+    options = {option for parameter in command.params for option in parameter.opts}
+    arguments = {parameter.name for parameter in command.params if parameter.param_type_name == "argument"}
+    if "source" in arguments and MODULE not in options and (MODULE in words or "-m" in words):
+        return shlex.join(word for word in words if word not in (MODULE, "-m"))
+    if MODULE in options and not arguments and words and not words[0].startswith("-"):
+        return shlex.join([MODULE, *words])
+    return None
 
 
 def use_in(app: typer.Typer) -> None:

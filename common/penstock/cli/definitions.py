@@ -184,7 +184,7 @@ def disable(ref: Rule, json: Json = False) -> None:
 
 @rules.command()
 def delete(ref: Rule, json: Json = False) -> None:
-    """Delete a rule. What it has started goes on."""
+    """Delete a rule. The executions that it started continue."""
     read(lambda client: client.rules.delete(ref))
     _changed(ref, "deleted", json)
 

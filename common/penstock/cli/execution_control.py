@@ -147,7 +147,7 @@ def raise_budget(
     amount: Annotated[float, typer.Argument(help="The new amount, higher than before.")],
     json: Json = False,
 ) -> None:
-    """Raise a budget of a tree: of an execution and all that it starts. Waiting executions start until the raised budget
+    """Raise a budget of an execution and all that it starts. Waiting executions start until the raised budget
     is used up."""
     by_either(lambda client: client.raise_budget(id, unit, amount))
     if json:

@@ -10,7 +10,7 @@ from penstock.cli import print_version
 
 ON_THIS_MACHINE = (
     "dev", "demo", "new", "import", "lint", "schema", "test", "executor", "worker", "api", "gateway", "migrate", "doctor",
-    "completion", "worker-conformance",
+    "roles", "completion", "worker-conformance",
 )  # fmt: skip
 """Commands about servers themselves, or without any server. They ignore PENSTOCK_SERVER."""
 

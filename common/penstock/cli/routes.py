@@ -51,7 +51,7 @@ def warn(use: RouteUse) -> None:
     says = (
         f"nothing goes to the route {use.route}, which is served by {count(use.workers, 'worker')}."
         if use.workers
-        else f"no worker that lives serves the route {use.route}"
+        else f"no live worker serves the route {use.route}"
         + (f" ({', '.join(use.named_by[:3])})." if use.named_by else ".")
     )
     hint = use.meant or f"Serve it: penstock worker --module FILE --routes {use.route}" * (not use.workers)

@@ -76,7 +76,8 @@ def list_(json: Json = False) -> None:
         return
     columns = ["ref", "state", "action", "when", "timezone", "next", "last", "last_status"]
     empty = "There are no schedules. Declare one with @schedule or Schedule(...), and `penstock apply` it."
-    table(columns, [[row[c] for c in columns] for row in rows], empty=empty)
+    headings = [column.replace("_", " ") for column in columns]
+    table(headings, [[row[c] for c in columns] for row in rows], empty=empty)
 
 
 def show(ref: Ref, json: Json = False) -> None:
@@ -103,7 +104,11 @@ def show(ref: Ref, json: Json = False) -> None:
     if schedule["expires"]:
         schedule["expires"] = f"{span(schedule['expires'])} after the due instant"
     table(
-        ["", ""], [(k, orjson.dumps(v).decode() if isinstance(v, dict) else v) for k, v in schedule.items()]
+        ["", ""],
+        [
+            (k.replace("_", " "), orjson.dumps(v).decode() if isinstance(v, dict) else v)
+            for k, v in schedule.items()
+        ],
     )
 
 

@@ -19,6 +19,9 @@ from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.staged_messages import StagedMessage
 
+LONGEST_SCHEMA = 200
+"""The characters of a schema that a hint can show."""
+
 
 async def listed(
     session: Session,
@@ -87,15 +90,22 @@ async def _asking(tx: Transaction, execution: UUID) -> Inquiry:
     inquiry = await inquiries.find_locked(tx, execution)
     if inquiry is None:
         tasks = [
-            f"its task {task}: answer {id}" for id, task in (await inquiries.of_tasks(tx, execution)).items()
+            f"Its task {task} asks: penstock answer {id} ANSWER."
+            for id, task in (await inquiries.of_tasks(tx, execution)).items()
         ]
         raise NotFound(
             f"execution {execution} has not asked anything",
-            hint=f"What asks is {', or '.join(tasks)}."
-            if tasks
-            else "`penstock inquiries` lists open inquiries.",
+            hint=" ".join(tasks) if tasks else "`penstock inquiries` lists open inquiries.",
         )
     return inquiry
+
+
+def _accepted(schema: Schema) -> str | None:
+    """Return a hint at the answers that a schema accepts, for one that is not of objects. None without a short schema."""
+    if schema.document.get("type") == "boolean":
+        return "Answer true or false."
+    text = orjson.dumps(schema.document).decode()
+    return f"The schema of the answer is {text}." if schema.document and len(text) <= LONGEST_SCHEMA else None
 
 
 async def _answer(tx: Transaction, inquiry: Inquiry, asked_at: datetime, response: object, by: str) -> None:
@@ -110,9 +120,12 @@ async def _answer(tx: Transaction, inquiry: Inquiry, asked_at: datetime, respons
         )
     if by == f"{EXECUTION_CALLER}{inquiry.execution_id}":
         raise InvalidInput("an execution may not answer its own inquiry")
-    encoded = Schema(orjson.loads(inquiry.schema) if inquiry.schema else None).check(
-        response, what="response", cap=tx.settings.payload_cap
-    )
+    schema = Schema(orjson.loads(inquiry.schema) if inquiry.schema else None)
+    try:
+        encoded = schema.check(response, what="response", cap=tx.settings.payload_cap)
+    except InvalidInput as error:
+        error.hint = error.hint or schema.takes() or _accepted(schema)
+        raise
     if not await inquiries.answer(tx, inquiry.execution_id, encoded.decode(), by):
         raise Conflict(
             f"the inquiry is {inquiry.status}"

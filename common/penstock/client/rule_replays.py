@@ -65,7 +65,7 @@ class ReplayedEvent:
 
 @dataclass(frozen=True, slots=True)
 class ReplayPage:
-    """The outcomes of a call, and the place of the next call."""
+    """The outcomes for a page of events, and the cursor of the next page."""
 
     items: Annotated[list[ReplayedEvent], Field(description="The outcomes, oldest event first.")]
     next: Annotated[

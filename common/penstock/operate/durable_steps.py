@@ -69,8 +69,8 @@ class Step:
         Field(
             description="`started`: it has begun. `completed` or `failed`: it has its result or error. "
             "`cancelled`: its branch was cancelled, or the signal of its deadline has come. `superseded`: a later attempt "
-            "of the function did not make this step. `timeout`: its deadline has passed, which the function has planned, for a "
-            "signal, a block, an event or a question. A step with a child execution has the status of that."
+            "of the function did not make this step. `timeout`: the deadline that the function set for a "
+            "signal, a block, an event or a question has passed. A step with a child execution has the status of that."
         ),
     ]
     tries: Annotated[int, Field(description="The number of times that it was tried.")]

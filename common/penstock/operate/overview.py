@@ -56,7 +56,7 @@ class RecentActivity:
         float | None,
         Field(
             description="The seconds from creation to end, waits included, within which half of the executions ended, without "
-            "the tasks of workflows. Only the latest 15-second period counts in which one ended; null: none ended "
+            "the tasks of workflows. Only the latest 15-second period in which an execution ended counts; null: none ended "
             "in the last 15 minutes."
         ),
     ]

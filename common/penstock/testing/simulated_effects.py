@@ -260,7 +260,7 @@ class Effects:
         return f"{CALLBACKS}{execution.id}-{attempt}" in self._callbacks
 
     def called_back(self, address: str) -> tuple[Execution, int]:
-        """Return the execution and the attempt of an address. Raises NotFound if no attempt has the address."""
+        """Return the execution and the attempt of a callback address. Raises NotFound if no attempt has the address."""
         if address not in self._callbacks:
             raise NotFound(
                 "there is no such callback", hint="Use the address that the action passed on, unchanged."

@@ -41,7 +41,7 @@ class Applications:
         """True if a file makes an application."""
 
     def names(self, tree: ast.Module) -> set[str]:
-        """Return the names in one module."""
+        """Return the names under which a module knows a Celery application."""
         return self._names[id(tree)]
 
     def own_decorators(self, tree: ast.Module) -> list[ast.FunctionDef]:

@@ -4,8 +4,8 @@
 -- - A function that waits for its retry becomes due now.
 -- - All others read the request when they run.
 -- The request does not change the status, so an attempt after a crash reads it, too. `told` are the functions with a new request.
--- A function with an earlier request is not in `told`. If the new request is by hand, the caller ends that function as any other
--- execution.
+-- A function with an earlier request is not in `told`. If the new request is by hand, the caller ends such a function like any
+-- other execution.
 -- planner: lookups
 create or replace function tell_functions(p_ids uuid[], p_status text, p_reason text, out messages message[], out told uuid[])
 language plpgsql

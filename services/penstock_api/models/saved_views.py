@@ -12,7 +12,7 @@ from penstock_api.models.model import Given, Text
 
 
 class ViewFilters(Given):
-    """The filters of a saved view: those of the list of executions, with the same names."""
+    """The filters of a saved view, named like the query parameters of the list of executions."""
 
     status: list[str] | None = Field(
         default=None,
@@ -73,12 +73,13 @@ class NewView(Given):
     )
     shared: bool = Field(
         default=False,
-        description="True: all callers that may read the tenant of its filter see it (without one: the tenants of its "
-        "author). This needs the scope `operate` for these tenants. False: only the caller sees it.",
+        description="True: all callers that may read the tenant of its filter see it. If it filters no tenant, they must be "
+        "allowed to read all tenants of its author. This needs the scope `operate` for these tenants. False: only the "
+        "caller sees it.",
     )
     replace: bool = Field(
         default=False,
-        description="True: take the place of the caller's view of this name, if there is one, whatever its version. False: "
+        description="True: replace the caller's view of this name, if there is one, whatever its version. False: "
         "such a view is a conflict.",
     )
 

@@ -152,8 +152,8 @@ class End(Sent):
     attempt: AttemptNumber
     outcome: Literal["completed", "failed", "timed_out", "deferred", "cancelled", "handed_back"] = Field(
         description="`completed`: with `result`. `failed`: with `error`. `timed_out`: the attempt took longer than "
-        "its `timeout`. `deferred`: the action runs again later. `cancelled`: after a cancel; unasked, it is a "
-        "failure. "
+        "its `timeout`. `deferred`: the action runs again later. `cancelled`: the attempt ended after a cancel; "
+        "without a cancel, it counts as failed. "
         "`handed_back`: the worker stops, or gives the attempt up."
     )
     result: Any = Field(default=None, description="The result of a completed attempt, any JSON.")
@@ -229,7 +229,7 @@ class TakenAttempt(Answer):
     )
     root: UUID = Field(description="The id of the outermost execution around it, or its own.")
     task: str | None = Field(description="The name of its task in `workflow`; null: it is not a task.")
-    waited: float = Field(description="The seconds since the execution was ready.")
+    waited: float = Field(description="The seconds since the execution became ready.")
     trace: dict[str, str] = Field(description="The W3C trace context for calls of the action.")
 
 
@@ -274,9 +274,12 @@ class Beat(Sent):
 
 class BeatAnswer(Answer):
     lost_attempts: list[UUID] = Field(
-        serialization_alias="lost", description="Executions of which the attempt is no longer this worker's."
+        serialization_alias="lost",
+        description="The executions whose attempt no longer belongs to this worker.",
     )
-    cancel: list[UUID] = Field(description="Executions of which the attempt has to end as `cancelled`.")
+    cancel: list[UUID] = Field(
+        description="The executions whose attempt the worker has to end as `cancelled`."
+    )
     drain: bool = Field(description="True: the worker must take no more work.")
 
 

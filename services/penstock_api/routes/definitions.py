@@ -103,7 +103,7 @@ async def disable(ref: str, session: Db) -> models.RuleState:
 
 @router.delete("/rules/{ref}", status_code=204, dependencies=[DEFINE_ALL])
 async def delete(ref: str, session: Db) -> None:
-    """Delete a rule. What it has started goes on."""
+    """Delete a rule. The executions that it started continue."""
     await definitions.delete_rule(session, ref)
 
 

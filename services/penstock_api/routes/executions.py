@@ -272,7 +272,7 @@ async def reschedule(
 
 @router.post("/executions/{id}/budget", status_code=204, dependencies=[OPERATE])
 async def raise_budget(id: ExecutionId, backend: Here, body: models.RaiseBudget) -> None:
-    """Raise a budget of a tree: of an execution and all that it starts. Waiting executions start until the raised budget
+    """Raise a budget of an execution and all that it starts. Waiting executions start until the raised budget
     is used up."""
     await backend.client.raise_budget(id, body.unit, body.amount)
 

@@ -170,7 +170,7 @@ async def d03_routes(host: Host) -> str:
         refused = await site.apply(output, "unknown.py", code=None, known_routes="default,gpu")
         assert refused.code != 0, "a route that is not among the known ones was taken"
     warned = await (await host.shared()).apply(output, "meant.py")
-    assert "no worker that lives serves the route gppu" in warned.err, (
+    assert "no live worker serves the route gppu" in warned.err, (
         f"apply does not say that nobody serves gppu: {warned.all}"
     )
     return (

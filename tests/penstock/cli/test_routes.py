@@ -100,7 +100,7 @@ async def test_a_route_without_workers_is_warned_of(house: Installation, tmp_pat
     )  # no worker lives yet: workers may start later
     await hire(house.session, "gpu")
     warned = (await penstock("apply", module)).err
-    assert "no worker that lives serves the route gppu (action warned.train). Did you mean 'gpu'?" in warned
+    assert "no live worker serves the route gppu (action warned.train). Did you mean 'gpu'?" in warned
     assert "penstock worker --module FILE --routes far" in warned
     routes = {one["route"]: one for one in (await penstock("routes", "list", "--json")).documents}
     assert {name: (one["workers"], one["amiss"], one["meant"]) for name, one in routes.items()} == {
@@ -110,5 +110,5 @@ async def test_a_route_without_workers_is_warned_of(house: Installation, tmp_pat
         "gpu": (1, True, "Did you mean 'gppu'?"),
     }
     found = {one["what"]: one for one in (await penstock("doctor", "--json")).documents}
-    assert found["route gpu"]["says"] == "served by 1 worker, and nothing goes there"
-    assert found["route gppu"]["says"] == "no worker that lives serves it; it is named by action warned.train"
+    assert found["route gpu"]["says"] == "1 worker serves it, but no definition names it"
+    assert found["route gppu"]["says"] == "no live worker serves it, but it is named by action warned.train"

@@ -62,6 +62,7 @@ async def test_it_answers_as_it_says(api: Api, address: str) -> None:
     assert (missing.status_code, "workflow.schema.json" in missing.json()["hint"]) == (404, True)
     assert document["openapi"].startswith("3.1")
     assert all(path in page.text for path in document["paths"])
+    assert "<p>Answers: 204; a refusal" in page.text
     assert "http://" not in page.text.replace("http://127.0.0.1", "")  # nothing from elsewhere
     headers = {"Authorization": f"Bearer {api.secrets['all']}"}
     statuses: dict[str, Counter[int]] = {}

@@ -119,7 +119,7 @@ class Window(Options):
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Return the parts of its pattern."""
+        """Return the parts of the pattern: the triggers that it counts or awaits, each with its condition."""
         parts: tuple[Part, ...] = getattr(self, self.pattern)
         return parts
 

@@ -44,7 +44,7 @@ class TaskExecutions:
 
 @dataclass(slots=True)
 class SentCommand:
-    """A command of a person to a run, or an answer to its question or to that of a task."""
+    """A command that was sent to a run, or an answer to a question of the run or of one of its tasks."""
 
     kind: Annotated[str, Field(description="pause, resume, skip, set_result, rerun, reschedule or answer.")]
     task: Annotated[

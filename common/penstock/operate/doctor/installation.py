@@ -182,14 +182,14 @@ async def _routes(session: Session, settings: Settings) -> list[Finding]:
     return [
         warning(
             f"route {use.route}",
-            f"no worker that lives serves it; it is named by {', '.join(use.named_by[:5])}"
+            f"no live worker serves it, but it is named by {', '.join(use.named_by[:5])}"
             if use.named_by
-            else f"served by {count(use.workers, 'worker')}, and nothing goes there",
-            " ".join(filter(None, [use.meant, "Routes and who serves them: `penstock routes list`."])),
+            else f"{count(use.workers, 'worker')} {'serves' if use.workers == 1 else 'serve'} it, but no definition names it",
+            " ".join(filter(None, [use.meant, "`penstock routes list` shows the routes and their workers."])),
         )
         for use in table
         if use.amiss
-    ] or [ok("routes", "each that is named is served")]
+    ] or [ok("routes", "a live worker serves every route that a definition names")]
 
 
 async def _unlike(session: Session, settings: Settings) -> list[Finding]:
@@ -240,7 +240,7 @@ async def _outbox(session: Session) -> list[Finding]:
 async def _rules(session: Session) -> Finding:
     failed = [failure for failure in await rule_errors.counts(session) if failure.enabled]
     if not failed:
-        return ok("rules", "none has failed on an event that is kept")
+        return ok("rules", "no rule has failed on a stored event")
     named = "; ".join(
         f"{failure.rule} on {failure.count} events, the last with {failure.error}" for failure in failed[:5]
     )
@@ -275,7 +275,7 @@ async def _subscriptions(session: Session) -> Finding:
         elif subscription.dropped:
             amiss.append(f"{subscription.dropped} calls of {subscription.name} were given up")
     if not amiss:
-        return ok("subscriptions", "all that there are can be reached")
+        return ok("subscriptions", "all are enabled, and none fails")
     suffix = f"; and {len(amiss) - 5} more" if len(amiss) > 5 else ""
     return warning(
         "subscriptions",

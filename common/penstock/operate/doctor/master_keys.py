@@ -28,7 +28,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
     return [
         *[_missing(key, lacking) for key in in_use if (lacking := _unable(holders, key))],
         *([_newest(held[0], lacking)] if held and (lacking := _lacking(holders, held[0])) else []),
-    ] or [ok("master keys", "each service that has a master key has those in use")]
+    ] or [ok("master keys", "every service with a master key has all keys that are in use")]
 
 
 def _unable(holders: Sequence[KeyHolder], key: str) -> list[KeyHolder]:

@@ -31,7 +31,9 @@ class SavedView:
     description: Annotated[str | None, Field(description="The purpose of the view; null: none is noted.")]
     filters: Annotated[
         dict[str, Any],
-        Field(description="The filters of the list, each with the name of its parameter of the list."),
+        Field(
+            description="The filters of the view, named like the query parameters of the list of executions."
+        ),
     ]
     tenants: Annotated[
         list[str] | None,
@@ -48,7 +50,7 @@ class SavedView:
     ]
     created_at: datetime
     changed_at: Annotated[datetime, Field(description="The instant of the last change.")]
-    changed_by: Annotated[str, Field(description="The author of the last change, as `owner`.")]
+    changed_by: Annotated[str, Field(description="The author of the last change, written as in `owner`.")]
 
 
 def _views(rows: Iterable[Any]) -> list[SavedView]:

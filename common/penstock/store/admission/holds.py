@@ -48,9 +48,7 @@ class Hold:
     ]
     releasing_since: Annotated[
         datetime | None,
-        Field(
-            description="The instant at which its release at a rate began; null: it is not being released."
-        ),
+        Field(description="The instant at which its gradual release began; null: it is not being released."),
     ]
     held: Annotated[int, Field(description="The number of held executions.")]
 

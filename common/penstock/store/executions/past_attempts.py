@@ -31,7 +31,7 @@ class PastAttempt:
         str,
         Field(
             description="`running`, `completed`, `failed`, `timeout`, `cancelled`, `lost` (with its worker), "
-            "`deferred` (by the action, to a later instant), `waiting` (it left the worker to wait), `handed_back` (its "
+            "`deferred` (by the action, to a later instant), `waiting` (it released its worker to wait), `handed_back` (its "
             "worker stopped), or another status of the execution."
         ),
     ]

@@ -94,8 +94,8 @@ class ResultWatch:
         raise execution_failed(id, row.status, orjson.loads(row.error) if row.error is not None else None)
 
     async def result_of_child(self, id: UUID, action: str, timeout: float | None) -> Any:
-        """Return the result of an execution of `action` once it has ended, as `result` does. The errors are for the attempt
-        that started the execution: they name the action, and of an open execution the status."""
+        """Return the result of an execution of `action` once it has ended, as `result` does. The errors are raised in the
+        attempt that started the execution. They name the action, and a timeout also names the status."""
         deadline = asyncio.timeout(timeout)
         try:
             async with deadline:

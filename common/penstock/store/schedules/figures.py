@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from penstock.language.schedules.fire_kinds import EARLIER_TOO
 from penstock.store.session.database import Session
 from penstock.store.session.rows import rows_as
 
@@ -28,11 +29,12 @@ class Figures:
 @dataclass(frozen=True, slots=True)
 class FireCount:
     """The number of fires of a schedule in some state, and the due instant of the `first` of them (for missed fires:
-    the last)."""
+    the last). `has_more`: earlier ones were not recorded."""
 
     schedule: str
     count: int
     first: datetime
+    has_more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,9 @@ async def erroring(session: Session) -> list[Erroring]:
 
 
 MISSED = """
-select schedule, count(*) as count, max(due_at) as first from fire
+select schedule, count(*) as count, max(due_at) as first,
+    coalesce(bool_or(right(error, length($2)) = $2), false) as has_more
+from fire
 where kind = 'missed' and made_at > statement_timestamp() - make_interval(secs => $1)
 group by schedule order by 2 desc, 1
 """
@@ -151,7 +155,7 @@ group by schedule order by 2 desc, 1
 
 async def missed(session: Session, window: float) -> list[FireCount]:
     """Return schedules with fires that were recorded as missed in the last `window` seconds."""
-    return rows_as(FireCount, await session.fetch(MISSED, window))
+    return rows_as(FireCount, await session.fetch(MISSED, window, EARLIER_TOO))
 
 
 TROUBLED = """

@@ -20,7 +20,7 @@ from penstock.language.expressions import SECRETS
 from penstock.language.moves.fires import CREATED, FAILED, SKIPPED
 from penstock.language.rules.secret_references import checked_parameters
 from penstock.language.schedules.compiled_schedule import CompiledSchedule, compile_schedule
-from penstock.language.schedules.fire_kinds import BACKFILL, DUE, MISSED
+from penstock.language.schedules.fire_kinds import BACKFILL, DUE, EARLIER_TOO, MISSED
 from penstock.language.schemas import Schema
 from penstock.run.cut_texts import cut_end
 from penstock.store.definitions import catalog
@@ -110,7 +110,7 @@ async def fire_before_change(tx: Transaction, rows: Sequence[LockedSchedule], ch
         unmade = compiled.latest(since, row.now, NAMED + 1)
         skipped = [builder.skipped(row, instant, reason) for instant in unmade[-NAMED:]]
         if len(unmade) > NAMED:
-            skipped[0] = skipped[0]._replace(error=f"{reason}, as were fires before it")
+            skipped[0] = skipped[0]._replace(error=f"{reason}{EARLIER_TOO}")
         if skipped:
             await statements.fire(tx, [FiredUpTo(row.ref, None, None, None)], skipped)
 
@@ -143,9 +143,7 @@ def _planned(
     skipped = plan.skipped[-NAMED:]
     unnamed = plan.more_skipped or len(plan.skipped) > NAMED
     fires = [
-        builder.skipped(
-            row, due, "missed, as were fires before it" if unnamed and due == skipped[0] else "missed"
-        )
+        builder.skipped(row, due, f"missed{EARLIER_TOO}" if unnamed and due == skipped[0] else "missed")
         for due in skipped
     ]
     for fire in plan.fires:

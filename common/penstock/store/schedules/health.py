@@ -72,7 +72,10 @@ async def troubles(session: Session) -> list[ScheduleTrouble]:
         "stalled", await figures.stalled(session, STALLED), MOST_STALLED, "runs that do not end"
     )
     troubles += _several(
-        "missed", await figures.missed(session, WINDOW), MOST_MISSED, "fires missed within an hour"
+        "missed",
+        await figures.missed(session, WINDOW),
+        MOST_MISSED,
+        "fires found to be missed in the last hour",
     )
     troubles += [_ahead(row) for row in await figures.ahead(session, LATE)]
     return troubles
@@ -101,5 +104,12 @@ def _several(kind: str, rows: Iterable[FireCount], limit: int, description: str)
     rows = list(rows)
     if sum(row.count for row in rows) <= limit:
         return []
-    hint = "`penstock schedule history` shows them."
-    return [ScheduleTrouble(kind, row.schedule, f"{row.count} {description}", hint) for row in rows]
+    return [
+        ScheduleTrouble(
+            kind,
+            row.schedule,
+            f"{'at least ' if row.has_more else ''}{row.count} {description}",
+            f"`penstock schedule history {row.schedule}` shows them.",
+        )
+        for row in rows
+    ]

@@ -211,7 +211,8 @@ async def history(session: Session, ref: str, limit: int, before: datetime | Non
 
 @dataclass(frozen=True, slots=True)
 class FireStats:
-    """The counts and the times of the fires of a schedule that were due within a time."""
+    """The counts and the times of the fires of a schedule that were due within a time. Of the fires that an outage skipped, the
+    latest 50 are recorded, and only these count."""
 
     fires: Annotated[int, Field(description="The number of fires that were due in the time.")]
     started: Annotated[int, Field(description="The number of fires with an execution.")]

@@ -76,7 +76,7 @@ class OpenExecutions:
         ),
     ]
     top_level: Annotated[
-        int, Field(description="The number of them that no other execution started: those that lists show.")
+        int, Field(description="The number of top-level executions among them, which lists show.")
     ] = 0
 
 

@@ -19,7 +19,7 @@ class FireDue:
 
 
 async def fire_due(tx: Transaction, limit: int) -> FireDue:
-    """Do due work of one kind, at most `limit` rows. Commits by itself (`stage_alone`): `tx` must not have run a
-    statement."""
+    """Handle the due work of one kind (timers, wake rows, inquiries ...), at most `limit` rows. Commits by itself
+    (`stage_alone`): `tx` must not have run a statement."""
     [row] = await tx.stage_alone(FIRE, limit)
     return FireDue(row["did"], row["next_in"])

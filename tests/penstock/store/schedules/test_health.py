@@ -109,6 +109,9 @@ async def test_many_missed_fires_and_many_stalled_runs_are_trouble(house: House)
     await house.sleep("clock.a", timedelta(hours=1))
     await house.fire()
     assert await named(house) == {("missed", "clock.a")}
+    [missed] = await house.client.schedules.health()
+    assert missed.says == "at least 51 fires found to be missed in the last hour"
+    assert missed.hint == "`penstock schedule history clock.a` shows them."
     await house.rows("update fire set kind = 'due'")
     # A minute may have begun meanwhile, and the other two have fired.
     await house.rows("update open_fire set made_at = made_at - interval '1 hour' where schedule = 'clock.a'")
