@@ -418,3 +418,43 @@ def test_gap_says_the_work_by_hand(tmp_path: Path, text: str, subject: str, advi
     by_hand = [gap.by_hand for gap in source.report.gaps if gap.what == subject]
     assert len(by_hand) == 1, source.report.gaps
     assert advice in by_hand[0]
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "def own(signal):\n    def wrap(function):\n        made = task(function)\n        signal.connect(made)\n"
+        "        return made\n    return wrap\n",
+        "def own(signal):\n    if signal:\n        return task(acks_late=True)\n    return task()\n",
+        "def own(signal):\n    made = task(acks_late=True)\n    return made\n",
+    ],
+    ids=["inner name", "condition", "name"],
+)
+def test_decorator_that_returns_a_local_maker_is_named(tmp_path: Path, maker: str) -> None:
+    head = APP + "def task(*args, **options):\n    return app.task(*args, **options)\n"
+    text = head + maker + "@own('full')\ndef weigh(crate): ...\n"
+    project, gaps, _ = imported(tmp_path, {"tasks.py": text})
+    line = text[: text.index("@own")].count("\n") + 1
+    assert f"tasks.py:{line} the decorator own('full') of weigh, which makes a task in its own way" in gaps
+    assert "weigh" in project.actions
+
+
+def test_local_name_makes_no_decorator_of_that_name_a_maker(tmp_path: Path) -> None:
+    maker = (
+        APP
+        + "def task(*args, **options):\n    return app.task(*args, **options)\n"
+        + "def wire(function):\n    route = task(function)\n    route.delay()\n"
+        + "class Jobs:\n    def find(self, key):\n        task = self.rows[key]\n        return task\n"
+        + "    def get(self, key):\n        return self.find(key)\n"
+    )
+    uses = "@pages.route('/crates')\ndef crates(): ...\n@pages.get('/jobs')\ndef jobs(): ...\n"
+    project, gaps, _ = imported(tmp_path, {"base.py": maker, "pages.py": uses})
+    assert not project.actions
+    assert not any("makes a task in its own way" in gap for gap in gaps)
+
+
+def test_decorator_within_a_function_may_be_a_local_maker(tmp_path: Path) -> None:
+    text = APP + "def wire():\n    own = app.task(acks_late=True)\n    @own\n    def weigh(crate): ...\n"
+    project, gaps, _ = imported(tmp_path, {"tasks.py": text})
+    assert "weigh" in project.actions
+    assert "tasks.py:5 the decorator own of weigh, which makes a task in its own way" in gaps
