@@ -458,3 +458,17 @@ def test_decorator_within_a_function_may_be_a_local_maker(tmp_path: Path) -> Non
     project, gaps, _ = imported(tmp_path, {"tasks.py": text})
     assert "weigh" in project.actions
     assert "tasks.py:5 the decorator own of weigh, which makes a task in its own way" in gaps
+
+
+@pytest.mark.parametrize("name", ["tests.py", "weigh_test.py", "shop/scales_test.py"])
+def test_file_of_tests_is_named_and_not_read(tmp_path: Path, name: str) -> None:
+    files = {"tasks.py": APP + TASK, name: "from depot.tasks import app\n@app.task\ndef probe(): ...\n"}
+    project, gaps, _ = imported(tmp_path, files)
+    assert list(project.actions) == ["weigh"]
+    assert f"{name}:2 {name.rpartition('/')[2]} is not read, since it is one of tests" in gaps
+
+
+def test_settings_for_tests_are_read(tmp_path: Path) -> None:
+    files = {"tasks.py": APP + TASK, "settings_test.py": "CELERY_TASK_SOFT_TIME_LIMIT = 5\n"}
+    _, gaps, _ = imported(tmp_path, files)
+    assert "settings_test.py:1 the setting CELERY_TASK_SOFT_TIME_LIMIT" in gaps

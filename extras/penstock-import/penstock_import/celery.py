@@ -1568,4 +1568,8 @@ def _canvas_places(
 
 
 def _is_test(file: Path) -> bool:
-    return file.name.startswith(("test_", "conftest.")) or "tests" in file.parts
+    """Return whether a file has tests, as pytest and Django find them. Settings for tests are read."""
+    is_module = file.name == "tests.py" or (
+        file.stem.endswith("_test") and not {"config", "settings"} & {*file.stem.split("_")}
+    )
+    return is_module or file.name.startswith(("test_", "conftest.")) or "tests" in file.parts
