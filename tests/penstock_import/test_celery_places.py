@@ -472,3 +472,33 @@ def test_settings_for_tests_are_read(tmp_path: Path) -> None:
     files = {"tasks.py": APP + TASK, "settings_test.py": "CELERY_TASK_SOFT_TIME_LIMIT = 5\n"}
     _, gaps, _ = imported(tmp_path, files)
     assert "settings_test.py:1 the setting CELERY_TASK_SOFT_TIME_LIMIT" in gaps
+
+
+def test_dict_of_settings_is_not_said_to_be_read_by_nothing(tmp_path: Path) -> None:
+    files = {
+        "tasks.py": APP + TASK,
+        "config.py": "CELERY_CONFIG = {'task_soft_time_limit': 5}\nCELERY_OTHER = {'pen': 1}\n",
+    }
+    (tmp_path / "depot").mkdir()
+    for name, text in files.items():
+        (tmp_path / "depot" / name).write_text(text)
+    source = CeleryProject(tmp_path / "depot")
+    source.mapped()
+    advice = {gap.what: gap.by_hand for gap in source.report.gaps if gap.file == "config.py"}
+    assert "reads nothing" not in advice["the setting CELERY_CONFIG"]
+    assert "reads nothing" in advice["the setting CELERY_OTHER"]
+    assert "the setting task_soft_time_limit" in advice
+
+
+def test_dict_that_only_ends_like_the_configuration_has_no_line(tmp_path: Path) -> None:
+    text = "site_conf = {}\nsite_conf['title'] = 'Depot'\nsite_conf['task_soft_time_limit'] = 5\n"
+    _, gaps, _ = imported(tmp_path, {"tasks.py": APP + TASK, "site.py": "import celery\n" + text})
+    assert "site.py:4 the setting site_conf['task_soft_time_limit']" in gaps
+    assert not any("title" in gap for gap in gaps)
+
+
+def test_option_that_changes_nothing_of_another_object_has_no_line(tmp_path: Path) -> None:
+    text = "def login(user):\n    user.backend = 'x'\n    user.rate_limit = '1/m'\n"
+    _, gaps, _ = imported(tmp_path, {"tasks.py": APP + TASK, "views.py": "import celery\n" + text})
+    assert "views.py:4 the option user.rate_limit, which is set later" in gaps
+    assert not any("user.backend" in gap for gap in gaps)

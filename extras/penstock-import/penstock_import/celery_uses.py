@@ -122,6 +122,9 @@ _OF_APPLICATION: Mapping[str, str] = {
 ADVICE_OF_REQUEST = "Read what `penstock.current()` has: the execution, its attempt, its parameters."
 
 
+_OF_DICT = (
+    "A dict of settings, which an application may be given: each setting in it is mapped or named by itself."
+)
 @dataclass(frozen=True, slots=True)
 class Use:
     """A use of Celery in a module."""
@@ -305,11 +308,17 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                         f"the setting {ast.unparse(target)}",
                         advice_of(str(getattr(target.slice, "value", ""))),
                     )
-                elif isinstance(target, ast.Subscript) and _is_configuration(target.value):
+                elif (
+                    isinstance(target, ast.Subscript)
+                    and not isinstance(target.slice, ast.Constant)
+                    and _is_configuration(target.value)
+                ):
                     text = f"the setting {ast.unparse(target)}, with a computed name"
                     yield Use(node, text, OF_ANY)
                 elif isinstance(base, ast.Name) and is_setting(base.id, plain=is_config):
-                    yield Use(node, f"the setting {ast.unparse(target)}", advice_of(base.id))
+                    has_settings = not is_known(base.id) and node.value and settings_within(node.value)
+                    advice = _OF_DICT if has_settings else advice_of(base.id)
+                    yield Use(node, f"the setting {ast.unparse(target)}", advice)
         elif isinstance(node, ast.Call):
             function = ast.unparse(node.func)
             if function.endswith("config_from_object"):
@@ -414,7 +423,8 @@ def setting_of(target: ast.expr) -> str | None:
         return target.attr
     if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
         name, base = str(target.slice.value), ast.unparse(target.value)
-        if base.endswith("conf") or is_setting(name) or (base.endswith("config") and _is_telling(name)):
+        is_conf = base.endswith("conf") and (base.rpartition(".")[2] == "conf" or is_known(name))
+        if is_conf or is_setting(name) or (base.endswith("config") and _is_telling(name)):
             return name
         return setting_of(target.value)
     return None
