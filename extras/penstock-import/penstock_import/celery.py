@@ -244,7 +244,7 @@ class CeleryProject:
             note_overwritten(name, tree, own_modules)
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
-        of_django = DjangoSettings(trees, own_modules, changed)
+        of_django = DjangoSettings(trees, own_modules, changed, self._relevant)
         self._django_files = of_django.files
         for note in of_django.read():
             self._gap(note.file, note.node, note.subject, note.by_hand)
