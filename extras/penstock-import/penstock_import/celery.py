@@ -37,6 +37,7 @@ from penstock_import.celery_calls import (
     with_plain_names,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
+from penstock_import.celery_classes import task_classes
 from penstock_import.celery_commands import (
     advice,
     commands_of_code,
@@ -160,6 +161,8 @@ class CeleryProject:
         self.project = Project(_ascii_name(source.stem) or "tasks")
         self._refs: dict[str, str] = {}
         """By the name that Celery knows a task by."""
+        self._of_classes: dict[str, str] = {}
+        """The places of the tasks that are objects of a class, by the names that Celery knows them by."""
         self._fixed: set[str] = set()
         """Actions whose tasks give their whole name themselves."""
         self._has_priorities = False
@@ -303,6 +306,7 @@ class CeleryProject:
                 decorator = maker or task_decorator(node)
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)
+        self._tell_classes()
         self._follow_values()
         settings = CelerySettings(trees, self._gap, self._unread)
         schedules = list(settings.schedules())
@@ -520,6 +524,24 @@ class CeleryProject:
         if node.args.vararg is not None:
             self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
                       "Parameters have names: take a list as one of them.")  # fmt: skip
+
+    def _tell_classes(self) -> None:
+        """Record a gap for each task that is an object of a class, and for each option that its class gives."""
+        apps = {file: self._applications.names(tree) for file, tree in self._relevant.items()}
+        for task in task_classes(self._relevant, apps):
+            self.report.found["tasks"] += 1
+            own = self._literal_or_none(task.name) if task.name is not None else None
+            name = str(own) if own is not None else f"{self._modules.of(task.file)[0]}.{task.node.name}"
+            self._of_classes[name] = f"{task.file}:{task.node.lineno}"
+            self._gap(task.file, task.node, f"the task {name}, an object of the class {task.node.name}",
+                      "Write an action for it, and move `run` into its function.")  # fmt: skip
+            for option, value in task.options.items():
+                self._gap(
+                    task.file,
+                    value,
+                    f"{option} of the task {name}: {text_of(value)}",
+                    "Write it of the action.",
+                )
 
     def _is_bound(
         self, options: Mapping[str, ast.expr], node: ast.FunctionDef | ast.AsyncFunctionDef
@@ -1178,13 +1200,19 @@ class CeleryProject:
         self._refs[task], self._signatures[name] = name, Signature([], None)
         self.report.found["tasks in other files"] += 1
         self._apart.add(len(self.report.gaps))
-        self._gap(
-            file,
-            node,
-            f"the task {task} is in no file that was read",
-            f"Import its file too, or write the function {name}_ of {self.project.module}.py; see its options there."
-            + (" It may be a task whose name is computed." if self._has_computed_names else ""),
-        )
+        function = f"the function {name}_ of {self.project.module}.py"
+        if (place := self._of_classes.get(task)) is not None:
+            about, by_hand = (
+                f"is the class at {place}",
+                f"Move its `run` into {function}, and write its options.",
+            )
+        else:
+            about, by_hand = (
+                "is in no file that was read",
+                f"Import its file too, or write {function}; see its options there.",
+            )
+            by_hand += " It may be a task whose name is computed." if self._has_computed_names else ""
+        self._gap(file, node, f"the task {task} {about}", by_hand)
         return name
 
     # -- canvases, and gaps that are left -------------------------------------------------------------------------

@@ -80,7 +80,10 @@ _TASK_ONLY = frozenset(_CALLS) - _ALWAYS
 _ADVICE: Mapping[str, str] = {
     "celery.signals": "Do it in the function, in `on_success`, `on_failure`, or where the worker starts.",
     "django_celery_beat": "Write what it does as a schedule: rows of a database are read where literals make them.",
-    "celery.Task": "Move what the class does into the functions.",
+    **dict.fromkeys(
+        ("celery.Task", "celery.app.task.Task", "celery.task.Task"),
+        "Move what the class does into the functions.",
+    ),
     "celery.chain": "Write it as a workflow.",
     "celery.group": "Write it as a workflow with `each`, or with several tasks.",
     "celery.chord": "Write it as a workflow: a task with `needs` of several.",
@@ -119,12 +122,12 @@ _OF_APPLICATION: Mapping[str, str] = {
 }
 
 
-ADVICE_OF_REQUEST = "Read what `penstock.current()` has: the execution, its attempt, its parameters."
-
-
 _OF_DICT = (
     "A dict of settings, which an application may be given: each setting in it is mapped or named by itself."
 )
+ADVICE_OF_REQUEST = "Read what `penstock.current()` has: the execution, its attempt, its parameters."
+
+
 @dataclass(frozen=True, slots=True)
 class Use:
     """A use of Celery in a module."""
