@@ -502,3 +502,22 @@ def test_option_that_changes_nothing_of_another_object_has_no_line(tmp_path: Pat
     _, gaps, _ = imported(tmp_path, {"tasks.py": APP + TASK, "views.py": "import celery\n" + text})
     assert "views.py:4 the option user.rate_limit, which is set later" in gaps
     assert not any("user.backend" in gap for gap in gaps)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "is_maker"),
+    [
+        ("connect('full')", True),
+        ("base.connect('full')", True),
+        ("depot.base.connect('full')", True),
+        ("full.connect", False),
+        ("Crate.on_create.connect", False),
+    ],
+)
+def test_method_of_a_signal_is_no_maker_of_that_name(tmp_path: Path, decorator: str, is_maker: bool) -> None:
+    maker = APP + "def connect(signal):\n    return app.task(signal=signal)\n"
+    head = "import depot.base\nfrom depot import base\nfrom depot.base import connect\nfrom signals import full\n"
+    uses = f"{head}@{decorator}\ndef weigh(crate): ...\n"
+    project, gaps, _ = imported(tmp_path, {"base.py": maker, "tasks.py": uses})
+    assert ("weigh" in project.actions) is is_maker
+    assert any("makes a task in its own way" in gap for gap in gaps) is is_maker

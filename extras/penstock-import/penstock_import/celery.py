@@ -298,11 +298,11 @@ class CeleryProject:
         self._retries = Retries(trees, self._foreign_names)
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
-            foreign = names_of_others(tree)
+            foreign, imported = names_of_others(tree), dict(imported_names(tree))
             for node in walk(tree):
                 if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     continue
-                maker = maker_of(node, makers, self._applications.names(tree))
+                maker = maker_of(node, makers, self._applications.names(tree), imported)
                 decorator = maker or task_decorator(node)
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)

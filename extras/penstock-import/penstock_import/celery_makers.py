@@ -15,6 +15,10 @@ _OF_WEB = frozenset({"flask", "quart"})
 _DECORATORS = frozenset({"shared_task", "periodic_task"})
 
 
+_OF_SIGNALS = frozenset({"connect", "connect_via"})
+"""Methods of each signal of Django and blinker. A maker of such a name counts alone, or as a member of its module."""
+
+
 class Applications:
     """The names by which each module of a source knows a Celery application."""
 
@@ -156,14 +160,25 @@ def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> 
 
 
 def maker_of(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, makers: Collection[str], apps: Collection[str]
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    makers: Mapping[str, str],
+    apps: Collection[str],
+    imported: Mapping[str, str],
 ) -> ast.expr | None:
-    """Return the decorator of a function that is one of the makers of its source."""
+    """Return the decorator of a function that is one of the makers of its source. `imported` are the paths of the names that
+    the module imports."""
     for decorator in function.decorator_list:
         named = decorator.func if isinstance(decorator, ast.Call) else decorator
         is_celerys = isinstance(named, ast.Attribute) and root_name(named) in {*apps, "celery"}
-        if not is_celerys and last_name(named) in makers:
-            return decorator
+        if is_celerys or last_name(named) not in makers:
+            continue
+        if isinstance(named, ast.Attribute) and named.attr in _OF_SIGNALS:
+            module = makers[named.attr].partition(":")[0].removesuffix(".py").removesuffix("/__init__")
+            holder = last_name(named.value)
+            path = imported.get(holder, holder) if isinstance(named.value, ast.Name) else holder
+            if path.rpartition(".")[2] != module.rpartition("/")[2]:
+                continue
+        return decorator
     return None
 
 
