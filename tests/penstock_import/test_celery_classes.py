@@ -10,7 +10,10 @@ from penstock_import.applied import keep_applicable
 from penstock_import.celery import CeleryProject
 
 APP = "from celery import Celery\napp = Celery('depot')\n"
-WEIGH = "class Weigh({base}):\n    name = 'depot.weigh'\n    max_retries = 5\n    acks_late = True\n    def run(self, crate): ...\n"
+WEIGH = (
+    "class Weigh({base}):\n    name = 'depot.weigh'\n    max_retries = 5\n    acks_late = True\n"
+    "    def run(self, crate): ...\n"
+)
 
 
 def imported(folder: Path, text: str) -> tuple[CeleryProject, dict[str, str]]:
@@ -23,7 +26,7 @@ def imported(folder: Path, text: str) -> tuple[CeleryProject, dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "head, base",
+    ("head", "base"),
     [
         ("from celery import Task\n", "Task"),
         ("from celery.app.task import Task\n", "Task"),
@@ -48,7 +51,8 @@ def test_task_of_class_is_counted_and_named(tmp_path: Path, head: str, base: str
     "text",
     [
         "from celery import Task\nclass Careful(Task):\n    def run(self): ...\n@app.task(base=Careful)\ndef weigh(): ...\n",
-        "from celery import Task\nclass Careful(Task):\n    abstract = True\n    def run(self): ...\n@app.task\ndef weigh(): ...\n",
+        "from celery import Task\nclass Careful(Task):\n    abstract = True\n    def run(self): ...\n"
+        "@app.task\ndef weigh(): ...\n",
         "from luigi import Task\nclass Careful(Task):\n    def run(self): ...\n@app.task\ndef weigh(): ...\n",
     ],
     ids=["base", "abstract", "another package"],

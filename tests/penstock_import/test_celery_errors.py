@@ -108,7 +108,7 @@ def test_error_that_is_taken_by_its_name_is_named(
 
 
 @pytest.mark.parametrize(
-    "head, error",
+    ("head", "error"),
     [
         ("from celery.exceptions import SoftTimeLimitExceeded", "SoftTimeLimitExceeded"),
         ("import celery.exceptions", "celery.exceptions.SoftTimeLimitExceeded"),
