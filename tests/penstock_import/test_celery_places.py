@@ -521,3 +521,10 @@ def test_method_of_a_signal_is_no_maker_of_that_name(tmp_path: Path, decorator: 
     project, gaps, _ = imported(tmp_path, {"base.py": maker, "tasks.py": uses})
     assert ("weigh" in project.actions) is is_maker
     assert any("makes a task in its own way" in gap for gap in gaps) is is_maker
+
+
+@pytest.mark.parametrize("name", ["CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE", "app.conf.beat_schedule"])
+def test_file_of_tests_with_schedules_is_named(tmp_path: Path, name: str) -> None:
+    files = {"tasks.py": APP + TASK, "tests/settings.py": f"DEBUG = True\n{name} = {{}}\n"}
+    _, gaps, _ = imported(tmp_path, files)
+    assert "tests/settings.py:2 settings.py is not read, since it is one of tests" in gaps

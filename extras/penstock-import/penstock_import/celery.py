@@ -126,7 +126,9 @@ _WITHOUT_SETTINGS = stdlib_module_names | {
     "sqlalchemy",
 }
 """Packages with base classes that give no setting of Celery."""
-_OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
+_OF_TESTS = re.compile(
+    r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(|\b(?:CELERY_?BEAT_SCHEDULE|beat_schedule)\b"
+)
 _RELEVANT = re.compile(
     r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule|\bconf\.|rate_limit|time_limit"
     r"|acks_late|max_retries|on_worker_lost|autoretry_for"
