@@ -528,3 +528,15 @@ def test_file_of_tests_with_schedules_is_named(tmp_path: Path, name: str) -> Non
     files = {"tasks.py": APP + TASK, "tests/settings.py": f"DEBUG = True\n{name} = {{}}\n"}
     _, gaps, _ = imported(tmp_path, files)
     assert "tests/settings.py:2 settings.py is not read, since it is one of tests" in gaps
+
+
+@pytest.mark.parametrize(
+    "call", ["'{0.name}'.format(weigh)", "f'{1}'.format(weigh)", "', '.join([weigh.name, weigh])"]
+)
+def test_text_of_a_task_is_harmless(tmp_path: Path, call: str) -> None:
+    field = "class Field:\n    def format(self, value):\n        value.rate = 1\n        return value\n"
+    uses = f"from depot.tasks import weigh\nprint({call})\n"
+    files = {"tasks.py": APP + TASK, "fields.py": field, "uses.py": uses}
+    _, gaps, mapped = imported(tmp_path, files)
+    assert mapped == 1
+    assert not [gap for gap in gaps if gap.startswith(("fields.py", "uses.py"))]
