@@ -721,8 +721,8 @@ class CeleryProject:
             self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
             return
         previous = len(self.report.gaps)
-        further = sorted(value.keys() - {"queue"}) if isinstance(value, dict) else []
-        for option in (name for name in further if not says_nothing(name, ast.Constant(value[name]))):
+        # Each execution is stored, whatever the mode of delivery is there.
+        for option in sorted(value.keys() - {"queue", "delivery_mode"}) if isinstance(value, dict) else ():
             self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE_ROUTE))
         if len(self.report.gaps) == previous:
             self.report.map("routes", key)

@@ -215,7 +215,6 @@ _NOTHING: Mapping[str, tuple[object, ...] | None] = {
     "enabled": (True,),
     "soft_time_limit": (None,),
     "relative": (False,),
-    "delivery_mode": None,  # each execution is stored, and Celery's default stores each message
 }
 """The options that need no mapping: with any value (None), or with one of these values."""
 
@@ -247,6 +246,7 @@ TASK_BY_HAND: Mapping[str, str] = {
     "pydantic_strict": "The function validates what it takes.",
     "pydantic_context": "The function validates what it takes.",
     "pydantic_dump_kwargs": "The function returns what can be JSON.",
+    "delivery_mode": "Nothing is to be said: executions are stored in PostgreSQL.",
     "store_eager_result": "Nothing is to be said: each result is stored in PostgreSQL.",
     "compression": "Nothing is to be said: messages are small.",
     "exchange": "Write `route` of the action.",
