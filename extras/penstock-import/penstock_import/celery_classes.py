@@ -23,7 +23,7 @@ class TaskClass:
 
 def task_classes(trees: Mapping[str, ast.Module], apps: Mapping[str, Collection[str]]) -> Iterator[TaskClass]:
     """Yield each class with a `run` that extends `Task` of Celery. The base of a decorated task, and a class that says it is
-    `abstract`, are no tasks. `apps` are the names of applications, by file."""
+    `abstract`, do not count. `apps` are the names of applications, by file."""
     classes = {
         file: [node for node in walk(tree) if isinstance(node, ast.ClassDef)] for file, tree in trees.items()
     }

@@ -441,9 +441,9 @@ class CloacaFile:
             self.report.found["workflows"] += 1
             # The file does not contain the name of the package's workflow, but one of its triggers may.
             named = {workflow for _, workflow, _, _ in self._fires}
-            known = self._name_in_package or (named.pop() if len(named) == 1 else None)
-            name = known or self.project.name
-            if known is None:
+            workflow_name = self._name_in_package or (named.pop() if len(named) == 1 else None)
+            name = workflow_name or self.project.name
+            if workflow_name is None:
                 self._gap_at(
                     1,
                     f"the name of the workflow, which is {name} as the file here",
@@ -542,7 +542,7 @@ def _short(text: str) -> str:
 
 
 def _name_in_package(file: Path) -> str | None:
-    """Return the name of the workflow that the package around a file gives, whose manifest is at most four folders above."""
+    """Return the name of the workflow that the package around a file gives in a manifest at most four folders above."""
     for folder in list(file.resolve().parents)[:4]:
         with suppress(OSError, ValueError):
             manifest = tomllib.loads((folder / "package.toml").read_text())
