@@ -105,3 +105,23 @@ def test_error_that_is_taken_by_its_name_is_named(
     action, gaps = imported(tmp_path, head, f"autoretry_for=({error},)")
     assert action["retry"]["retry_on"] == [name]
     assert gaps == [f"autoretry_for with {path}, an error that is taken by its name of weigh"]
+
+
+@pytest.mark.parametrize(
+    ("head", "error"),
+    [
+        ("from celery.exceptions import SoftTimeLimitExceeded", "SoftTimeLimitExceeded"),
+        ("import celery.exceptions", "celery.exceptions.SoftTimeLimitExceeded"),
+        ("from kombu.exceptions import OperationalError", "OperationalError"),
+    ],
+)
+def test_error_of_celery_beside_a_module_of_that_name_is_read(tmp_path: Path, head: str, error: str) -> None:
+    for name in ("depot/depot/celery.py", "depot/shop/kombu.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("from celery import Celery\napp = Celery('depot')\n")
+    text = f"{head}\nfrom depot.celery import app\n@app.task(autoretry_for=({error}, KeyError))\ndef weigh(): ...\n"
+    (tmp_path / "depot/shop/tasks.py").write_text(text)
+    source = CeleryProject(tmp_path / "depot")
+    policy = source.mapped().actions["weigh"]["retry"]
+    assert policy["retry_on"] == sorted(["KeyError", error.rpartition(".")[2]])
+    assert not any("is computed" in gap.what for gap in source.report.gaps)

@@ -107,7 +107,9 @@ def test_computed_options_are_named() -> None:
         "autoretry_for": ast.parse("ERRORS", mode="eval").body,
         "max_retries": ast.parse("N", mode="eval").body,
     }
-    assert retry_of(options, False, lambda _, subject, __: gaps.append(subject)) is None
+    policy = retry_of(options, False, lambda _, subject, __: gaps.append(subject))
+    assert policy is not None
+    assert policy["retry_on"] == ["Retry"]
     assert len(gaps) == 2
 
 
@@ -138,3 +140,35 @@ def test_rate_has_the_pause_of_celerys_bucket(text: str | float) -> None:
     assert rate_limit(ast.parse(repr(text), mode="eval").body) == {
         "rate": {"count": bucket.capacity, "seconds": pytest.approx(1 / bucket.fill_rate)}
     }
+
+
+@pytest.mark.parametrize("errors", ["errors()", "(KeyError, *MORE)", "ERRORS"])
+def test_backoff_stays_when_only_the_errors_are_computed(errors: str) -> None:
+    options = f"autoretry_for={errors}, retry_backoff=2, retry_jitter=False, max_retries=4"
+    gaps: list[str] = []
+    policy = retry_of(_words(options), False, lambda _, text, __: gaps.append(text))
+    assert policy is not None
+    certain = retry_of(_words(options.replace(errors, "(KeyError,)")), False, lambda *_: None)
+    assert certain is not None
+    assert policy | {"retry_on": ["KeyError"]} == certain
+    assert policy["retry_on"] == ["Retry"]
+    assert [text.partition(":")[0] for text in gaps] == ["autoretry_for is computed"]
+
+
+def test_computed_errors_beside_no_other_option_have_celerys_policy() -> None:
+    policy = retry_of(_words("autoretry_for=errors()"), False, lambda *_: None)
+    assert policy == {
+        **(retry_of(_words("autoretry_for=(KeyError,)"), False, lambda *_: None) or {}),
+        "retry_on": ["Retry"],
+    }
+
+
+@pytest.mark.parametrize("errors", ["()", "[]", "None"])
+def test_empty_list_of_errors_retries_nothing(errors: str) -> None:
+    assert retry_of(_words(f"autoretry_for={errors}, retry_backoff=True"), False, lambda *_: None) is None
+
+
+def _words(options: str) -> dict[str, ast.expr]:
+    call = ast.parse(f"f({options})", mode="eval").body
+    assert isinstance(call, ast.Call)
+    return {word.arg or "": word.value for word in call.keywords}

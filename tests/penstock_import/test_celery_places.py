@@ -418,3 +418,125 @@ def test_gap_says_the_work_by_hand(tmp_path: Path, text: str, subject: str, advi
     by_hand = [gap.by_hand for gap in source.report.gaps if gap.what == subject]
     assert len(by_hand) == 1, source.report.gaps
     assert advice in by_hand[0]
+
+
+@pytest.mark.parametrize(
+    "maker",
+    [
+        "def own(signal):\n    def wrap(function):\n        made = task(function)\n        signal.connect(made)\n"
+        "        return made\n    return wrap\n",
+        "def own(signal):\n    if signal:\n        return task(acks_late=True)\n    return task()\n",
+        "def own(signal):\n    made = task(acks_late=True)\n    return made\n",
+    ],
+    ids=["inner name", "condition", "name"],
+)
+def test_decorator_that_returns_a_local_maker_is_named(tmp_path: Path, maker: str) -> None:
+    head = APP + "def task(*args, **options):\n    return app.task(*args, **options)\n"
+    text = head + maker + "@own('full')\ndef weigh(crate): ...\n"
+    project, gaps, _ = imported(tmp_path, {"tasks.py": text})
+    line = text[: text.index("@own")].count("\n") + 1
+    assert f"tasks.py:{line} the decorator own('full') of weigh, which makes a task in its own way" in gaps
+    assert "weigh" in project.actions
+
+
+def test_local_name_makes_no_decorator_of_that_name_a_maker(tmp_path: Path) -> None:
+    maker = (
+        APP
+        + "def task(*args, **options):\n    return app.task(*args, **options)\n"
+        + "def wire(function):\n    route = task(function)\n    route.delay()\n"
+        + "class Jobs:\n    def find(self, key):\n        task = self.rows[key]\n        return task\n"
+        + "    def get(self, key):\n        return self.find(key)\n"
+    )
+    uses = "@pages.route('/crates')\ndef crates(): ...\n@pages.get('/jobs')\ndef jobs(): ...\n"
+    project, gaps, _ = imported(tmp_path, {"base.py": maker, "pages.py": uses})
+    assert not project.actions
+    assert not any("makes a task in its own way" in gap for gap in gaps)
+
+
+def test_decorator_within_a_function_may_be_a_local_maker(tmp_path: Path) -> None:
+    text = APP + "def wire():\n    own = app.task(acks_late=True)\n    @own\n    def weigh(crate): ...\n"
+    project, gaps, _ = imported(tmp_path, {"tasks.py": text})
+    assert "weigh" in project.actions
+    assert "tasks.py:5 the decorator own of weigh, which makes a task in its own way" in gaps
+
+
+@pytest.mark.parametrize("name", ["tests.py", "weigh_test.py", "shop/scales_test.py"])
+def test_file_of_tests_is_named_and_not_read(tmp_path: Path, name: str) -> None:
+    files = {"tasks.py": APP + TASK, name: "from depot.tasks import app\n@app.task\ndef probe(): ...\n"}
+    project, gaps, _ = imported(tmp_path, files)
+    assert list(project.actions) == ["weigh"]
+    assert f"{name}:2 {name.rpartition('/')[2]} is not read, since it is one of tests" in gaps
+
+
+def test_settings_for_tests_are_read(tmp_path: Path) -> None:
+    files = {"tasks.py": APP + TASK, "settings_test.py": "CELERY_TASK_SOFT_TIME_LIMIT = 5\n"}
+    _, gaps, _ = imported(tmp_path, files)
+    assert "settings_test.py:1 the setting CELERY_TASK_SOFT_TIME_LIMIT" in gaps
+
+
+def test_dict_of_settings_is_not_said_to_be_read_by_nothing(tmp_path: Path) -> None:
+    files = {
+        "tasks.py": APP + TASK,
+        "config.py": "CELERY_CONFIG = {'task_soft_time_limit': 5}\nCELERY_OTHER = {'pen': 1}\n",
+    }
+    (tmp_path / "depot").mkdir()
+    for name, text in files.items():
+        (tmp_path / "depot" / name).write_text(text)
+    source = CeleryProject(tmp_path / "depot")
+    source.mapped()
+    advice = {gap.what: gap.by_hand for gap in source.report.gaps if gap.file == "config.py"}
+    assert "reads nothing" not in advice["the setting CELERY_CONFIG"]
+    assert "reads nothing" in advice["the setting CELERY_OTHER"]
+    assert "the setting task_soft_time_limit" in advice
+
+
+def test_dict_that_only_ends_like_the_configuration_has_no_line(tmp_path: Path) -> None:
+    text = "site_conf = {}\nsite_conf['title'] = 'Depot'\nsite_conf['task_soft_time_limit'] = 5\n"
+    _, gaps, _ = imported(tmp_path, {"tasks.py": APP + TASK, "site.py": "import celery\n" + text})
+    assert "site.py:4 the setting site_conf['task_soft_time_limit']" in gaps
+    assert not any("title" in gap for gap in gaps)
+
+
+def test_option_that_changes_nothing_of_another_object_has_no_line(tmp_path: Path) -> None:
+    text = "def login(user):\n    user.backend = 'x'\n    user.rate_limit = '1/m'\n"
+    _, gaps, _ = imported(tmp_path, {"tasks.py": APP + TASK, "views.py": "import celery\n" + text})
+    assert "views.py:4 the option user.rate_limit, which is set later" in gaps
+    assert not any("user.backend" in gap for gap in gaps)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "is_maker"),
+    [
+        ("connect('full')", True),
+        ("base.connect('full')", True),
+        ("depot.base.connect('full')", True),
+        ("full.connect", False),
+        ("Crate.on_create.connect", False),
+    ],
+)
+def test_method_of_a_signal_is_no_maker_of_that_name(tmp_path: Path, decorator: str, is_maker: bool) -> None:
+    maker = APP + "def connect(signal):\n    return app.task(signal=signal)\n"
+    head = "import depot.base\nfrom depot import base\nfrom depot.base import connect\nfrom signals import full\n"
+    uses = f"{head}@{decorator}\ndef weigh(crate): ...\n"
+    project, gaps, _ = imported(tmp_path, {"base.py": maker, "tasks.py": uses})
+    assert ("weigh" in project.actions) is is_maker
+    assert any("makes a task in its own way" in gap for gap in gaps) is is_maker
+
+
+@pytest.mark.parametrize("name", ["CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE", "app.conf.beat_schedule"])
+def test_file_of_tests_with_schedules_is_named(tmp_path: Path, name: str) -> None:
+    files = {"tasks.py": APP + TASK, "tests/settings.py": f"DEBUG = True\n{name} = {{}}\n"}
+    _, gaps, _ = imported(tmp_path, files)
+    assert "tests/settings.py:2 settings.py is not read, since it is one of tests" in gaps
+
+
+@pytest.mark.parametrize(
+    "call", ["'{0.name}'.format(weigh)", "f'{1}'.format(weigh)", "', '.join([weigh.name, weigh])"]
+)
+def test_text_of_a_task_is_harmless(tmp_path: Path, call: str) -> None:
+    field = "class Field:\n    def format(self, value):\n        value.rate = 1\n        return value\n"
+    uses = f"from depot.tasks import weigh\nprint({call})\n"
+    files = {"tasks.py": APP + TASK, "fields.py": field, "uses.py": uses}
+    _, gaps, mapped = imported(tmp_path, files)
+    assert mapped == 1
+    assert not [gap for gap in gaps if gap.startswith(("fields.py", "uses.py"))]

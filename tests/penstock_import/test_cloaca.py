@@ -389,3 +389,26 @@ def test_task_that_needs_an_unknown_one_is_not_mapped(tmp_path: Path) -> None:
     gaps = [(gap.line, gap.what) for gap in source.report.gaps]
     assert (4, "task count depends on reader, which is not a task of this file") in gaps
     assert (source.report.mapped["tasks"], source.report.mapped["workflows"]) == (0, 0)
+
+
+PACKAGED = "import cloaca\n@cloaca.task(id='load', dependencies=[])\ndef load(context): ...\n"
+
+
+def test_workflow_of_a_package_has_the_name_of_its_manifest(tmp_path: Path) -> None:
+    module = tmp_path / "inbox/workflow/file_inbox"
+    module.mkdir(parents=True)
+    (tmp_path / "inbox/package.toml").write_text('[metadata]\nworkflow_name = "file_processing"\n')
+    source, _, text = imported(module, PACKAGED, "tasks")
+    assert "file_processing = workflow('file_processing', tasks=[load])" in text
+    assert not any("the name of the workflow" in gap.what for gap in source.report.gaps)
+
+
+@pytest.mark.parametrize(
+    "manifest", [None, "[metadata]\n", "metadata = 3\n", "no toml", "[metadata]\nworkflow_name = 3\n"]
+)
+def test_workflow_without_a_known_name_is_named(tmp_path: Path, manifest: str | None) -> None:
+    if manifest is not None:
+        (tmp_path / "package.toml").write_text(manifest)
+    source, _, text = imported(tmp_path, PACKAGED, "tasks")
+    assert "tasks = workflow('tasks', tasks=[load])" in text
+    assert any("the name of the workflow, which is tasks" in gap.what for gap in source.report.gaps)

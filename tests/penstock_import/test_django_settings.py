@@ -395,3 +395,35 @@ def test_random_settings_have_the_times_of_celery(
             seconds = theirs.total_seconds() if isinstance(theirs, timedelta) else theirs
             assert ours["every"] == pytest.approx(seconds), (when, files)
     assert compared > CASES // 6
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "class Crate(Model):\n    owner = ForeignKey(settings.OWNER)\n",
+        "WIDTH = getattr(settings, 'WIDTH', 12)\n",
+        "pen = open(settings.OWNER)\n",
+    ],
+)
+def test_setting_that_no_task_reads_has_no_line(tmp_path: Path, use: str) -> None:
+    head = "from django.conf import settings\nfrom django.db.models import ForeignKey, Model\n"
+    given = HEAD + "OWNER = 'people'\nload_settings(globals())\nEVERY = 40\n"
+    files = {
+        "depot/settings.py": given,
+        "depot/shelves.py": head + use,
+        "depot/models.py": head.replace("\n", "\nimport celery\n", 1) + use if "class" in use else "",
+        "depot/tasks.py": TASKS.format(when="settings.EVERY", options=""),
+    }
+    source, gaps = imported(tmp_path, files)
+    assert source.project.schedules["n"]["every"] == 40
+    assert not any("OWNER" in gap or "WIDTH" in gap for gap in gaps), gaps
+
+
+def test_constant_of_a_module_without_celery_has_the_value_of_its_setting(tmp_path: Path) -> None:
+    files = {
+        "depot/settings.py": HEAD + "EVERY = 30\n",
+        "depot/times.py": "from django.conf import settings\nPAUSE = settings.EVERY\n",
+        "depot/tasks.py": "from depot.times import PAUSE\n" + TASKS.format(when="PAUSE", options=""),
+    }
+    source, _ = imported(tmp_path, files)
+    assert source.project.schedules["n"]["every"] == 30

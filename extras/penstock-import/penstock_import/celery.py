@@ -37,6 +37,7 @@ from penstock_import.celery_calls import (
     with_plain_names,
 )
 from penstock_import.celery_canvas import Canvas, is_canvas
+from penstock_import.celery_classes import task_classes
 from penstock_import.celery_commands import (
     advice,
     commands_of_code,
@@ -125,7 +126,9 @@ _WITHOUT_SETTINGS = stdlib_module_names | {
     "sqlalchemy",
 }
 """Packages with base classes that give no setting of Celery."""
-_OF_TESTS = re.compile(r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(")
+_OF_TESTS = re.compile(
+    r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(|\b(?:CELERY_?BEAT_SCHEDULE|beat_schedule)\b"
+)
 _RELEVANT = re.compile(
     r"(?i)celery|kombu|broker|billiard|task|\.delay\(|apply_async|\.si\(|beat_schedule|\bconf\.|rate_limit|time_limit"
     r"|acks_late|max_retries|on_worker_lost|autoretry_for"
@@ -160,6 +163,8 @@ class CeleryProject:
         self.project = Project(_ascii_name(source.stem) or "tasks")
         self._refs: dict[str, str] = {}
         """By the name that Celery knows a task by."""
+        self._of_classes: dict[str, str] = {}
+        """The places of the tasks that are objects of a class, by the names that Celery knows them by."""
         self._fixed: set[str] = set()
         """Actions whose tasks give their whole name themselves."""
         self._has_priorities = False
@@ -244,7 +249,7 @@ class CeleryProject:
             note_overwritten(name, tree, own_modules)
         for name, tree in trees.items():
             read_members(name, tree, own_modules, changed)
-        of_django = DjangoSettings(trees, own_modules, changed)
+        of_django = DjangoSettings(trees, own_modules, changed, self._relevant)
         self._django_files = of_django.files
         for note in of_django.read():
             self._gap(note.file, note.node, note.subject, note.by_hand)
@@ -295,14 +300,15 @@ class CeleryProject:
         self._retries = Retries(trees, self._foreign_names)
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
-            foreign = names_of_others(tree)
+            foreign, imported = names_of_others(tree), dict(imported_names(tree))
             for node in walk(tree):
                 if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     continue
-                maker = maker_of(node, makers, self._applications.names(tree))
+                maker = maker_of(node, makers, self._applications.names(tree), imported)
                 decorator = maker or task_decorator(node)
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)
+        self._tell_classes()
         self._follow_values()
         settings = CelerySettings(trees, self._gap, self._unread)
         schedules = list(settings.schedules())
@@ -521,6 +527,24 @@ class CeleryProject:
             self._gap(file, node, f"the parameters *{node.args.vararg.arg} of {node.name}",
                       "Parameters have names: take a list as one of them.")  # fmt: skip
 
+    def _tell_classes(self) -> None:
+        """Record a gap for each task that is an object of a class, and for each option that its class gives."""
+        apps = {file: self._applications.names(tree) for file, tree in self._relevant.items()}
+        for task in task_classes(self._relevant, apps):
+            self.report.found["tasks"] += 1
+            own = self._literal_or_none(task.name) if task.name is not None else None
+            name = str(own) if own is not None else f"{self._modules.of(task.file)[0]}.{task.node.name}"
+            self._of_classes[name] = f"{task.file}:{task.node.lineno}"
+            self._gap(task.file, task.node, f"the task {name}, an object of the class {task.node.name}",
+                      "Write an action for it, and move `run` into its function.")  # fmt: skip
+            for option, value in task.options.items():
+                self._gap(
+                    task.file,
+                    value,
+                    f"{option} of the task {name}: {text_of(value)}",
+                    "Write it of the action.",
+                )
+
     def _is_bound(
         self, options: Mapping[str, ast.expr], node: ast.FunctionDef | ast.AsyncFunctionDef
     ) -> bool | None:
@@ -697,7 +721,8 @@ class CeleryProject:
             self._gap(file, node, f"the route of {key}", "Write `route` of the actions that are meant.")
             return
         previous = len(self.report.gaps)
-        for option in sorted(value.keys() - {"queue"}) if isinstance(value, dict) else ():
+        # Each execution is stored, whatever the mode of delivery is there.
+        for option in sorted(value.keys() - {"queue", "delivery_mode"}) if isinstance(value, dict) else ():
             self._gap(file, node, f"{option} of the route of {key}", ROUTE_BY_HAND.get(option, SEE_ROUTE))
         if len(self.report.gaps) == previous:
             self.report.map("routes", key)
@@ -1177,13 +1202,19 @@ class CeleryProject:
         self._refs[task], self._signatures[name] = name, Signature([], None)
         self.report.found["tasks in other files"] += 1
         self._apart.add(len(self.report.gaps))
-        self._gap(
-            file,
-            node,
-            f"the task {task} is in no file that was read",
-            f"Import its file too, or write the function {name}_ of {self.project.module}.py; see its options there."
-            + (" It may be a task whose name is computed." if self._has_computed_names else ""),
-        )
+        function = f"the function {name}_ of {self.project.module}.py"
+        if (place := self._of_classes.get(task)) is not None:
+            about, by_hand = (
+                f"is the class at {place}",
+                f"Move its `run` into {function}, and write its options.",
+            )
+        else:
+            about, by_hand = (
+                "is in no file that was read",
+                f"Import its file too, or write {function}; see its options there.",
+            )
+            by_hand += " It may be a task whose name is computed." if self._has_computed_names else ""
+        self._gap(file, node, f"the task {task} {about}", by_hand)
         return name
 
     # -- canvases, and gaps that are left -------------------------------------------------------------------------
@@ -1568,4 +1599,8 @@ def _canvas_places(
 
 
 def _is_test(file: Path) -> bool:
-    return file.name.startswith(("test_", "conftest.")) or "tests" in file.parts
+    """Return whether a file has tests, as pytest and Django find them. Settings for tests are read."""
+    is_module = file.name == "tests.py" or (
+        file.stem.endswith("_test") and not {"config", "settings"} & {*file.stem.split("_")}
+    )
+    return is_module or file.name.startswith(("test_", "conftest.")) or "tests" in file.parts

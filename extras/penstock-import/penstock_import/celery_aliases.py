@@ -14,6 +14,8 @@ from penstock_import.celery_uses import Use
 from penstock_import.celery_values import is_namespace
 
 _OPTIONS = TASK_OPTIONS | RETRY_OPTIONS
+_WITHOUT_MEANING = frozenset({"backend"})
+"""The options that change nothing here, and that objects of many other classes have. A proven task is named with them."""
 _OF_ACTION = "Write it of the action, unless it is not a task."
 _LOOK_WHERE = (
     "It may change a task, an application or its settings: see what it does, and write that by hand."
@@ -113,7 +115,7 @@ def _of_options(tree: ast.Module, parents: dict[int, ast.AST]) -> Iterator[Use]:
         for target in _targets(node):
             if (
                 isinstance(target, ast.Attribute)
-                and target.attr in _OPTIONS
+                and target.attr in _OPTIONS - _WITHOUT_MEANING
                 and not _is_other(tree, target.value, parents)
             ):
                 yield Use(node, f"the option {ast.unparse(target)}, which is set later", _OF_ACTION)

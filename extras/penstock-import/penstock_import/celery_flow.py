@@ -390,6 +390,8 @@ class Flow:
             return self._gap(file, call, f"{text}, which takes something from {_SUBJECTS[kind]}", _SEE)
         if kind == SIGNATURE:
             return None  # the call makes a canvas, which is mapped or reported elsewhere
+        if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Constant | ast.JoinedStr):
+            return None  # a method of a text returns a text
         if (is_plain and name in HARMLESS) or root_name(call.func) == "inspect" or is_log(call):
             return None
         if name == "__init__":

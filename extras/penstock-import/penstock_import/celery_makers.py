@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from penstock_import.celery_calls import called, imported_names, root_name, walk
+from penstock_import.celery_calls import called, imported_names, once, root_name, walk
 from penstock_import.celery_scopes import bindings_at
 
 _IMPORTED = frozenset({"app", "celery_app", "current_app"})
@@ -13,6 +13,10 @@ _IMPORTED = frozenset({"app", "celery_app", "current_app"})
 _OF_WEB = frozenset({"flask", "quart"})
 """Packages with a `current_app` that is not Celery's."""
 _DECORATORS = frozenset({"shared_task", "periodic_task"})
+
+
+_OF_SIGNALS = frozenset({"connect", "connect_via"})
+"""Methods of each signal of Django and blinker. A maker of such a name counts alone, or as a member of its module."""
 
 
 class Applications:
@@ -128,7 +132,10 @@ def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> 
     for file, tree in trees.items():
         apps = applications.names(tree) | {"celery"}
         imported = {name for name, path in imported_names(tree) if path.startswith("celery.")}
+        unreachable = _unreachable(tree)
         for node in walk(tree):
+            if id(node) in unreachable:
+                continue
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and any(
                 _makes_task(part, apps, imported) for child in node.body for part in ast.walk(child)
             ):
@@ -153,14 +160,25 @@ def task_makers(trees: Mapping[str, ast.Module], applications: Applications) -> 
 
 
 def maker_of(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, makers: Collection[str], apps: Collection[str]
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    makers: Mapping[str, str],
+    apps: Collection[str],
+    imported: Mapping[str, str],
 ) -> ast.expr | None:
-    """Return the decorator of a function that is one of the makers of its source."""
+    """Return the decorator of a function that is one of the makers of its source. `imported` are the paths of the names that
+    the module imports."""
     for decorator in function.decorator_list:
         named = decorator.func if isinstance(decorator, ast.Call) else decorator
         is_celerys = isinstance(named, ast.Attribute) and root_name(named) in {*apps, "celery"}
-        if not is_celerys and last_name(named) in makers:
-            return decorator
+        if is_celerys or last_name(named) not in makers:
+            continue
+        if isinstance(named, ast.Attribute) and named.attr in _OF_SIGNALS:
+            module = makers[named.attr].partition(":")[0].removesuffix(".py").removesuffix("/__init__")
+            holder = last_name(named.value)
+            path = imported.get(holder, holder) if isinstance(named.value, ast.Name) else holder
+            if path.rpartition(".")[2] != module.rpartition("/")[2]:
+                continue
+        return decorator
     return None
 
 
@@ -179,6 +197,39 @@ def _makes_task(node: ast.AST, apps: Collection[str], imported: Collection[str])
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
         return False
     return node.id in imported and node.id in {"task", *_DECORATORS}
+
+
+_DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def _targets(node: ast.AST) -> set[str]:
+    """Return the names that an assignment gives a value."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+@once
+def _unreachable(tree: ast.AST) -> set[int]:
+    """Return the statements that give a function's local names a value, and the functions and classes within a function. No
+    decorator outside of that function means one of them, and a decorator within it keeps its name reachable."""
+    local: set[int] = set()
+    for function in walk(tree):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        inner = [part for statement in function.body for part in ast.walk(statement)]
+        decorators = _names(
+            decorator
+            for part in inner
+            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)
+            for decorator in part.decorator_list
+        )
+        outer = {name for part in inner if isinstance(part, ast.Global) for name in part.names}
+        for part in inner:
+            names = {part.name} if isinstance(part, _DEFINITIONS) else _targets(part)
+            if names and not names & (decorators | outer):
+                local.add(id(part))
+    return local
 
 
 def _kept_decorator(value: ast.expr | None) -> Iterator[ast.AST]:
@@ -200,17 +251,63 @@ def _made_of(trees: Mapping[str, ast.Module], makers: Collection[str]) -> dict[s
     maker. `makers` are left out."""
     places: dict[str, str] = {}
     for file, tree in trees.items():
+        unreachable = _unreachable(tree)
         for node in walk(tree):
             place = f"{file}:{getattr(node, 'lineno', 1)}"
+            if id(node) in unreachable:
+                continue
             if isinstance(node, ast.ClassDef) and _names(node.bases) & set(makers):
                 places[node.name] = place
             elif isinstance(node, ast.Assign) and _names([node.value]) & set(makers):
                 places |= {last_name(target): place for target in node.targets}
-            elif isinstance(node, ast.FunctionDef):
-                returned = [part.value for part in node.body if isinstance(part, ast.Return) and part.value]
-                if _names(returned) & set(makers):
-                    places[node.name] = place
+            elif isinstance(node, ast.FunctionDef) and _returns_maker(node, makers, {}):
+                places[node.name] = place
     return {name: place for name, place in places.items() if name and name not in makers}
+
+
+_Local = Mapping[str, list[ast.AST]]
+"""The values of the local names around a place, by name. A parameter has none."""
+
+
+def _returns_maker(function: ast.FunctionDef, makers: Collection[str], around: _Local) -> bool:
+    """Return whether a function returns a maker, what a maker returns, or a function of its own that does so."""
+    local: dict[str, list[ast.AST]] = {**around, **{part.arg: [] for part in _arguments(function)}}
+    returned: list[ast.expr] = []
+    waiting: list[ast.AST] = [*function.body]
+    own: dict[str, list[ast.AST]] = {}
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            own.setdefault(part.name, []).append(part)
+            continue
+        if isinstance(part, ast.Assign):
+            for target in part.targets:
+                own.setdefault(last_name(target) if isinstance(target, ast.Name) else "", []).append(
+                    part.value
+                )
+        elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+            own.setdefault(part.id, [])
+        elif isinstance(part, ast.Return) and part.value is not None:
+            returned.append(part.value)
+        waiting.extend(ast.iter_child_nodes(part))
+    return any(_is_maker(value, makers, local | own) for value in returned)
+
+
+def _is_maker(value: ast.AST, makers: Collection[str], local: _Local) -> bool:
+    """Return whether a value is a maker, or what a maker returns. A local name hides a maker of its name."""
+    if isinstance(value, ast.FunctionDef):
+        return _returns_maker(value, makers, local)
+    named = value.func if isinstance(value, ast.Call) else value
+    if isinstance(named, ast.Name) and named.id in local:
+        further = {name: values for name, values in local.items() if name != named.id}
+        return any(_is_maker(part, makers, further) for part in local[named.id])
+    return isinstance(named, ast.expr) and last_name(named) in makers
+
+
+def _arguments(function: ast.FunctionDef) -> list[ast.arg]:
+    arguments = function.args
+    further = [part for part in (arguments.vararg, arguments.kwarg) if part is not None]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *further]
 
 
 def _names(nodes: Iterable[ast.expr]) -> set[str]:

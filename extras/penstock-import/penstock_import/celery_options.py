@@ -51,17 +51,20 @@ def retry_of(
     those that code asks for. So does the policy, which retries `Retry` alone then."""
     values = _values(options, tell)
     errors = _error_names(options, "autoretry_for", tell, errors_of)
-    if not errors and not retries_by_hand and not values.keys() & _BOUNDS:
+    is_automatic = bool(errors) or _is_unknown(options.get("autoretry_for"))
+    if not is_automatic and not retries_by_hand and not values.keys() & _BOUNDS:
         return None
     own_tries, own_pause = values.get("max_retries", 3), values.get("default_retry_delay", 180)
     tries, pause = own_tries, own_pause
-    kwargs = values.get("retry_kwargs", {}) if errors else {}  # `self.retry()` does not read `retry_kwargs`
+    kwargs = (
+        values.get("retry_kwargs", {}) if is_automatic else {}
+    )  # `self.retry()` does not read `retry_kwargs`
     if kwargs.get("max_retries") is not None:  # Celery reads None as a missing value
         tries = kwargs["max_retries"]
     if kwargs.get("countdown") is not None:
         pause = kwargs["countdown"]
     policy: dict[str, Any] = {"max_attempts": _FOR_EVER if tries is None else min(int(tries) + 1, _FOR_EVER)}
-    backoff = values.get("retry_backoff", False) if errors else False
+    backoff = values.get("retry_backoff", False) if is_automatic else False
     if backoff:
         first = int(max(1.0, float(backoff)))
         longest = int(values.get("retry_backoff_max", 600))
@@ -81,13 +84,20 @@ def retry_of(
     if "SoftTimeLimitExceeded" in errors:
         tell(options["autoretry_for"], "autoretry_for with SoftTimeLimitExceeded, which nothing raises here",
              "An attempt over its `timeout` is a TimeoutError: name that in `retry_on`.")  # fmt: skip
-    if errors and retries_by_hand and (backoff or pause != own_pause):
+    if is_automatic and retries_by_hand and (backoff or pause != own_pause):
         tell(options["autoretry_for"], "autoretry_for beside self.retry, which waits otherwise",
              "Give `after` where Retry is raised.")  # fmt: skip
-    if errors and retries_by_hand and tries != own_tries:
+    if is_automatic and retries_by_hand and tries != own_tries:
         tell(options["retry_kwargs"], f"autoretry_for beside self.retry, which max_retries={own_tries} of the task counts for",
              "One policy counts all attempts here: raise NonRetryable in the function where it should end before.")  # fmt: skip
     return policy
+
+
+def _is_unknown(errors: ast.expr | None) -> bool:
+    """Return whether `autoretry_for` may list errors. An empty list, and None, have none."""
+    if errors is None or (isinstance(errors, ast.Tuple | ast.List) and not errors.elts):
+        return False
+    return not (isinstance(errors, ast.Constant) and not errors.value)
 
 
 def _values(options: Mapping[str, ast.expr], tell: Tell) -> dict[str, Any]:

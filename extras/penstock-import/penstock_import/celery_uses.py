@@ -80,7 +80,10 @@ _TASK_ONLY = frozenset(_CALLS) - _ALWAYS
 _ADVICE: Mapping[str, str] = {
     "celery.signals": "Do it in the function, in `on_success`, `on_failure`, or where the worker starts.",
     "django_celery_beat": "Write what it does as a schedule: rows of a database are read where literals make them.",
-    "celery.Task": "Move what the class does into the functions.",
+    **dict.fromkeys(
+        ("celery.Task", "celery.app.task.Task", "celery.task.Task"),
+        "Move what the class does into the functions.",
+    ),
     "celery.chain": "Write it as a workflow.",
     "celery.group": "Write it as a workflow with `each`, or with several tasks.",
     "celery.chord": "Write it as a workflow: a task with `needs` of several.",
@@ -119,6 +122,9 @@ _OF_APPLICATION: Mapping[str, str] = {
 }
 
 
+_OF_DICT = (
+    "A dict of settings, which an application may be given: each setting in it is mapped or named by itself."
+)
 ADVICE_OF_REQUEST = "Read what `penstock.current()` has: the execution, its attempt, its parameters."
 
 
@@ -305,11 +311,17 @@ def _settings(tree: ast.Module, apps: Collection[str], is_config: bool) -> Itera
                         f"the setting {ast.unparse(target)}",
                         advice_of(str(getattr(target.slice, "value", ""))),
                     )
-                elif isinstance(target, ast.Subscript) and _is_configuration(target.value):
+                elif (
+                    isinstance(target, ast.Subscript)
+                    and not isinstance(target.slice, ast.Constant)
+                    and _is_configuration(target.value)
+                ):
                     text = f"the setting {ast.unparse(target)}, with a computed name"
                     yield Use(node, text, OF_ANY)
                 elif isinstance(base, ast.Name) and is_setting(base.id, plain=is_config):
-                    yield Use(node, f"the setting {ast.unparse(target)}", advice_of(base.id))
+                    has_settings = not is_known(base.id) and node.value and settings_within(node.value)
+                    advice = _OF_DICT if has_settings else advice_of(base.id)
+                    yield Use(node, f"the setting {ast.unparse(target)}", advice)
         elif isinstance(node, ast.Call):
             function = ast.unparse(node.func)
             if function.endswith("config_from_object"):
@@ -414,7 +426,8 @@ def setting_of(target: ast.expr) -> str | None:
         return target.attr
     if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant):
         name, base = str(target.slice.value), ast.unparse(target.value)
-        if base.endswith("conf") or is_setting(name) or (base.endswith("config") and _is_telling(name)):
+        is_conf = base.endswith("conf") and (base.rpartition(".")[2] == "conf" or is_known(name))
+        if is_conf or is_setting(name) or (base.endswith("config") and _is_telling(name)):
             return name
         return setting_of(target.value)
     return None

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import ast
 import textwrap
+import tomllib
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,6 +95,7 @@ class CloacaFile:
         self._lines = self._text.splitlines()
         self.report = Report()
         self.project = CloacaModule(pack_name(file.stem))
+        self._name_in_package = _name_in_package(file)
         self._names = CloacaNames()
         self._tasks: dict[str, CloacaTask] = {}
         self._workflows: dict[str, CloacaWorkflow] = {}
@@ -438,7 +441,14 @@ class CloacaFile:
             self.report.found["workflows"] += 1
             # The file does not contain the name of the package's workflow, but one of its triggers may.
             named = {workflow for _, workflow, _, _ in self._fires}
-            name = named.pop() if len(named) == 1 else self.project.name
+            workflow_name = self._name_in_package or (named.pop() if len(named) == 1 else None)
+            name = workflow_name or self.project.name
+            if workflow_name is None:
+                self._gap_at(
+                    1,
+                    f"the name of the workflow, which is {name} as the file here",
+                    "A package names its workflow in package.toml: give it that name, as callers start it by it.",
+                )
             self._workflows[name] = CloacaWorkflow(name, 1)
         lacking = self._lacking()
         by_word = {task.id: task for task in self._tasks.values()}
@@ -529,3 +539,14 @@ def _is_build(statement: ast.Return | ast.Assign) -> bool:
 def _short(text: str) -> str:
     line = text.splitlines()[0] if text else ""
     return line if len(line) <= 80 else f"{line[:80]}..."
+
+
+def _name_in_package(file: Path) -> str | None:
+    """Return the name of the workflow that the package around a file gives in a manifest at most four folders above."""
+    for folder in list(file.resolve().parents)[:4]:
+        with suppress(OSError, ValueError):
+            manifest = tomllib.loads((folder / "package.toml").read_text())
+            metadata = manifest.get("metadata")
+            name = metadata.get("workflow_name") if isinstance(metadata, dict) else None
+            return name if isinstance(name, str) and name else None
+    return None

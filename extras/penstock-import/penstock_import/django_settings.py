@@ -98,16 +98,22 @@ class _Doubt:
 
 class DjangoSettings:
     """The settings that the modules of a source give. `modules` are all of them, by each name that they may be imported
-    by. `changed` are the members that code assigns."""
+    by. `changed` are the members that code assigns. `relevant` are the files that may have to do with Celery."""
 
     def __init__(
-        self, trees: Mapping[str, ast.Module], modules: Mapping[str, ast.Module], changed: Collection[str]
+        self,
+        trees: Mapping[str, ast.Module],
+        modules: Mapping[str, ast.Module],
+        changed: Collection[str],
+        relevant: Collection[str],
     ) -> None:
         self._trees, self._changed = trees, changed
         self._modules = modules
         self._names = {id(tree): file for file, tree in trees.items()}
         self._users = {file: words for file, tree in trees.items() if (words := _words_for_settings(tree))}
         self.files = self._settings_files() if self._users else set[str]()
+        self._relevant = relevant
+        self._named = {word for file in relevant for word in _words_in(trees[file])}
         self._doubts = [_Doubt(file, node) for file in sorted(self.files) for node in self._doubtful(file)]
         self._doubts += [
             _Doubt(file, node, is_later=True)
@@ -125,11 +131,23 @@ class DjangoSettings:
         give another value. A member that stays has the reason with it."""
         for file, words in self._users.items():
             tree = self._trees[file]
-            reader = _Reader(self, file, words)
-            reader.visit(tree)
+            reader = _Reader(self, file, words, _names_of_django(tree))
+            for statement in [tree] if file in self._relevant else self._constants(tree):
+                reader.visit(statement)
             if reader.has_replaced:
                 forget(tree)
         return [*self._defaults.values(), *self._notes_of_doubts()]
+
+    def _constants(self, tree: ast.Module) -> Iterator[ast.stmt]:
+        """Yield the assignments of a module without Celery that give a value to a name which a file with Celery has."""
+        bodies = [tree.body, *(part.body for part in tree.body if isinstance(part, ast.ClassDef))]
+        for statement in (part for body in bodies for part in body):
+            if isinstance(statement, ast.Assign | ast.AnnAssign):
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                if {
+                    part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)
+                } & self._named:
+                    yield statement
 
     def value(self, name: str) -> ast.expr | str | None:
         """Return the value of a setting as an expression of literals; the reason if there is none that is certain; and
@@ -406,8 +424,11 @@ class _Plain(ast.NodeTransformer):
 class _Reader(ast.NodeTransformer):
     """The replacement of settings by their values in one module."""
 
-    def __init__(self, settings: DjangoSettings, file: str, words: Collection[str]) -> None:
+    def __init__(
+        self, settings: DjangoSettings, file: str, words: Collection[str], of_django: Collection[str]
+    ) -> None:
         self._settings, self._file, self._words = settings, file, words
+        self._of_django = of_django
         self.has_replaced = False
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -435,6 +456,8 @@ class _Reader(ast.NodeTransformer):
         return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if root_name(node.func) in self._of_django:
+            return node  # a field of a model and a form have no option of Celery
         self.generic_visit(node)
         is_getattr = isinstance(node.func, ast.Name) and node.func.id == "getattr" and not node.keywords
         if is_getattr and len(node.args) in (2, 3) and ast.unparse(node.args[0]) in self._words:
@@ -481,6 +504,35 @@ def _is_of_django(name: str) -> bool:
 
 def _is_secret(name: str) -> bool:
     return any(part in name for part in _OF_SECRETS)
+
+
+def _words_in(tree: ast.Module) -> Iterator[str]:
+    """Yield each name of a module that it does not assign, and each member."""
+    for node in walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.alias):
+            yield node.name.rpartition(".")[2]
+
+
+def _names_of_django(tree: ast.Module) -> set[str]:
+    """Return the names that a module imports from parts of Django with nothing of Celery."""
+    parts = (
+        "django.contrib",
+        "django.core",
+        "django.db",
+        "django.forms",
+        "django.http",
+        "django.urls",
+        "django.views",
+    )
+    return {
+        name
+        for name, path in imported_names(tree)
+        if f"{path}.".startswith(tuple(f"{part}." for part in parts))
+    }
 
 
 def _words_for_settings(tree: ast.Module) -> set[str]:
