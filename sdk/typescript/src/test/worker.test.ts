@@ -5,7 +5,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { Worker, action, type Run } from "../index.js";
+import { Client, MayHaveHappened, Worker, action, type Run } from "../index.js";
 import { encode, parse } from "../json.js";
 
 type Message = Record<string, any>;
@@ -292,4 +292,34 @@ test("worker that fails ends its attempts and its heartbeats", LIMIT, async (con
   const beats = sent["beat"]!.length;
   await sleep(200);
   assert.equal(sent["beat"]!.length, beats);
+});
+
+test("signal and cancel are sent once if their answer is lost", LIMIT, async (context) => {
+  for (const lost of ["cut", "status"] as const) {
+    const requests: string[] = [];
+    const server = createServer((request, response) => {
+      requests.push(request.url!);
+      if (lost === "cut") request.socket.destroy();
+      else response.writeHead(502).end();
+    });
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    context.after(() => server.close());
+    const client = new Client({ server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: "t" });
+    await assert.rejects(client.signal("a/b", "paid", 25), MayHaveHappened);
+    await assert.rejects(client.cancel("a"), MayHaveHappened);
+    assert.deepEqual(requests, ["/api/v1/executions/a%2Fb/signal", "/api/v1/executions/a/cancel"]);
+  }
+});
+
+test("signal is sent again while no server listens, or too many calls are made", LIMIT, async (context) => {
+  const { server, sent } = await gateway(context, {
+    signal: (_m, _s, count) => (count === 1 ? { status: 429 } : { name: "paid", is_awaited: true, awaits: [], notice: null }),
+  });
+  const closed = createServer();
+  await new Promise<void>((listening) => closed.listen(0, "127.0.0.1", listening));
+  const { port } = closed.address() as AddressInfo;
+  await new Promise((done) => closed.close(done));
+  const client = new Client({ server: `http://127.0.0.1:${port},${server}`, token: "t" });
+  assert.equal((await client.signal("a", "paid", 25)).is_awaited, true);
+  assert.deepEqual(sent["signal"], [{ name: "paid", value: 25 }, { name: "paid", value: 25 }]);
 });
