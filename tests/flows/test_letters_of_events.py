@@ -84,7 +84,7 @@ async def test_replayed_event_has_the_payload_that_arrived(house: Installation, 
 async def test_replay_refuses_an_event_that_would_be_another_one(
     house: Installation, columns: dict[str, Any], error: str
 ) -> None:
-    """What replaced a message id, an application or a tenant would store the event under another name."""
+    """A replaced message id, application or tenant would store the event under another name."""
     await house.apply(counted)
     outcome = await replayed(house, await keep(house, b"{}", **columns))
     assert error in str(outcome.error)
