@@ -18,7 +18,7 @@ from penstock.client import answers
 from penstock.client.bulk import BulkOutcome
 from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
-from penstock.language.moves import FINAL
+from penstock.language.moves import FINAL, SCHEDULED
 from penstock.language.terms.event_sources import of_message
 from penstock.language.terms.producers import check_producer
 from penstock.language.terms.redaction import MASK
@@ -143,10 +143,19 @@ async def replay(
 
 @dataclass(frozen=True, slots=True)
 class _Staging:
-    """One of our envelopes, as it will be staged: its queue and its ids."""
+    """One of our envelopes, as it will be staged: its queue and its ids. For work, only executions that wait for a worker
+    are staged: `queues` has the ids of each route on which they wait now."""
 
     queue: str
     ids: list[UUID]
+    queues: Mapping[str, list[UUID]]
+
+    def result(self) -> str:
+        """Return the effect of the replay, for people."""
+        if not self.queues:
+            return "nothing to send: its executions do not wait for a worker any more"
+        places = [f"{len(ids)} on {queue}" for queue, ids in self.queues.items()]
+        return f"{', '.join(places)}; taken within seconds"
 
 
 _Ready = NewEvent | _Staging | PenstockError
@@ -175,7 +184,18 @@ async def _ready(client: Client, letters: Sequence[StoredLetter]) -> dict[UUID, 
     rows = await executions.find(client.session, [id for item in work.values() for id in item.ids])
     unfinished = {row.id for row in rows if row.status not in FINAL}
     refusals = {id: _ended(item.ids[0]) for id, item in work.items() if unfinished.isdisjoint(item.ids)}
-    return ready | refusals | missing
+    # The route of an action may have changed since, and a queue without workers is never emptied.
+    routes = {row.id: row.queue for row in rows if row.status == SCHEDULED and row.queue is not None}
+    placed = {id: replace(item, queues=_by_route(item.ids, routes)) for id, item in work.items()}
+    return ready | placed | refusals | missing
+
+
+def _by_route(ids: Sequence[UUID], routes: Mapping[UUID, str]) -> dict[str, list[UUID]]:
+    places: dict[str, list[UUID]] = {}
+    for id in ids:
+        if id in routes:
+            places.setdefault(routes[id], []).append(id)
+    return places
 
 
 def _check_whole(letter: StoredLetter) -> None:
@@ -233,7 +253,8 @@ def _staging(letter: StoredLetter) -> _Staging:
             hint="Only Penstock may publish to its own queues. Drop the letter: `penstock dead-letters drop ID`.",
         )
     try:
-        return _Staging(letter.queue, envelope.decode(letter.body).ids)
+        ids = envelope.decode(letter.body).ids
+        return _Staging(letter.queue, ids, {letter.queue: ids})
     except Undecodable as error:
         raise Conflict(
             f"{error.message}: it would be refused again",
@@ -273,10 +294,11 @@ async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready]) -> list[BulkO
         if isinstance(item, PenstockError):
             results[id] = item
         elif isinstance(item, _Staging) and id in held:
-            staged.setdefault(item.queue, {}).update(dict.fromkeys(item.ids))
-            results[id] = f"{len(item.ids)} on {item.queue}; taken within seconds"
-    for queue, ids in staged.items():
-        await outbox.stage(tx, queue, list(ids), ENVELOPE)
+            for queue, ids in item.queues.items():
+                staged.setdefault(queue, {}).update(dict.fromkeys(ids))
+            results[id] = item.result()
+    for queue, named in staged.items():
+        await outbox.stage(tx, queue, list(named), ENVELOPE)
     await dead_letters.drop(tx, [id for id, result in results.items() if isinstance(result, str)])
     outcomes = [_outcome(id, results[id]) for id in ready if id in results]
     tx.tell(asked=len(ready), put_back=sum(outcome.error is None for outcome in outcomes))
