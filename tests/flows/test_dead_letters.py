@@ -11,10 +11,12 @@ import pika
 import pytest
 
 from penstock import Limit, action
+from penstock.client import dead_letters
 from penstock.language.workflows import from_yaml
 from penstock.messaging import envelope
 from penstock.messaging.transports import Message
 from penstock.store.outbox import queues
+from penstock.store.outbox.dead_letters import LetterFilter
 from penstock_executor.handlers.dead_letter import ROUNDS
 from tests.flows import shop
 from tests.flows.installation import Installation
@@ -175,6 +177,44 @@ async def test_one_of_several_is_singled_out_and_only_it_fails(waiting: Installa
     await waiting.worker(*shop.ALL)
     assert await waiting.client.result(ids[1], timeout=20) == {"order": 1, "charged": 0}
     await waiting.sound()
+
+
+@pytest.mark.parametrize("queue", ["work.default", "work.gone"])
+async def test_replayed_work_goes_to_the_route_on_which_it_waits_now(
+    waiting: Installation, queue: str
+) -> None:
+    """The route of an action may be renamed after its message died. No worker takes what is sent to the old one."""
+    ids = [await scheduled(waiting) for _ in range(2)]
+    await waiting.rows("select * from cancel_executions(array[$1::uuid], 'asked')", ids[1])
+    await waiting.rows("delete from outbox returning 1")
+    headers = {"x-penstock-reason": "rejected", "x-penstock-queue": queue}
+    await waiting.put(
+        Message(queues.DEAD, envelope.encode("work", ids), id="l", type="work", headers=headers)
+    )
+    await letter(waiting, "rejected")
+    await waiting.rows("delete from outbox returning 1")
+    [outcome] = [entry async for entry in dead_letters.replay(waiting.client, LetterFilter())]
+    assert outcome.said == "1 on work.default; taken within seconds"
+    assert not await waiting.rows("select from outbox where queue = 'work.gone'")
+    await waiting.worker(*shop.ALL)
+    assert await waiting.client.result(ids[0], timeout=20) == {"order": 7, "charged": 0}
+    await waiting.until("select 1 where not exists (select from outbox)")
+    await waiting.sound()
+
+
+async def test_replay_of_work_that_runs_sends_nothing(waiting: Installation) -> None:
+    id = await scheduled(waiting)
+    headers = {"x-penstock-reason": "rejected", "x-penstock-queue": "work.default"}
+    body = envelope.encode("work", [id])
+    await waiting.put(Message(queues.DEAD, body, id="l", type="work", headers=headers))
+    await letter(waiting, "rejected")
+    await waiting.rows("update execution set status = 'running', attempt = 1 where id = $1 returning 1", id)
+    await waiting.rows("delete from outbox returning 1")
+    [outcome] = [entry async for entry in dead_letters.replay(waiting.client, LetterFilter())]
+    assert outcome.said is not None
+    assert outcome.said.startswith("nothing to send")
+    assert not await waiting.rows("select from outbox")
+    assert not await waiting.rows("select from dead_letter")
 
 
 async def test_a_dead_letter_changes_nothing_that_went_on_meanwhile(waiting: Installation) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -156,6 +157,31 @@ async def test_cancelled_items_are_counted_and_not_named(house: Installation) ->
     )
     await house.quiet()
     await house.sound()
+
+
+@action(pack="cause")
+async def fails_when_cancelled() -> None:
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        raise ValueError("half done") from None
+
+
+async def test_execution_that_fails_when_cancelled_says_the_reason_first(house: Installation) -> None:
+    await house.start(fails_when_cancelled)
+    id = await house.client.start("cause.fails_when_cancelled")
+    await house.until("select from execution where status = 'running'")
+    await house.client.cancel(id, reason="asked by ada")
+    sentence = "asked by ada (ValueError: half done)"
+    with pytest.raises(ExecutionFailed, match=re.escape(f"ended as cancelled: {sentence}")):
+        await house.client.result(id, timeout=30)
+    assert (await house.client.why(id)).sentence.endswith(f" ago: {sentence}.")
+    document = await described(house.session, id)
+    assert document is not None
+    assert document["failure"] == sentence
+    listed = await house.client.executions(ExecutionFilter())
+    await titles.add_failures(house.session, listed)
+    assert [row.failure for row in listed] == [sentence]
 
 
 async def test_cancelled_execution_says_its_reason(house: Installation) -> None:

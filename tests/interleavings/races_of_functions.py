@@ -243,7 +243,8 @@ async def it_went_on(scene: Scene, order: Order) -> None:
 
 async def it_was_told(scene: Scene, order: Order) -> None:
     """It goes on once more, to clean up, whether it was asleep or not."""
-    assert await count(scene, "select count(*) from execution where ends_as = 'cancelled'") == 1
+    asked = "select count(*) from execution where ends_as = 'cancelled' and reason = 'asked'"
+    assert await count(scene, asked) == 1
     assert await count(scene, "select count(*) from suspended") == 0
 
 

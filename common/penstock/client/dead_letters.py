@@ -18,11 +18,12 @@ from penstock.client import answers
 from penstock.client.bulk import BulkOutcome
 from penstock.client.client import Client
 from penstock.errors import Conflict, NotFound, PenstockError, Undecodable
-from penstock.language.moves import FINAL
+from penstock.language.moves import FINAL, SCHEDULED
 from penstock.language.terms.event_sources import of_message
 from penstock.language.terms.producers import check_producer
 from penstock.language.terms.redaction import MASK
 from penstock.messaging import envelope
+from penstock.messaging.transports import UNREADABLE
 from penstock.operate.masking import Masking
 from penstock.run.json_integers import parsed
 from penstock.store.definitions import catalog
@@ -38,10 +39,12 @@ from penstock.store.outbox.dead_letters import (
     DeadLetterSummary,
     LetterCount,
     LetterFilter,
+    StoredLetter,
 )
 from penstock.store.session import clock
 from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction, retried
+from penstock.store.session.storable import REPLACEMENT
 
 BATCH = 200
 """The maximum number of letters in one transaction."""
@@ -140,25 +143,30 @@ async def replay(
 
 @dataclass(frozen=True, slots=True)
 class _Staging:
-    """One of our envelopes, as it will be staged: its queue and its ids."""
+    """One of our envelopes, as it will be staged: its queue and its ids. For work, only executions that wait for a worker
+    are staged: `queues` has the ids of each route on which they wait now."""
 
     queue: str
     ids: list[UUID]
+    queues: Mapping[str, list[UUID]]
+
+    def result(self) -> str:
+        """Return the effect of the replay, for people."""
+        if not self.queues:
+            return "nothing to send: its executions do not wait for a worker any more"
+        places = [f"{len(ids)} on {queue}" for queue, ids in self.queues.items()]
+        return f"{', '.join(places)}; taken within seconds"
 
 
 _Ready = NewEvent | _Staging | PenstockError
 """The form in which a letter is replayed, or the reason why it cannot be."""
 
 
-async def _ready(client: Client, letters: Sequence[DeadLetter]) -> dict[UUID, _Ready]:
+async def _ready(client: Client, letters: Sequence[StoredLetter]) -> dict[UUID, _Ready]:
     ready: dict[UUID, _Ready] = {}
     for letter in letters:
         try:
-            if letter.cut_from is not None:
-                raise Conflict(
-                    f"only the beginning of its {letter.cut_from:,} bytes was kept",
-                    hint="Publish the event again at its source, and drop this letter.",
-                )
+            _check_whole(letter)
             event = letter.queue == queues.EVENT_RECEIVED
             ready[letter.id] = await _event(client, letter) if event else _staging(letter)
         except PenstockError as error:
@@ -176,17 +184,54 @@ async def _ready(client: Client, letters: Sequence[DeadLetter]) -> dict[UUID, _R
     rows = await executions.find(client.session, [id for item in work.values() for id in item.ids])
     unfinished = {row.id for row in rows if row.status not in FINAL}
     refusals = {id: _ended(item.ids[0]) for id, item in work.items() if unfinished.isdisjoint(item.ids)}
-    return ready | refusals | missing
+    # The route of an action may have changed since, and a queue without workers is never emptied.
+    routes = {row.id: row.queue for row in rows if row.status == SCHEDULED and row.queue is not None}
+    placed = {id: replace(item, queues=_by_route(item.ids, routes)) for id, item in work.items()}
+    return ready | placed | refusals | missing
 
 
-async def _event(client: Client, letter: DeadLetter) -> NewEvent:
+def _by_route(ids: Sequence[UUID], routes: Mapping[UUID, str]) -> dict[str, list[UUID]]:
+    places: dict[str, list[UUID]] = {}
+    for id in ids:
+        if id in routes:
+            places.setdefault(routes[id], []).append(id)
+    return places
+
+
+def _check_whole(letter: StoredLetter) -> None:
+    """Raise Conflict if the letter does not have all of its message, or if there is nothing to replay."""
+    if letter.cut_from is not None and letter.body == b"":
+        raise Conflict(
+            "its event was stored when it arrived, and the letter only counts it",
+            hint="Do not publish it again. `penstock doctor` names the policy of the broker that ended the message. "
+            "Remove the policy, and drop this letter.",
+        )
+    if letter.cut_from is not None:
+        raise Conflict(
+            f"only the beginning of its {letter.cut_from:,} bytes was kept",
+            hint="Publish the event again at its source, and drop this letter.",
+        )
+
+
+async def _event(client: Client, letter: StoredLetter) -> NewEvent:
     trigger = letter.headers.get(TRIGGER)
     if trigger is None:
         raise Conflict(
             "it is not known which trigger this event was for", hint="Publish it again at its source."
         )
+    if UNREADABLE in letter.headers:
+        raise Conflict(
+            "the properties of its message could not be read, such as its tenant and its message id",
+            hint="Publish the event again at its source, and drop this letter.",
+        )
+    for name, value in (("message id", letter.message_id), ("app id", letter.headers.get(APP))):
+        if REPLACEMENT in str(value):
+            raise Conflict(
+                f"the {name} holds U+FFFD, which replaces what cannot be stored: it would be another event",
+                hint="Publish the event again at its source with a valid name, and drop this letter.",
+            )
     try:
-        payload = parsed(letter.body.encode())
+        payload = parsed(letter.body)
     except orjson.JSONDecodeError as error:
         raise Conflict(
             f"the body is not JSON ({error}): it would be refused again",
@@ -201,14 +246,15 @@ async def _event(client: Client, letter: DeadLetter) -> NewEvent:
     )
 
 
-def _staging(letter: DeadLetter) -> _Staging:
+def _staging(letter: StoredLetter) -> _Staging:
     if not queues.is_consumed(letter.queue) or letter.queue == queues.DEAD:
         raise Conflict(
             f"no service takes messages from {letter.queue!r}: it would never be handled",
             hint="Only Penstock may publish to its own queues. Drop the letter: `penstock dead-letters drop ID`.",
         )
     try:
-        return _Staging(letter.queue, envelope.decode(letter.body.encode()).ids)
+        ids = envelope.decode(letter.body).ids
+        return _Staging(letter.queue, ids, {letter.queue: ids})
     except Undecodable as error:
         raise Conflict(
             f"{error.message}: it would be refused again",
@@ -248,10 +294,11 @@ async def _put_back(tx: Transaction, ready: Mapping[UUID, _Ready]) -> list[BulkO
         if isinstance(item, PenstockError):
             results[id] = item
         elif isinstance(item, _Staging) and id in held:
-            staged.setdefault(item.queue, {}).update(dict.fromkeys(item.ids))
-            results[id] = f"{len(item.ids)} on {item.queue}; taken within seconds"
-    for queue, ids in staged.items():
-        await outbox.stage(tx, queue, list(ids), ENVELOPE)
+            for queue, ids in item.queues.items():
+                staged.setdefault(queue, {}).update(dict.fromkeys(ids))
+            results[id] = item.result()
+    for queue, named in staged.items():
+        await outbox.stage(tx, queue, list(named), ENVELOPE)
     await dead_letters.drop(tx, [id for id, result in results.items() if isinstance(result, str)])
     outcomes = [_outcome(id, results[id]) for id in ready if id in results]
     tx.tell(asked=len(ready), put_back=sum(outcome.error is None for outcome in outcomes))

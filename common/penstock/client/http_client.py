@@ -195,7 +195,7 @@ class HttpClient(StartAndWait):
                 await asyncio.sleep(PAUSE)
         if outcome["status"] == COMPLETED:
             return outcome["result"]
-        raise execution_failed(id, outcome["status"], outcome["error"])
+        raise execution_failed(id, outcome["status"], outcome["error"], outcome.get("failure"))
 
     async def cancel(self, *ids: UUID, reason: str = "asked by a client") -> int:
         """Cancel an execution, as `Client.cancel`."""

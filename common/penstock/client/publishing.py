@@ -61,7 +61,9 @@ class Publishing:
             if bound is not None:
                 check_bound(name, bound)
         with tracing.producing(PUBLISH, trigger, tenant):
-            event = await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
+            event = await self.checked(
+                trigger, {} if payload is None else payload, key=key, tenant=tenant, source=source
+            )
             return await self._group.submit(
                 replace(event, max_depth=max_depth, max_descendants=max_descendants)
             )
@@ -81,7 +83,9 @@ class Publishing:
         does not exist. Raises InvalidInput if the payload does not fit its schema, or another argument is not valid.
         Raises Conflict if the key belongs to an event with another payload."""
         with tracing.producing(PUBLISH, trigger, tenant):
-            event = await self.checked(trigger, payload, key=key, tenant=tenant, source=source)
+            event = await self.checked(
+                trigger, {} if payload is None else payload, key=key, tenant=tenant, source=source
+            )
 
             async def write(tx: Transaction) -> UUID | Exception:
                 nonlocal event
@@ -113,7 +117,7 @@ class Publishing:
         schema = await self._schema(trigger)
         cap = self._session.settings.payload_cap
         try:
-            body = schema.check({} if payload is None else payload, what="payload", cap=cap)
+            body = schema.check(payload, what="payload", cap=cap)
         except InvalidInput as error:
             error.hint = error.hint or schema.takes()
             raise

@@ -21,7 +21,7 @@ from penstock.operate.masking import Masking
 from penstock.operate.titles import defaults_of, title_of, waits_of, with_defaults
 from penstock.operate.workflow_tree import graph_of, sent_commands, tree
 from penstock.run.progress import STREAM, Progress
-from penstock.run.root_cause import headline
+from penstock.run.root_cause import failure_sentence
 from penstock.store.admission import budgets
 from penstock.store.definitions import catalog
 from penstock.store.executions import (
@@ -59,7 +59,7 @@ def failure_of(row: Execution) -> str | None:
     """Return the sentence that names the cause of an execution's failure; None if it completed or has not ended."""
     if row.finished_at is None or row.status == COMPLETED:
         return None
-    return headline(orjson.loads(row.error) if row.error else None, row.reason)
+    return failure_sentence(row.status, orjson.loads(row.error) if row.error else None, row.reason)
 
 
 async def described(session: Session, id: UUID) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from penstock.operate import wait_clauses
 from penstock.operate.awaited_events import condition_text
 from penstock.operate.masking import Masking
 from penstock.run.cut_texts import cut_end
-from penstock.run.root_cause import headline
+from penstock.run.root_cause import failure_sentence
 from penstock.store.executions import execution_list, inquiries, listed_errors, listed_waits, title_templates
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution, ListedWait
 from penstock.store.executions.listed_waits import InnerWait
@@ -145,7 +145,7 @@ async def add_failures(session: Session, rows: Sequence[ListedExecution]) -> Non
     errors = await listed_errors.of_listed(session, rows)
     for row in rows:
         if listed_error := errors.get(row.id):
-            row.failure = headline(listed_error.error, listed_error.reason)
+            row.failure = failure_sentence(row.status, listed_error.error, listed_error.reason)
             row.rerun = listed_error.rerun
 
 

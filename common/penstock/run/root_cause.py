@@ -21,6 +21,8 @@ STATUSES = frozenset({"failed", "timeout", "cancelled", "abandoned", "skipped"})
 WHOLE_MESSAGES = STATUSES | {"ExecutionFailed"}
 """The types of errors with a message that is a sentence by itself. A headline leaves the type out."""
 CANCELLED = "cancelled"
+REQUESTED_ENDS = frozenset({CANCELLED, "timeout"})
+"""The statuses that can be requested of an execution which runs."""
 
 
 def cause_inside(step: str, error: Any, attempt: int | None = None) -> dict[str, Any]:
@@ -59,9 +61,21 @@ def headline(error: Any, reason: str | None = None) -> str | None:
     return f"{place}: {text}" if place and text else place or text
 
 
-def execution_failed(id: object, status: str, error: Any) -> ExecutionFailed:
-    """Return the exception for the caller that awaits an execution which ended with another status than completed."""
-    failure = headline(error)
+def failure_sentence(status: str, error: Any, reason: str | None) -> str | None:
+    """Return the headline of an execution that ended with another status than completed. If its end was requested, the
+    reason of the request comes first, and what the execution raised then follows in parentheses."""
+    failure = headline(error, reason)
+    if status not in REQUESTED_ENDS or not reason or failure is None:
+        return failure
+    if failure in reason or reason.removesuffix("…") in failure:
+        return failure
+    return f"{reason} ({failure})"
+
+
+def execution_failed(id: object, status: str, error: Any, failure: str | None = None) -> ExecutionFailed:
+    """Return the exception for the caller that awaits an execution which ended with another status than completed.
+    `failure` is the sentence about it; the headline of the error if it is not known."""
+    failure = failure or headline(error)
     return ExecutionFailed(
         f"execution {id} ended as {status}" + (f": {failure}" if failure else ""),
         hint=f"`penstock show {id}` tells what happened.",
@@ -70,11 +84,13 @@ def execution_failed(id: object, status: str, error: Any) -> ExecutionFailed:
     )
 
 
-def child_failed(id: object, action: str, status: str, error: Any) -> ExecutionFailed:
+def child_failed(
+    id: object, action: str, status: str, error: Any, failure: str | None = None
+) -> ExecutionFailed:
     """Return the exception for an attempt that awaits an execution of `action`, which ended with another status than
     completed. The exception has no hint: the attempt stores its text as the message of its own failure, on every level
-    again."""
-    failure = headline(error)
+    again. `failure` is that of execution_failed."""
+    failure = failure or headline(error)
     end = "failed" if status == "failed" else f"ended as {status}"
     return ExecutionFailed(
         f"{action} ({id}) {end}" + (f": {failure}" if failure else ""),

@@ -28,7 +28,8 @@ begin
         join breaker b on b.limit_id = k.limit_id and b.group_value = k.group_value;
         return null;
     end if;
-    update execution set status = 'requested', since = clock_timestamp(), reason = 'a breaker has opened'
+    update execution set status = 'requested', since = clock_timestamp(),
+        reason = case when ends_as is null then 'a breaker has opened' else reason end
     where id = any (v_ids);
     delete from parked where execution_id = any (v_ids);
     delete from backlog where execution_id = any (v_ids);

@@ -17,7 +17,7 @@ begin
         order by e.id limit p_limit for no key update of e skip locked
     ), moved as (
         update execution e set status = 'requested', since = clock_timestamp(),
-            reason = 'no live worker serves it'
+            reason = case when e.ends_as is null then 'no live worker serves it' else e.reason end
         from found f where e.id = f.id
         returning e.id
     )

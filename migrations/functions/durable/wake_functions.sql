@@ -1,6 +1,6 @@
 -- Wake suspended durable functions: waiting -> requested. A function that runs, has ended or was woken before is left alone,
 -- since it checks by itself before it waits. A function with a requested end is also woken from a question, which is closed, and
--- from a wait for something outside. Its next attempt cleans up.
+-- from a wait for something outside. Its next attempt cleans up, and its reason stays that of the request.
 -- planner: lookups
 create or replace function wake_functions(p_ids uuid[], p_reason text) returns message[]
 language plpgsql
@@ -30,7 +30,8 @@ begin
         select execution_id, until from suspensions
         union all select id, null from ended
     ), moved as (
-        update execution e set status = 'requested', ready_at = clock_timestamp(), since = null, not_before = null, reason = p_reason
+        update execution e set status = 'requested', ready_at = clock_timestamp(), since = null, not_before = null,
+            reason = case when e.ends_as is null then p_reason else e.reason end
         from gone g where e.id = g.execution_id and e.status = 'waiting'
         returning e.id, e.keys
     ), undue as (

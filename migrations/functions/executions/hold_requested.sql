@@ -17,10 +17,10 @@ begin
         return p_ids;
     end if;
     perform from execution where id = any (v_paused || v_covered) and status = 'requested' order by id for no key update;
-    update execution set not_before = held_until(), reason = 'its workflow is paused'
+    update execution set not_before = held_until(), reason = case when ends_as is null then 'its workflow is paused' else reason end
     where id = any (v_paused) and status = 'requested';
     with moved as ( -- a task that the statement before has held is not due any more
-        update execution set not_before = held_until(), reason = 'it is held'
+        update execution set not_before = held_until(), reason = case when ends_as is null then 'it is held' else reason end
         where id = any (v_covered) and status = 'requested' and (not_before is null or not_before <= clock_timestamp())
         returning id, namespace_id, priority, ready_at, timed
     ), unset as (

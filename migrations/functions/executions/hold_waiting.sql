@@ -25,7 +25,8 @@ begin
         select id from execution where id = any (v_ids) and status in ('scheduled', 'queued')
         order by id for no key update skip locked) x);
     with moved as (
-        update execution set status = 'requested', not_before = held_until(), reason = 'it is held'
+        update execution set status = 'requested', not_before = held_until(),
+            reason = case when ends_as is null then 'it is held' else reason end
         where id = any (v_ids)
         returning id, namespace_id, priority, ready_at
     )

@@ -14,7 +14,7 @@ begin
     perform from execution where id = any (p_ids) order by id for no key update;
     delete from held_execution where execution_id = any (p_ids);
     with moved as (
-        update execution e set reason = null, since = clock_timestamp(), not_before = null
+        update execution e set reason = case when e.ends_as is not null then e.reason end, since = clock_timestamp(), not_before = null
         where e.id = any (p_ids) and e.status = 'requested' and e.not_before = held_until()
             and not exists (select from paused_workflow p where p.execution_id = e.parent)
         returning e.id, e.timed

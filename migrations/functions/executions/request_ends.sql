@@ -20,6 +20,9 @@ begin
     perform lock_runs(p_ids);
     if not p_by_hand then
         p_ids := array(select id from execution where id = any (p_ids) and ends_as is null);
+    else
+        update execution set ends_as = p_status, reason = p_reason -- this request replaces an earlier one
+        where id = any (p_ids) and ends_as is not null and status in ('requested', 'queued', 'scheduled', 'waiting');
     end if;
     select t.messages, t.told into v_messages, v_told from tell_functions(p_ids, p_status, p_reason) t;
     with changed as (

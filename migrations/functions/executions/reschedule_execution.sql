@@ -38,7 +38,7 @@ begin
     values (p_id, 'reschedule', p_by, p_reason, clock_timestamp());
     update execution
     set status = 'requested', not_before = case when p_at > v_now then p_at end, ready_at = v_ready_at, since = null,
-        reason = coalesce(p_reason, 'it was rescheduled')
+        reason = case when ends_as is null then coalesce(p_reason, 'it was rescheduled') else reason end
     where id = p_id;
     -- A timer that the loop is firing is locked, and is left alone. The loop finds the instant changed, and does nothing.
     delete from timer where ctid = any (array(

@@ -13,7 +13,8 @@ declare
 begin
     messages := '{}';
     moved := '{}';
-    update execution set status = 'requested', ready_at = clock_timestamp(), since = null, not_before = null, reason = p_reason
+    update execution set status = 'requested', ready_at = clock_timestamp(), since = null, not_before = null,
+        reason = case when ends_as is null then p_reason else reason end
     where id = p_execution and status = 'waiting'
     returning attempt, keys into v_attempt, v_keys;
     if not found then

@@ -26,7 +26,7 @@ begin
     with moved as (
         update execution
         set priority = p_priority, status = case status when 'queued' then 'requested' else status end,
-            reason = case status when 'queued' then 'its priority was changed' else reason end
+            reason = case when status = 'queued' and ends_as is null then 'its priority was changed' else reason end
         where id = any (v_tree) and finished_at is null and priority <> p_priority
         returning id
     )

@@ -63,7 +63,7 @@ begin
         end if;
     end if;
     if p_delay is not null then
-        update execution set status = 'requested', since = null, reason = p_reason,
+        update execution set status = 'requested', since = null, reason = case when ends_as is null then p_reason else reason end,
             failures = least(failures::bigint + 1, 2147483647),
             ready_at = clock_timestamp() + make_interval(secs => p_delay),
             not_before = case when p_delay > 0

@@ -20,7 +20,8 @@ begin
         and (not exists (select from execution e where e.id = w.execution_id and e.status = 'queued')
              or not exists (select from lane l where l.id = w.lane));
     with moved as (
-        update execution e set status = 'requested', reason = 'it stood in no line (penstock repair)'
+        update execution e set status = 'requested',
+            reason = case when e.ends_as is null then 'it stood in no line (penstock repair)' else e.reason end
         where e.id = any (p_ids) and e.status = 'queued'
             and not exists (select from waiter w where w.execution_id = e.id)
         returning id

@@ -8,7 +8,7 @@ declare
 begin
     with moved as (
         update execution e set status = 'requested', since = clock_timestamp(),
-            reason = 'its inquiry was lost (penstock repair)'
+            reason = case when e.ends_as is null then 'its inquiry was lost (penstock repair)' else e.reason end
         from namespace n
         where e.id = any (p_ids) and e.status = 'waiting' and n.id = e.namespace_id and n.kind = 'action'
             and not exists (select from inquiry i where i.execution_id = e.id and i.status = 'created')

@@ -16,7 +16,8 @@ begin
     perform from execution where parent = any (p_ids) and status in ('requested', 'queued', 'scheduled')
     order by id for no key update;
     with moved as (
-        update execution e set status = 'requested', not_before = held_until(), reason = 'its workflow is paused'
+        update execution e set status = 'requested', not_before = held_until(),
+            reason = case when e.ends_as is null then 'its workflow is paused' else e.reason end
         from namespace n
         where e.parent = any (p_ids) and n.id = e.namespace_id and (e.status in ('requested', 'queued', 'scheduled')
             -- a workflow that was started and has not begun

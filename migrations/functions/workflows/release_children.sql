@@ -13,7 +13,7 @@ begin
     delete from paused_workflow where execution_id = any (p_ids);
     perform from execution where parent = any (p_ids) and status = 'requested' order by id for no key update;
     with moved as (
-        update execution e set reason = null, since = clock_timestamp(),
+        update execution e set reason = case when e.ends_as is not null then e.reason end, since = clock_timestamp(),
             not_before = (select min(t.due_at) from timer t where t.execution_id = e.id and t.kind = 'ready')
         where e.parent = any (p_ids) and e.status = 'requested' and e.not_before = held_until()
         returning e.id, e.not_before, e.timed

@@ -1,11 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { cutEnd } from "./cuts.js";
-import { NoAnswer, Refused } from "./errors.js";
+import { MayHaveHappened, NoAnswer, Refused } from "./errors.js";
 import { encode, parse } from "./json.js";
 
 const FIRST_PAUSE_MS = 200;
 const LONGEST_PAUSE_MS = 5_000;
 const ANSWER_MS = 15_000;
+/** The codes of errors that come before a request is sent. */
+const UNSENT: unknown[] = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"];
 
 export interface CallOptions {
   /** Milliseconds that the server may wait before it answers. */
@@ -16,6 +18,8 @@ export interface CallOptions {
   until?: number;
   /** Headers besides the token. */
   headers?: Record<string, string>;
+  /** True: a request that a server may have received is not sent again, since it would take effect twice. */
+  once?: boolean;
   /** Changes the body before it is sent again. */
   again?: (body: unknown) => unknown;
   method?: string;
@@ -37,7 +41,8 @@ export class Calls {
     if (this.servers.length === 0) throw new TypeError("no server is named. Set PENSTOCK_SERVER, for example https://penstock.example.org");
   }
 
-  /** Sends a request until it is answered. Throws Refused, NoAnswer, NotStorable, and the reason of an aborted signal. */
+  /** Sends a request until it is answered. Throws Refused, NoAnswer, NotStorable, and the reason of an aborted signal. With `once`,
+   * also throws MayHaveHappened. */
   async call<T>(path: string, body: unknown, options: CallOptions = {}): Promise<T> {
     const { signal, until = Infinity } = options;
     let pause = FIRST_PAUSE_MS;
@@ -63,10 +68,12 @@ export class Calls {
         });
         if (status < 400) return (text ? parse(text) : {}) as T;
         if (status < 500 && status !== 429) throw new Refused(status, problem(text));
+        if (options.once && status !== 429) throw new MayHaveHappened(path, `the answer was ${status}`);
       } catch (error) {
-        if (error instanceof Refused) throw error;
+        if (error instanceof Refused || error instanceof MayHaveHappened) throw error;
         signal?.throwIfAborted();
         if (error instanceof TypeError && !("cause" in error)) throw error; // a header that cannot be sent
+        if (options.once && !isUnsent(error)) throw new MayHaveHappened(path, "the connection ended before an answer");
       }
       this.servers.push(this.servers.shift()!);
       if (options.again) sent = encode(options.again(body), "the message");
@@ -90,6 +97,12 @@ async function within<T>(ms: number, outer: AbortSignal | undefined, work: (sign
     clearTimeout(timer);
     outer?.removeEventListener("abort", end);
   }
+}
+
+/** Returns whether a request failed before any server had received it. */
+function isUnsent(error: unknown): boolean {
+  const { cause } = error as { cause?: { code?: unknown; syscall?: unknown } };
+  return UNSENT.includes(cause?.code) || cause?.syscall === "connect" || cause?.syscall === "getaddrinfo";
 }
 
 /** Throws TypeError for an address to which nothing can be sent: such a call would be repeated for ever. */

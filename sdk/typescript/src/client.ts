@@ -83,9 +83,11 @@ export class Client<A extends ActionTypes = AnyActions> {
     return answer.id;
   }
 
-  /** Sends a signal to a durable function. `is_awaited` of the answer tells whether the function waits for it now. */
+  /** Sends a signal to a durable function. `is_awaited` of the answer tells whether the function waits for it now. Throws
+   * MayHaveHappened if the answer is lost: a second signal would be another one. */
   async signal(execution: string, name: string, value: unknown = null): Promise<SentSignal> {
-    return this.calls.call<SentSignal>(`executions/${execution}/signal`, { name, value });
+    const body = { name, value: new Written(encode(value, "the value")) };
+    return this.calls.call<SentSignal>(`executions/${encodeURIComponent(execution)}/signal`, body, { once: true });
   }
 
   /** Waits for the end of an execution, and returns its result. Throws ExecutionFailed. */
@@ -112,10 +114,11 @@ export class Client<A extends ActionTypes = AnyActions> {
     return this.result<unknown>(await this.start(action, ...given));
   }
 
-  /** Cancels an execution. Nothing happens if it has ended. */
+  /** Cancels an execution. Nothing happens if it has ended. Throws MayHaveHappened if the answer is lost: a second request would
+   * also end what cleans up after the first. */
   async cancel(execution: string): Promise<void> {
     try {
-      await this.calls.call(`executions/${encodeURIComponent(execution)}/cancel`, {});
+      await this.calls.call(`executions/${encodeURIComponent(execution)}/cancel`, {}, { once: true });
     } catch (error) {
       if (!(error instanceof Refused) || error.status !== 409) throw error;
     }

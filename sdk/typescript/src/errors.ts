@@ -21,6 +21,15 @@ export class NoAnswer extends Error {
   }
 }
 
+/** A call that takes effect each time was not answered, and a server may have received it. It is not sent again by itself. */
+export class MayHaveHappened extends Error {
+  override name = "MayHaveHappened";
+
+  constructor(path: string, reason: string) {
+    super(`${path} may have taken effect: ${reason}. Look at the execution before you send it again`);
+  }
+}
+
 /** A schema of an action is not that of its definition. It is reported to `onError`, and the worker goes on. */
 export class SchemaDiffers extends Error {
   override name = "SchemaDiffers";

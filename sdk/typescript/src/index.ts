@@ -8,7 +8,7 @@ export {
   type StartArguments,
   type StartOptions,
 } from "./client.js";
-export { Defer, NonRetryable, OutputDropped, Refused, Retry, SchemaDiffers } from "./errors.js";
+export { Defer, MayHaveHappened, NonRetryable, OutputDropped, Refused, Retry, SchemaDiffers } from "./errors.js";
 export { NotStorable } from "./json.js";
 export type { Json } from "./protocol.js";
 export type { Run } from "./run.js";

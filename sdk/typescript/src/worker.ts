@@ -86,6 +86,8 @@ interface Held {
   /** Aborted when the attempt is no longer this worker's, or has ended: its writes end then. */
   lost: AbortController;
   flushing: Promise<void>;
+  /** The timer of the next flush, if one is set. */
+  flushTimer?: NodeJS.Timeout | undefined;
   hasDropped: boolean;
   done: Promise<void>;
 }
@@ -128,7 +130,13 @@ export class Worker {
       this.beats.abort();
       await beating;
       await this.send("bye", {}, { until: performance.now() + BYE_MS }).catch(this.report);
+    } catch (error) {
+      // No heartbeat follows, so other workers get the attempts.
+      for (const held of this.held.values()) this.end(held, "lost");
+      throw error;
     } finally {
+      this.ended.abort();
+      this.beats.abort();
       process.off("SIGTERM", stop).off("SIGINT", stop);
     }
   }
@@ -227,7 +235,7 @@ export class Worker {
           attempt: taken.attempt,
           cancelling: reason !== undefined,
         })),
-        draining: this.draining,
+        draining: this.draining || this.stopping.signal.aborted,
         wait: every,
       };
       const began = performance.now();
@@ -286,6 +294,8 @@ export class Worker {
     const abort = new AbortController();
     const run = new Run(taken, abort.signal, () => this.flushSoon(held));
     const lost = new AbortController();
+    const earlier = this.held.get(taken.execution);
+    if (earlier) this.end(earlier, "lost"); // an execution has another attempt only once the one before is over
     const held: Held = { taken, run, abort, lost, flushing: Promise.resolve(), hasDropped: false, done: Promise.resolve() };
     this.held.set(taken.execution, held);
     held.done = this.playToEnd(held).catch(this.report).finally(() => this.release(held));
@@ -331,9 +341,10 @@ export class Worker {
   }
 
   private flushSoon(held: Held): void {
-    if (held.run.pending.lines.length + held.run.pending.reports.length === 1) {
-      setTimeout(() => void this.flush(held), FLUSH_MS);
-    }
+    held.flushTimer ??= setTimeout(() => {
+      held.flushTimer = undefined;
+      void this.flush(held);
+    }, FLUSH_MS);
   }
 
   /** Sends the lines and reports that are not sent yet. Those that a gateway refuses are dropped. */
@@ -387,7 +398,6 @@ export class Worker {
   }
 
   private async drain(): Promise<void> {
-    this.draining = true;
     const done = Promise.all([...this.held.values()].map((held) => held.done));
     const grace = new AbortController();
     await Promise.race([done, sleep(Math.min((this.options.grace ?? 30) * 1000, LONGEST_TIMER_MS), undefined, { signal: grace.signal }).catch(() => {})]);

@@ -125,7 +125,7 @@ def _backoff(count: int) -> float:
 
 def letter_of(delivery: Delivery) -> Letter:
     """Return the letter to store for a delivery. The same message again is the same letter. Two events may have the
-    same body, so their ids distinguish them. A body that can never become an event is the same letter whatever its
+    same body, so their tenants and ids distinguish them. A body that can never become an event is the same letter whatever its
     message id."""
     queue = str(delivery.headers.get(QUEUE_HEADER) or "unknown")
     reason = str(delivery.headers.get(REASON_HEADER) or "unknown")
@@ -137,7 +137,13 @@ def letter_of(delivery: Delivery) -> Letter:
         type=delivery.type,
         message_id=delivery.id,
         headers=dead_letters.headers_of_event(delivery) if foreign else dict(delivery.headers),
-        same=(delivery.routing_key, delivery.app_id, delivery.user_id, _id_of_event(delivery))
+        same=(
+            delivery.routing_key,
+            delivery.app_id,
+            delivery.user_id,
+            delivery.headers.get("tenant"),
+            _id_of_event(delivery),
+        )
         if foreign
         else (),
     )

@@ -89,6 +89,26 @@ async def test_two_events_with_the_same_body_are_two_dead_letters(cluster: Insta
     assert sorted(letter["count"] for letter in await letters(cluster, 3)) == [1, 1, 2]
 
 
+async def test_events_of_two_tenants_are_two_letters_and_both_are_replayed(
+    cluster: Installation, vhost: str
+) -> None:
+    """Tenants number their messages by themselves, so two of them may use one message id."""
+    for _ in range(2):
+        await publish(
+            vhost,
+            *(
+                ("shop.returned", b'{"id": 7}', {"message_id": "r-7", "headers": {"tenant": tenant}})
+                for tenant in ("acme", "other")
+            ),
+        )
+    await cluster.until("select 1 from dead_letter having sum(count) = 4")
+    assert [letter["count"] for letter in await letters(cluster, 2)] == [2, 2]
+    await cluster.apply(Trigger("shop.returned"))
+    assert (await penstock("dead-letters", "replay", "--all")).code == 0
+    events = await cluster.rows("select tenant, trigger from event order by tenant")
+    assert [event["tenant"] for event in events] == ["acme", "other"]
+
+
 async def test_one_is_shown_with_its_body_and_dropped(cluster: Installation, vhost: str) -> None:
     await publish(vhost, ("shop.order_placed", b"{not json [x]", {"message_id": "m-2"}))
     [letter] = await letters(cluster, 1)

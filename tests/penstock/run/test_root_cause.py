@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from penstock.errors import StepFailed
-from penstock.run.root_cause import cause_inside, cause_of_exception, execution_failed, headline
+from penstock.run.root_cause import (
+    cause_inside,
+    cause_of_exception,
+    execution_failed,
+    failure_sentence,
+    headline,
+)
 
 PLAIN = {"type": "ValueError", "message": "not a\n  PDF", "traceback": "..."}
 
@@ -43,6 +49,41 @@ def test_sentence_of_an_error(error: Any, sentence: str | None) -> None:
 def test_reason_is_the_sentence_without_an_error() -> None:
     assert headline(None, "asked (ada)") == "asked (ada)"
     assert headline({}, "asked (ada)") == "asked (ada)"
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "reason", "sentence"),
+    [
+        (
+            "cancelled",
+            {"type": "ValueError", "message": "mine"},
+            "asked by ada",
+            "asked by ada (ValueError: mine)",
+        ),
+        ("cancelled", {"type": "cancelled", "message": "asked by ada"}, "asked by ada", "asked by ada"),
+        (
+            "cancelled",
+            {"type": "cancelled", "message": "asked by ada, and more"},
+            "asked by ada",
+            "asked by ada, and more",
+        ),
+        ("cancelled", None, "asked by ada", "asked by ada"),
+        ("cancelled", {"type": "ValueError", "message": "mine"}, None, "ValueError: mine"),
+        (
+            "timeout",
+            {"type": "timeout", "message": "it took over 5 s"},
+            "timeout: it took over 5 s",
+            "it took over 5 s",
+        ),
+        ("timeout", {"type": "E", "message": "m"}, "its time ran out", "its time ran out (E: m)"),
+        ("timeout", {"type": "E", "message": "m" * 250}, "E: " + "m" * 196 + "…", "E: " + "m" * 250),
+        ("failed", {"type": "E", "message": "m"}, "of another kind", "E: m"),
+    ],
+)
+def test_sentence_begins_with_the_reason_of_a_requested_end(
+    status: str, error: Any, reason: str | None, sentence: str
+) -> None:
+    assert failure_sentence(status, error, reason) == sentence
 
 
 def test_long_message_is_shortened_on_one_line() -> None:

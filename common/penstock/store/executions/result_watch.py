@@ -15,7 +15,15 @@ from uuid import UUID
 import orjson
 
 from penstock.language.moves import COMPLETED
-from penstock.run.root_cause import child_failed, child_timed_out, execution_failed
+from penstock.run.root_cause import (
+    REQUESTED_ENDS,
+    STATUSES,
+    child_failed,
+    child_timed_out,
+    execution_failed,
+    failure_sentence,
+    headline,
+)
 from penstock.store.executions import awaited, executions
 from penstock.store.executions.awaited import EndListener, EndNotice
 from penstock.store.executions.executions import ExecutionEnd
@@ -91,7 +99,8 @@ class ResultWatch:
             row = await self.ended(id, named=named)
             if row.status == COMPLETED:
                 return await self.stored.loads(row.result or "null")
-        raise execution_failed(id, row.status, orjson.loads(row.error) if row.error is not None else None)
+        error = orjson.loads(row.error) if row.error is not None else None
+        raise execution_failed(id, row.status, error, await self._failure(id, row.status, error))
 
     async def result_of_child(self, id: UUID, action: str, timeout: float | None) -> Any:
         """Return the result of an execution of `action` once it has ended, as `result` does. The errors are raised in the
@@ -107,7 +116,16 @@ class ResultWatch:
                 raise
             child = await retried(lambda: executions.get(self._session, id), deadline=OUTAGE)
             raise child_timed_out(id, action, timeout, child.status) from None
-        raise child_failed(id, action, row.status, orjson.loads(row.error) if row.error is not None else None)
+        error = orjson.loads(row.error) if row.error is not None else None
+        raise child_failed(id, action, row.status, error, await self._failure(id, row.status, error))
+
+    async def _failure(self, id: UUID, status: str, error: Any) -> str | None:
+        """Return the sentence about the failure of an ended execution. The reason of a requested end is not in its error
+        if the action raised another one, and is read then."""
+        if status not in REQUESTED_ENDS or not isinstance(error, dict) or error.get("type") in STATUSES:
+            return headline(error)
+        row = await retried(lambda: executions.get(self._session, id), deadline=OUTAGE)
+        return failure_sentence(status, error, row.reason)
 
     async def ended(self, id: UUID, *, named: bool = False) -> ExecutionEnd:
         """Return the end of an execution once it has ended. `named`: the submit named this watcher, so the end is

@@ -130,6 +130,18 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredLetter:
+    """A dead letter for its replay, with the bytes of its body. `cut_from` is that of KeptLetter."""
+
+    id: UUID
+    queue: str
+    message_id: str | None
+    body: bytes
+    cut_from: int | None
+    headers: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class RecentLetter:
     """A dead letter that arrived `count` times, last `age` seconds ago."""
 
@@ -212,11 +224,15 @@ from dead_letter where id = $1
 
 async def find(session: Session, id: UUID) -> DeadLetter | None:
     """Return a dead letter with its contents; None if it does not exist."""
-    return next(iter(map(_letter, await session.fetch(FIND, id))), None)
+    rows = await session.fetch(FIND, id)
+    if not rows:
+        return None
+    body, headers = rows[0]["body"].decode(errors="replace"), orjson.loads(rows[0]["headers"])
+    return DeadLetter(**{**rows[0], "body": body, "headers": headers})
 
 
 BATCH = f"""
-select id, queue, reason, type, message_id, count, first_at, last_at, body, cut_from, headers::text as headers
+select id, queue, message_id, body, cut_from, headers::text as headers
 from (
     select *, sum(octet_length(body)) over (order by id) - octet_length(body) as bytes_before
     from (
@@ -234,12 +250,11 @@ async def batch(
     *,
     limit: int,
     max_bytes: int,
-) -> list[DeadLetter]:
+) -> list[StoredLetter]:
     """Return the next letters after `cursor` with their contents, in the order of ids: at most `limit`, and not many
     more bytes than `max_bytes`. Letters that arrived after `until` are left out."""
-    return [
-        _letter(row) for row in await session.fetch(BATCH, *_given(filters), cursor, limit, max_bytes, until)
-    ]
+    rows = await session.fetch(BATCH, *_given(filters), cursor, limit, max_bytes, until)
+    return [StoredLetter(**{**row, "headers": orjson.loads(row["headers"])}) for row in rows]
 
 
 HOLD = "select id from dead_letter where id = any($1::uuid[]) order by id for update"
@@ -278,8 +293,3 @@ async def drop_batch(tx: Transaction, filters: LetterFilter, limit: int) -> list
 
 def _given(filters: LetterFilter) -> tuple[list[UUID] | None, str | None, str | None]:
     return (None if filters.ids is None else list(filters.ids)), filters.queue, filters.reason
-
-
-def _letter(row: Any) -> DeadLetter:
-    body, headers = row["body"].decode(errors="replace"), orjson.loads(row["headers"])
-    return DeadLetter(**{**row, "body": body, "headers": headers})

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+REPLACEMENT = "\ufffd"
+"""The character that replaces one that PostgreSQL cannot store."""
+
 
 def storable(value: object, depth: int = 20) -> Any:
     """Return a value that PostgreSQL can store in place of `value`. The function is for values that are only kept, such
@@ -20,4 +23,4 @@ def storable(value: object, depth: int = 20) -> Any:
         return {storable(str(name)): storable(item, depth - 1) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [storable(item, depth - 1) for item in value]
-    return str(value).replace("\0", "\ufffd").encode(errors="replace").decode()
+    return str(value).replace("\0", REPLACEMENT).encode(errors="replace").decode()

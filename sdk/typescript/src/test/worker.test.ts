@@ -5,7 +5,7 @@ import { test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { Worker, action, type Run } from "../index.js";
+import { Client, MayHaveHappened, Worker, action, type Run } from "../index.js";
 import { encode, parse } from "../json.js";
 
 type Message = Record<string, any>;
@@ -240,4 +240,86 @@ test("integers keep all their digits, and texts that look like them stay texts",
   for (const other of others) assert.equal(parse(other), Number(other));
   assert.throws(() => parse("00000000000000009007199254740993"), SyntaxError);
   assert.throws(() => parse('"9007199254740993'), SyntaxError);
+});
+
+test("text of several lines is sent while the action runs", LIMIT, async (context) => {
+  const logged = signal<Message>();
+  const { sent } = await ended(context, { log: (message) => (logged.give(message), { lost: [] }) }, async (run) => {
+    run.log("first\nsecond");
+    const first = await logged.promise; // the end of the attempt would send the lines, too
+    return first["lines"].length;
+  });
+  assert.deepEqual(sent["finish"]![0]!["ends"][0].result, 2);
+});
+
+test("worker that stops says so in each heartbeat", LIMIT, async (context) => {
+  const over = signal();
+  const { server, sent } = await gateway(context, { hello, beat, take: (_m, _s, count) => (count === 1 ? taken("1") : undefined), bye: () => ({}) });
+  const worker = new Worker({ server, token: "t", name: "w", grace: 5, onError: () => {}, actions: [action("a.b", () => over.promise)] });
+  const running = worker.run();
+  while (!sent["beat"]?.some((message) => message["holding"].length === 1)) await sleep(5);
+  worker.stop();
+  const before = sent["beat"]!.length;
+  while (sent["beat"]!.length < before + 4) await sleep(5);
+  over.give();
+  await running;
+  assert.deepEqual(new Set(sent["beat"]!.slice(before).map((message) => message["draining"])), new Set([true]));
+});
+
+test("second attempt of an execution ends the first one", LIMIT, async (context) => {
+  const first = signal<unknown>();
+  const [attempt] = taken("1").attempts;
+  const take: Answer = (_m, _s, count) =>
+    count === 1 ? taken("1") : count === 2 ? sleep(50, { attempts: [{ ...attempt, attempt: 2 }], drain: false }) : undefined;
+  const run = async ({ attempt: number, signal: own }: Run) => {
+    if (number === 2) return first.promise.then(String);
+    await new Promise((resolve) => own.addEventListener("abort", resolve));
+    first.give(own.reason);
+  };
+  const { ends } = await ended(context, { take }, run);
+  assert.deepEqual(ends, [{ execution: "1", attempt: 2, outcome: "completed", result: "Error: lost" }]);
+});
+
+test("worker that fails ends its attempts and its heartbeats", LIMIT, async (context) => {
+  const aborted = signal<unknown>();
+  const take: Answer = (_m, _s, count) => (count === 1 ? taken("1") : sleep(50, { page: "of a proxy" }));
+  const { server, sent } = await gateway(context, { hello, beat, take });
+  const run = ({ signal: own }: Run) => new Promise(() => own.addEventListener("abort", () => aborted.give(own.reason)));
+  const worker = new Worker({ server, token: "t", name: "w", slots: 2, onError: () => {}, actions: [action("a.b", (_, attempt) => run(attempt))] });
+  await assert.rejects(worker.run(), TypeError);
+  assert.equal(String(await aborted.promise), "Error: lost");
+  await sleep(100);
+  const beats = sent["beat"]!.length;
+  await sleep(200);
+  assert.equal(sent["beat"]!.length, beats);
+});
+
+test("signal and cancel are sent once if their answer is lost", LIMIT, async (context) => {
+  for (const lost of ["cut", "status"] as const) {
+    const requests: string[] = [];
+    const server = createServer((request, response) => {
+      requests.push(request.url!);
+      if (lost === "cut") request.socket.destroy();
+      else response.writeHead(502).end();
+    });
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    context.after(() => server.close());
+    const client = new Client({ server: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, token: "t" });
+    await assert.rejects(client.signal("a/b", "paid", 25), MayHaveHappened);
+    await assert.rejects(client.cancel("a"), MayHaveHappened);
+    assert.deepEqual(requests, ["/api/v1/executions/a%2Fb/signal", "/api/v1/executions/a/cancel"]);
+  }
+});
+
+test("signal is sent again while no server listens, or too many calls are made", LIMIT, async (context) => {
+  const { server, sent } = await gateway(context, {
+    signal: (_m, _s, count) => (count === 1 ? { status: 429 } : { name: "paid", is_awaited: true, awaits: [], notice: null }),
+  });
+  const closed = createServer();
+  await new Promise<void>((listening) => closed.listen(0, "127.0.0.1", listening));
+  const { port } = closed.address() as AddressInfo;
+  await new Promise((done) => closed.close(done));
+  const client = new Client({ server: `http://127.0.0.1:${port},${server}`, token: "t" });
+  assert.equal((await client.signal("a", "paid", 25)).is_awaited, true);
+  assert.deepEqual(sent["signal"], [{ name: "paid", value: 25 }, { name: "paid", value: 25 }]);
 });
