@@ -142,6 +142,19 @@ def test_limit_that_covers_nothing_is_refused(scope: str, problem: str) -> None:
     Definitions([limit]).check({"action": {scope if "." in scope else f"{scope}.one": None}})
 
 
+@pytest.mark.parametrize("field", ["by", "fair"])
+def test_misspelt_label_of_a_limit_is_refused_with_the_label(field: str) -> None:
+    for path, meant in (("label.team", "labels.team"), ("lables.a.b", "labels.a.b")):
+        limit = Limit(3, ref="shop.some", scope="shop.charge", **{field: path})
+        problem = f"there is no `{path.partition('.')[0]}` in `parameters`\nDid you mean '{meant}'?"
+        assert problem in problems(charge, notify, limit)
+    assert "`card` is a secret" in problems(
+        charge, notify, Limit(3, ref="shop.some", scope="shop", **{field: "card"})
+    )
+    for path in ("labels.team", "labels.card", "customer"):
+        Definitions([charge, notify, Limit(3, ref="shop.some", scope="shop.charge", **{field: path})]).check()
+
+
 def test_template_of_another_type_is_refused() -> None:
     """A template that is a single name hands its value on as it is, so its type is known before a run."""
     counted = Trigger(
