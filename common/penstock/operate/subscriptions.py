@@ -46,7 +46,8 @@ async def put(
     """Create a subscription, or change and enable it; with `only_new` create it only. Return it, and the secret that
     signs its calls if this call created that: it cannot be read back. No `statuses` means the final ones. `action` is a
     pattern such as `shop.*`. `workflow`: its runs, and with `tasks` those of its tasks. `labels`: only executions that
-    have all of them. Raises InvalidInput if an option is not valid, Conflict if `only_new` and the name is taken, and ConfigurationError without a master key."""
+    have all of them. Raises InvalidInput if an option is not valid, Conflict if `only_new` and the name is taken, and
+    ConfigurationError without a master key."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is not a valid subscription name", hint="Use a-z, 0-9, _ and -.")
     if tenant is not None:

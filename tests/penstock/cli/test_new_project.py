@@ -214,7 +214,8 @@ async def test_likely_typo_in_a_limit_by_a_label_is_a_warning(
         "@action(pack='shop')\n"
         "def refund(labels: dict): ...\n"
         "Trigger('shop.paid', schema={'region': 'string'})\n"
-        "Rule('shop.a', trigger='shop.paid', action=charge, params={'customer': 'x'}, labels={'region': '{{ payload.region }}'})\n"
+        "Rule('shop.a', trigger='shop.paid', action=charge, params={'customer': 'x'},"
+        " labels={'region': '{{ payload.region }}'})\n"
         f"Limit(1, ref='shop.door', scope='shop', by='{path}')\n"
     )
     said = await penstock("lint", "limits.py")

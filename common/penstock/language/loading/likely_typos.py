@@ -1,5 +1,5 @@
-"""Warnings for fields that a rule reads and that the schema of its trigger does not name, and for labels by which a limit groups
-and that no definition gives. An open schema accepts other fields too, and a start other labels. So these are warnings, not errors.
+"""Warnings for fields that a rule reads and that the schema of its trigger does not name, and for labels of limits that no
+definition gives. An open schema accepts other fields too, and a start other labels. So these are warnings, not errors.
 """
 
 from __future__ import annotations
@@ -90,7 +90,10 @@ def _of_limit(limit: Limit, definitions: Definitions) -> Iterator[Fault]:
                 )
                 if near:
                     fault = f"no definition gives the label {key!r}"
-                    hint = f"Did you mean {LABELS + near!r}? A start may give it all the same. Without it all are counted together."
+                    hint = (
+                        f"Did you mean {LABELS + near!r}? A start may give it all the same. Without it all are counted "
+                        "together."
+                    )
                 elif key not in keys and "labels" in parameters:
                     fault = f"`{path}` is the label {key!r}, and no part of the parameter `labels`"
                     hint = "Give the parameter another name to group by its parts, or start with this label."

@@ -61,14 +61,15 @@ class Subscription:
     waiting: Annotated[int, Field(description="The number of calls that were not delivered yet.")]
 
 
-COLUMNS = """name, url, statuses, tenant, action, workflow, tasks, labels::text as labels, created_by, created_at, delivered_at, failing_since, error,
-    dropped, disabled_at, disabled_because, (select count(*) from delivery d where d.subscription = s.name) as waiting"""
+COLUMNS = """name, url, statuses, tenant, action, workflow, tasks, labels::text as labels, created_by, created_at,
+    delivered_at, failing_since, error, dropped, disabled_at, disabled_because,
+    (select count(*) from delivery d where d.subscription = s.name) as waiting"""
 PUT = f"""
 insert into subscription as s (name, url, statuses, tenant, action, workflow, tasks, labels, created_by)
 values ($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9)
 on conflict (name) do update set url = excluded.url, statuses = excluded.statuses,
-    tenant = excluded.tenant, action = excluded.action, workflow = excluded.workflow, tasks = excluded.tasks, labels = excluded.labels,
-    failing_since = null, error = null, disabled_at = null, disabled_because = null
+    tenant = excluded.tenant, action = excluded.action, workflow = excluded.workflow, tasks = excluded.tasks,
+    labels = excluded.labels, failing_since = null, error = null, disabled_at = null, disabled_because = null
 where not $10
 returning {COLUMNS}, (xmax = 0) as is_new
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -188,11 +189,9 @@ def test_wrong_limits_are_refused() -> None:
     refused(lambda: Limit(1, by=["a", "a"]), "twice")
     refused(lambda: Limit(1, by=["labels.a", "labels.a"]), "twice")
     for path in ("labels.", "labels.Customer", "labels.7", "labels.a b", f"labels.{'a' * 64}"):
-        refused(
-            lambda path=path: Limit(1, by=["region", path]), "by: is not a path of a label", "labels.customer"
-        )
-        refused(lambda path=path: Breaker(1, by=path), "by: is not a path of a label", "labels.customer")
-        refused(lambda path=path: Limit(1, fair=path), "fair: is not a path of a label", "labels.customer")
+        refused(partial(Limit, 1, by=["region", path]), "by: is not a path of a label", "labels.customer")
+        refused(partial(Breaker, 1, by=path), "by: is not a path of a label", "labels.customer")
+        refused(partial(Limit, 1, fair=path), "fair: is not a path of a label", "labels.customer")
     refused(lambda: Limit(rate="often"), "rate: is not a rate", "100/min")
     refused(lambda: Limit(rate="0/s"), "rate: is not a rate")
     refused(lambda: Limit(1, burst=3), "burst", "rate")

@@ -16,7 +16,8 @@ from penstock import Limit, action
 from penstock.language.terms.ids import new_id
 from tests.penstock.store.admission import labelled
 from tests.penstock.store.admission.desk import Desk
-from tests.penstock.store.admission.labelled import HOLDING, Bound, Labelled, Model
+from tests.penstock.store.admission.labelled import Bound, Labelled, Model
+from tests.penstock.store.admission.model import HOLDING
 
 SEEDS = range(int(os.environ.get("PENSTOCK_EXAMPLES", "6")))
 STEPS = 40
