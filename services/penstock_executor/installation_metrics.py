@@ -138,19 +138,19 @@ def _buckets(times: Took) -> list[tuple[str, int]]:
 def _labelled(of: Figures, keys: Sequence[str]) -> Iterable[Metric]:
     """Yield the figures of labels. The value `other` stands for all further values, and for a label of that value."""
     counts: dict[tuple[str, ...], float] = {}
-    took: dict[tuple[str, str], Took] = {}
+    times_of: dict[tuple[str, str], Took] = {}
     for row in of.labelled:
         if row.key not in keys:
             continue
         named = (row.key, OTHER if row.value is None else row.value)
-        for status, count in row.ended.items():
+        for status, count in row.counts.items():
             counts[(*named, status)] = counts.get((*named, status), 0) + count
-        times = took.setdefault(named, Took([0] * len(row.took.counts), 0.0))
-        times.counts = [sum(both) for both in zip(times.counts, row.took.counts, strict=True)]
-        times.seconds += row.took.seconds
+        times = times_of.setdefault(named, Took([0] * len(row.durations.counts), 0.0))
+        times.counts = [sum(both) for both in zip(times.counts, row.durations.counts, strict=True)]
+        times.seconds += row.durations.seconds
     yield counter("labelled_executions_ended", counts)
     durations = histogram("labelled_execution_seconds")
-    for named, times in took.items():
+    for named, times in times_of.items():
         durations.add_metric(list(named), _buckets(times), times.seconds)
     yield durations
 

@@ -207,7 +207,7 @@ def test_values_of_a_label_are_bounded_and_keep_their_figures() -> None:
         rows, [label_end("c0", 1), label_end("c200", 7, "failed"), label_end("other", 2)]
     )
     assert len(rows) == figures.LABEL_VALUES + 1
-    assert sum(sum(row.ended.values()) for row in rows) == 80 * 111 + 10
+    assert sum(sum(row.counts.values()) for row in rows) == 80 * 111 + 10
     of = figures.Figures(processes=[figures.Processes("executor", "active", 1)], labelled=rows)
     restored = figures._read(orjson.dumps(asdict(of)).decode())
     assert list(restored.labelled) == rows

@@ -114,8 +114,8 @@ def rm(name: Name, json: Json = False) -> None:
 
 def _of(row: Subscription) -> str:
     parts = {"tenant": row.tenant, "action": row.action, "workflow": row.workflow}
-    chosen = [f"{name} {value}" for name, value in parts.items() if value]
-    return ", ".join([*chosen, *(f"{key}={value}" for key, value in row.labels.items())]) or "all"
+    filters = [f"{name} {value}" for name, value in parts.items() if value]
+    return ", ".join([*filters, *(f"{key}={value}" for key, value in row.labels.items())]) or "all"
 
 
 def _state(row: Subscription) -> str:

@@ -99,7 +99,7 @@ async def _locked(tx: Transaction, ref: str, parameters: Mapping[str, Any]) -> B
     if set(names) != set(parameters):
         raise InvalidInput(
             f"{ref} has a breaker for each: {', '.join(by) or 'none'}",
-            hint=f"Give {' '.join(f'{given}=VALUE' for given in names)}." if by else "Give no parameters.",
+            hint=f"Give {' '.join(f'{name}=VALUE' for name in names)}." if by else "Give no parameters.",
         )
     labels = {path.removeprefix(LABELS): parameters[path] for path in names if is_label(path)}
     try:

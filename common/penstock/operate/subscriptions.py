@@ -56,12 +56,14 @@ async def put(
         if ref is not None and not _ACTION.fullmatch(ref):
             raise InvalidInput(f"{ref!r} is not a valid action name", hint="Such as shop.charge, or shop.*")
     try:
-        chosen = check_labels(labels or {})
+        wanted_labels = check_labels(labels or {})
     except Wrong as wrong:
         raise InvalidInput(f"labels {wrong}", hint=wrong.hint) from None
     _check_url(url)
     _check_secret(secret)
-    subscription = NewSubscription(name, url, _statuses(statuses), tenant, action, workflow, tasks, chosen)
+    subscription = NewSubscription(
+        name, url, _statuses(statuses), tenant, action, workflow, tasks, wanted_labels
+    )
     fresh = new_secret()
     sealed = await signing_secrets.sealed(session.settings, "subscription", name, secret or fresh)
     async with session.transaction() as tx:

@@ -16,8 +16,7 @@ begin
         from unnest(p_candidates) c
         left join lateral (
             select k.limit_id, k.group_value,
-                group_values(l.by || l.fair, (select p.params from payload p where p.execution_id = c.id),
-                    case when (l.by || l.fair)::text like '%labels.%' then labels_of(c.id, null, null, null, null) end) as fair_group
+                group_values(l.by || l.fair, c.id, null, null, null, null) as fair_group
             from unnest(c.keys) k join concurrency_limit l on l.id = k.limit_id and l.fair <> '{}'
             order by l.id limit 1
         ) f on true);

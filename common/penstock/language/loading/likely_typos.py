@@ -1,6 +1,6 @@
-"""Warnings for fields that a rule reads and that the schema of its trigger does not name, and for labels of limits that no
-definition gives. An open schema accepts other fields too, and a start other labels. So these are warnings, not errors.
-"""
+"""Warnings for fields that a rule reads and that the schema of its trigger does not name. A limit that is grouped by a label
+gets one if no definition gives the label. An open schema accepts other fields too, and a start other labels. So these are
+warnings, not errors."""
 
 from __future__ import annotations
 

@@ -143,7 +143,10 @@ class BreakerKey:
 
 LOCK = """
 with key as (
-    select (slot_key(l.id, l.by, $2::text::jsonb, $3::text::jsonb)).* from catalog c
+    -- The definition of a limit gives no labels, so the key has those of the options alone.
+    select l.id as limit_id, case when l.by = '{}' then ''
+        else group_values(l.by, null, null, $2::text::jsonb, l.definition_id, $3) end as group_value
+    from catalog c
     join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
     where c.ref = $1 and l.breaker is not null and c.kind in ('limit', 'limit_by_hand')
     order by c.kind desc limit 1
@@ -157,7 +160,7 @@ async def lock(
     tx: Transaction, ref: str, parameters: str, labels: Mapping[str, str] = MappingProxyType({})
 ) -> BreakerKey | None:
     """Lock the key of a breaker for these parameters (JSON) and labels. Return None if the breaker does not exist."""
-    rows = await tx.fetch(LOCK, ref, parameters, orjson.dumps(dict(labels)).decode())
+    rows = await tx.fetch(LOCK, ref, parameters, orjson.dumps({"labels": dict(labels)}).decode())
     if not rows:
         return None
     limit, group = rows[0]["limit_id"], rows[0]["group_value"]

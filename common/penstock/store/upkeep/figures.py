@@ -98,8 +98,8 @@ class Labelled:
 
     key: str
     value: str | None
-    ended: dict[str, int] = field(default_factory=dict)
-    took: Took = field(default_factory=lambda: Took([0] * (len(BUCKETS) + 1), 0.0))
+    counts: dict[str, int] = field(default_factory=dict)
+    durations: Took = field(default_factory=lambda: Took([0] * (len(BUCKETS) + 1), 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +203,8 @@ async def measure(
     ends = await tx.fetch(ENDS, since, until, sorted(FINAL), BUCKETS)
     labelled = list(previous.labelled)
     if label_keys:
-        ended = await tx.fetch(LABELLED_ENDS, since, until, sorted(FINAL), BUCKETS, list(label_keys))
-        labelled = _labelled(previous.labelled, ended)
+        labelled_ends = await tx.fetch(LABELLED_ENDS, since, until, sorted(FINAL), BUCKETS, list(label_keys))
+        labelled = _labelled(previous.labelled, labelled_ends)
     return replace(
         now, ended=_counted(previous.ended, ends), took=_timed(previous.took, ends), labelled=labelled
     )
@@ -241,9 +241,9 @@ def _labelled(previous: Sequence[Labelled], ends: Sequence[Any]) -> list[Labelle
             else:
                 value = None
         row = rows.setdefault((key, value), Labelled(key, value))
-        row.ended[end["status"]] = row.ended.get(end["status"], 0) + end["count"]
-        row.took.counts[end["bucket"]] += end["count"]
-        row.took.seconds += end["seconds"]
+        row.counts[end["status"]] = row.counts.get(end["status"], 0) + end["count"]
+        row.durations.counts[end["bucket"]] += end["count"]
+        row.durations.seconds += end["seconds"]
     return list(rows.values())
 
 
@@ -297,7 +297,7 @@ def _read(body: str) -> Figures:
     for name, kind in lists.items():
         values[name] = [kind(**item) for item in values.get(name, ())]
     values["labelled"] = [
-        Labelled(**{**row, "took": Took(**row["took"])}) for row in values.get("labelled", ())
+        Labelled(**{**row, "durations": Took(**row["durations"])}) for row in values.get("labelled", ())
     ]
     values["took"] = {action: Took(**histogram) for action, histogram in values.get("took", {}).items()}
     return Figures(**values)
