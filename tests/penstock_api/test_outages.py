@@ -24,6 +24,7 @@ from tests.penstock.operate.keys import KEY
 from tests.penstock_api.auth.test_access import routes
 from tests.penstock_api.conftest import Api
 
+PASSWORD = "a password of some length"
 ID = "01a22c78-ecc2-702f-b518-482357153351"
 FORMS: dict[str, Callable[[], BaseException]] = {
     "reset": lambda: ConnectionResetError(104, "Connection reset by peer"),
@@ -87,6 +88,9 @@ PARAMS: dict[str, dict[str, str]] = {
     "GET /dead-letters/many": {"does": "drop", "queue": "work.default"},
 }
 PAGE_FORMS = {
+    "POST /account/totp": {"current_password": PASSWORD},
+    "POST /account/totp/confirm": {"code": "123456"},
+    "POST /account/totp/off": {"current_password": PASSWORD},
     "POST /executions/many": {"does": "cancel", "action": "shop.count"},
     "POST /dead-letters/many": {"does": "drop", "queue": "work.default"},
 }
@@ -249,13 +253,13 @@ async def session_of_worker(call: httpx.AsyncClient) -> dict[str, str]:
 
 async def test_each_route_of_an_account_answers_an_outage_with_503(api: Api) -> None:
     """They take the session of a user alone."""
-    name, password = "outage", "a password of some length"
-    await people.create(api.house.session, name, password, ["administrator"], by="test")
+    name = "outage"
+    await people.create(api.house.session, name, PASSWORD, ["administrator"], by="test")
     fault, wrong, count = Fault(), [], 0
     async with serving(api, fault, api_access="token") as call:
         document = (await call.get("/api/v1/openapi.json")).json()
         assert (
-            await call.post("/api/v1/session", json={"name": name, "password": password})
+            await call.post("/api/v1/session", json={"name": name, "password": PASSWORD})
         ).status_code == 200
         for method, path, _ in routes(call.app):  # type: ignore[attr-defined]
             for form in FORMS if "/account" in path else ():
