@@ -4,6 +4,7 @@ down."""
 from __future__ import annotations
 
 import os
+import re
 import socket
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -19,6 +20,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from penstock.language.terms import labels as labels_
+from penstock.language.terms import run_labels
 from penstock.language.terms.outside_names import schema_name
 from penstock.language.terms.producers import Producer
 from penstock.language.terms.setting_values import (
@@ -33,6 +35,13 @@ from penstock.language.terms.setting_values import (
     lowered,
     shown_text,
 )
+
+MAX_METRIC_LABELS = 5
+"""The maximum number of labels by which executions are counted."""
+
+
+def _words(value: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for word in value.split(","))))
 
 
 class Settings(BaseSettings):
@@ -172,6 +181,9 @@ class Settings(BaseSettings):
     """The routes that a worker serves, separated by commas. `penstock worker --routes`."""
     labels: str = ""
     """The labels that a worker carries and actions may require: `gpu=a100,zone=eu`. `penstock worker --labels`."""
+    metric_labels: str = ""
+    """The labels of executions, at most 5, by which `/metrics` counts ended executions: `customer,region`. Each has the figures
+    of its first 100 values, and the rest is `other`. Set it for all executors alike."""
     grace: Seconds = 30.0
     """The seconds that running work may go on after SIGTERM, and that cancelled work may take to end. A second signal
     ends at once."""
@@ -271,6 +283,18 @@ class Settings(BaseSettings):
         labels_.parse_labels(value)
         return value
 
+    @field_validator("metric_labels")
+    @classmethod
+    def _are_keys_of_labels(cls, value: str) -> str:
+        keys = _words(value)
+        if wrong := next((key for key in keys if not re.fullmatch(run_labels.KEY, key)), None):
+            raise ValueError(
+                f"{wrong!r} is not the key of a label: write lowercase words such as customer,region"
+            )
+        if len(keys) > MAX_METRIC_LABELS or len(set(keys)) < len(keys):
+            raise ValueError(f"names more than {MAX_METRIC_LABELS} labels, or one twice")
+        return value
+
     @model_validator(mode="after")
     def _open_to_this_machine_alone(self) -> Self:
         if self.api_access == "open" and self.api_host not in LOOPBACK:
@@ -303,6 +327,11 @@ class Settings(BaseSettings):
                 f"({self.stale_threshold:g} s)"
             )
         return self
+
+    @property
+    def metric_label_keys(self) -> tuple[str, ...]:
+        """Return the keys in `metric_labels`."""
+        return _words(self.metric_labels)
 
     @property
     def silent_after(self) -> float:

@@ -29,6 +29,7 @@ SECTIONS = {
         "log_format",
         "trace_url",
     ),
+    "Metrics": ("metric_labels",),
     "API": (
         *("api_host", "api_port", "api_address", "trusted_proxies", "api_access"),
         *("oidc_issuer", "oidc_client_id", "oidc_client_secret", "oidc_scopes"),
@@ -85,6 +86,7 @@ SEE = {
     "suspend_after": "[durable functions](durable.md)",
     "executors": "[task executors](task-executors.md)",
     "labels": "[workers](workers.md)",
+    "metric_labels": "[metrics by label](metrics.md#by-label)",
     "schedule_to_start": "[times](timeouts.md)",
     "stuck_after": "[alerts from events](how-to/alerts-from-events.md)",
     "export_folder": "[recovery](recovery.md)",

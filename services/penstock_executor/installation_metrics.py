@@ -3,7 +3,7 @@ their `max`, not their `sum`, over replicas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -14,11 +14,10 @@ from penstock.language.moves import CANCELING, QUEUED, REQUESTED, RUNNING, SCHED
 from penstock.messaging.metrics import counter, gauge, histogram
 from penstock.service.assembly import Parts
 from penstock.store.outbox.queues import WORK
-from penstock.store.upkeep.figures import BUCKETS, Figures, Work
+from penstock.store.upkeep.figures import BUCKETS, OTHER, Figures, Took, Work
 
 ACTIONS = 200
 """Actions that have numbers of their own. Others are added up as `other`, since each label costs Prometheus memory."""
-OTHER = "other"
 LINES = {"limit": "limit", "regroup": "limit", "worker": "no_worker"}
 """The cause of waiting, by the gate of a lane."""
 
@@ -28,6 +27,8 @@ class InstallationCollector(Collector):
     """A collector of `figures` for readers of /metrics. The loop `measure_work` renews them."""
 
     figures: Figures = field(default_factory=Figures)
+    label_keys: Sequence[str] = ()
+    """The labels of which figures are shown: `metric_labels` of the settings."""
     held_rows: dict[tuple[str, ...], float] = field(default_factory=dict)
     """Rows past their retention, by their table and the table that refers to them. The loop `drop_expired` renews them."""
 
@@ -37,6 +38,8 @@ class InstallationCollector(Collector):
             yield from _routes(self.figures)
             yield from _messages(self.figures)
             yield from _ends(self.figures)
+            if self.label_keys:
+                yield from _labelled(self.figures, self.label_keys)
             yield gauge("retention_held_rows", self.held_rows)
 
 
@@ -122,9 +125,33 @@ def _ends(of: Figures) -> Iterable[Metric]:
     durations = histogram("execution_seconds")
     for action, times in of.took.items():
         if action in named:
-            edges = [*(f"{edge:g}" for edge in BUCKETS), "+Inf"]
-            buckets = list(zip(edges, accumulate(times.counts), strict=True))
-            durations.add_metric([action], buckets, times.seconds)
+            durations.add_metric([action], _buckets(times), times.seconds)
+    yield durations
+
+
+def _buckets(times: Took) -> list[tuple[str, int]]:
+    """Return the bounds of the buckets, each with the number of durations up to it."""
+    edges = [*(f"{edge:g}" for edge in BUCKETS), "+Inf"]
+    return list(zip(edges, accumulate(times.counts), strict=True))
+
+
+def _labelled(of: Figures, keys: Sequence[str]) -> Iterable[Metric]:
+    """Yield the figures of labels. The value `other` stands for all further values, and for a label of that value."""
+    counts: dict[tuple[str, ...], float] = {}
+    times_of: dict[tuple[str, str], Took] = {}
+    for row in of.labelled:
+        if row.key not in keys:
+            continue
+        named = (row.key, OTHER if row.value is None else row.value)
+        for status, count in row.counts.items():
+            counts[(*named, status)] = counts.get((*named, status), 0) + count
+        times = times_of.setdefault(named, Took([0] * len(row.durations.counts), 0.0))
+        times.counts = [sum(both) for both in zip(times.counts, row.durations.counts, strict=True)]
+        times.seconds += row.durations.seconds
+    yield counter("labelled_executions_ended", counts)
+    durations = histogram("labelled_execution_seconds")
+    for named, times in times_of.items():
+        durations.add_metric(list(named), _buckets(times), times.seconds)
     yield durations
 
 

@@ -139,9 +139,9 @@ class Installation:
         stop.ask()
         await next(task for other, task in self._running if other is stop)
 
-    async def parts(self, role: str = "test") -> Parts:
+    async def parts(self, role: str = "test", **settings: Any) -> Parts:
         """Connections of one's own, to play a part by hand."""
-        return await self._stack.enter_async_context(assembled(self.settings(), role=role))
+        return await self._stack.enter_async_context(assembled(self.settings(**settings), role=role))
 
     async def put(self, *sent: Message) -> None:
         """Publish as the owner of a message does: again until it is in a queue. A service that has just started may

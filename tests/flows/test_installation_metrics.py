@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import timedelta
 
+import orjson
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
+from pydantic import ValidationError
 
 from penstock import Limit, action, ask, workflow
 from penstock.service.assembly import Parts
+from penstock.settings import Settings
 from penstock.store.upkeep import figures
 from penstock_executor import installation_metrics
 from penstock_executor.loops import measure_work
@@ -31,6 +35,11 @@ async def asks() -> None:
 @workflow(pack="shop")
 def flow() -> None:
     shop.wait_for(seconds=600)
+
+
+@workflow(pack="shop")
+def pair() -> None:
+    shop.count(words="a b")
 
 
 @action(pack="shop", route="nowhere")
@@ -143,3 +152,83 @@ async def test_labels_are_bounded(house: Installation) -> None:
     [family] = [metric for metric in collector.collect() if metric.name == "penstock_executions_ended"]
     assert len(family.samples) == installation_metrics.ACTIONS + 1
     assert sum(sample.value for sample in family.samples) == sum(action.count for action in many)
+
+
+async def test_executions_are_counted_by_the_labels_of_the_setting(house: Installation) -> None:
+    await house.apply(*shop.ALL, pair)
+    await house.start(*shop.ALL, metric_labels="customer, team")
+    replica, other = [await house.parts("executor", metric_labels="customer,team") for _ in range(2)]
+    ids = [
+        await house.client.start(
+            "shop.pair",
+            labels={"customer": customer, "region": "eu"} | ({"team": "a"} if customer == "acme" else {}),
+        )
+        for customer in ("acme", "acme", "bolt")
+    ]
+    ids.append(await house.client.start("shop.hopeless", labels={"customer": "acme"}))
+    ids.append(await house.client.start("shop.charge", {"order": 1}))
+    await house.until("select from execution where parent is null having count(finished_at) = 5")
+    seen = await measured(replica)
+    ended = {name: value for name, value in seen.items() if name.startswith("labelled_executions_ended")}
+    metric = 'labelled_executions_ended_total{key="%s",status="%s",value="%s"}'
+    assert ended == {
+        metric % ("customer", "completed", "acme"): 2,
+        metric % ("customer", "failed", "acme"): 1,
+        metric % ("customer", "completed", "bolt"): 1,
+        metric % ("team", "completed", "a"): 2,
+    }
+    assert seen['labelled_execution_seconds_count{key="customer",value="acme"}'] == 3
+    assert seen['labelled_execution_seconds_sum{key="customer",value="acme"}'] > 0
+    await house.client.run("shop.pair", labels={"customer": "bolt"}, timeout=20)
+    assert (await measured(other))[metric % ("customer", "completed", "bolt")] == 2
+    plain = await house.parts("executor")
+    assert not [name for name in await measured(plain) if name.startswith("labelled")]
+
+
+def label_end(value: str, count: int, status: str = "completed") -> dict[str, object]:
+    return {
+        "key": "customer",
+        "value": value,
+        "status": status,
+        "count": count,
+        "bucket": 3,
+        "seconds": 0.5 * count,
+    }
+
+
+def test_values_of_a_label_are_bounded_and_keep_their_figures() -> None:
+    """A counter must not fall: a value that has figures of its own keeps them, however frequent later values are."""
+    rows: list[figures.Labelled] = []
+    for turn in range(3):
+        rows = figures._labelled(
+            rows, [label_end(f"c{n}", 10**turn) for n in range(80 * turn, 80 * turn + 80)]
+        )
+    rows = figures._labelled(
+        rows, [label_end("c0", 1), label_end("c200", 7, "failed"), label_end("other", 2)]
+    )
+    assert len(rows) == figures.LABEL_VALUES + 1
+    assert sum(sum(row.counts.values()) for row in rows) == 80 * 111 + 10
+    of = figures.Figures(processes=[figures.Processes("executor", "active", 1)], labelled=rows)
+    restored = figures._read(orjson.dumps(asdict(of)).decode())
+    assert list(restored.labelled) == rows
+    collector = installation_metrics.InstallationCollector(restored, label_keys=("customer",))
+    families = {metric.name: metric for metric in collector.collect()}
+    samples = {
+        (s.labels["value"], s.labels["status"]): s.value
+        for s in families["penstock_labelled_executions_ended"].samples
+    }
+    assert len(samples) == figures.LABEL_VALUES + 2
+    assert (samples["c0", "completed"], samples["c99", "completed"]) == (2, 10)
+    assert (samples["other", "failed"], samples["other", "completed"]) == (7, 60 * 10 + 80 * 100 + 2)
+    counts = [
+        s.value
+        for s in families["penstock_labelled_execution_seconds"].samples
+        if s.name.endswith("_count") and s.labels["value"] == "other"
+    ]
+    assert counts == [60 * 10 + 80 * 100 + 2 + 7]
+
+
+@pytest.mark.parametrize("value", ["Customer", "a,b,c,d,e,f", "a,a", "a b"])
+def test_wrong_labels_of_metrics_are_refused(value: str) -> None:
+    with pytest.raises(ValidationError, match="metric_labels"):
+        Settings(metric_labels=value)

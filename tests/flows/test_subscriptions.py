@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from penstock.errors import InvalidInput
 from penstock.language.workflows import from_yaml
 from penstock.operate import subscriptions
 from penstock.operate.doctor import installation
@@ -172,6 +173,15 @@ async def test_a_subscriber_that_answers_gone_is_called_no_more(house: Installat
         ({"action": "shop_count"}, set()),
         ({"tenant": "acme"}, set()),
         ({"statuses": ["failed"]}, set()),
+        ({"labels": {"team": "a"}}, {"shop::flow"}),
+        ({"labels": {"team": "a"}, "tasks": True}, {"shop::flow", "shop::flow::one", "shop::flow::two"}),
+        (
+            {"labels": {"team": "a", "region": "eu"}, "tasks": True},
+            {"shop::flow", "shop::flow::one", "shop::flow::two"},
+        ),
+        ({"labels": {"team": "a", "region": "us"}}, set()),
+        ({"labels": {"team": "b"}, "action": "shop.c*"}, {"shop::count"}),
+        ({"labels": {"other": "a"}}, set()),
     ],
 )
 async def test_only_subscribed_moves_are_sent(
@@ -179,13 +189,40 @@ async def test_only_subscribed_moves_are_sent(
 ) -> None:
     web.answer("/hook", Answer(200))
     await put(house, web.url("/hook"), **given)
-    await house.client.start("shop.flow")
-    await house.client.start("shop.count", {"words": "a"})
+    await house.client.start("shop.flow", labels={"team": "a", "region": "eu"})
+    await house.client.start("shop.count", {"words": "a"}, labels={"team": "b"})
     await house.until("select 1 where (select count(*) from execution where finished_at is not null) = 4")
     requests = await arrived(house, web, len(calls))
     assert {request.json["data"]["namespace"] for request in requests} == {
         f"public::{name}" for name in calls
     }
+
+
+async def test_labels_choose_executions_that_are_archived_already(database: str, web: Web) -> None:
+    """No executor makes calls until the executions are in the archive."""
+    web.answer("/hook", Answer(200))
+    async with Installation(database, None, private_subscribers="127.0.0.1", secrets_key=KEY) as house:
+        await house.apply(*shop.ALL)
+        await put(house, web.url("/hook"), statuses=["cancelled"], labels={"team": "a"})
+        for labels in ({"team": "a", "region": "eu"}, {"team": "b"}, None):
+            id = await house.client.start("shop.count", {"words": "a"}, labels=labels)
+            await house.client.cancel(id)
+        await house.rows("select archive_trees(array_agg(id), array_agg(id)) from execution")
+        assert await house.rows("select from label") == []
+        assert len(await house.rows("select from archived_label")) == 3
+        await house.executor()
+        await house.until(
+            "select 1 where not exists (select from subscribed_move) and not exists (select from delivery)"
+        )
+        assert len(web.requests) == 1
+        assert (await listed(house)).labels == {"team": "a"}
+
+
+async def test_wrong_labels_of_a_subscription_are_refused(house: Installation) -> None:
+    for labels in ({"Team": "a"}, {"team": ""}, {"team": "x" * 201}, {f"l{n}": "x" for n in range(17)}):
+        with pytest.raises(InvalidInput, match="labels "):
+            await put(house, "https://example.org/", labels=labels)
+    assert await store.listed(house.session) == []
 
 
 @pytest.mark.parametrize(

@@ -243,13 +243,16 @@ async def test_secrets_are_set_and_never_read(api: Api, call: httpx.AsyncClient)
 
 
 async def test_subscriptions_are_made_listed_and_removed(api: Api, call: httpx.AsyncClient) -> None:
-    body = {"url": "https://example.org/hook", "statuses": ["failed"]}
+    body = {"url": "https://example.org/hook", "statuses": ["failed"], "labels": {"team": "a"}}
     made = await sent(call, "PUT", "/subscriptions/billing", body)
+    assert made["subscription"]["labels"] == {"team": "a"}
+    wrong = {**body, "labels": {"Team": "a"}}
+    assert (await call.put(f"{V1}/subscriptions/billing", json=wrong)).status_code == 422
     assert made["secret"].startswith("whsec_")
     assert (await sent(call, "PUT", "/subscriptions/billing", body))["secret"] is None
     assert (await call.put(f"{V1}/subscriptions/odd", json={"url": "file:///etc/passwd"})).status_code == 422
     [listed] = await got(call, "/subscriptions")
-    assert (listed["waiting"], listed["disabled_at"]) == (0, None)
+    assert (listed["waiting"], listed["disabled_at"], listed["labels"]) == (0, None, {"team": "a"})
     assert (await sent(call, "POST", "/subscriptions/billing/enable"))["name"] == "billing"
     await sent(call, "DELETE", "/subscriptions/billing")
     assert await got(call, "/subscriptions") == []

@@ -16,7 +16,10 @@ commands = typer.Typer(help="List, open and close breakers.", no_args_is_help=Tr
 
 Ref = Annotated[str, typer.Argument(help="The action with the breaker, such as shop.charge.")]
 Parameters = Annotated[
-    list[str] | None, typer.Argument(help="name=VALUE of each parameter that the breaker is grouped by.")
+    list[str] | None,
+    typer.Argument(
+        help="name=VALUE of each parameter or label (labels.KEY=VALUE) that the breaker is grouped by."
+    ),
 ]
 
 

@@ -79,7 +79,9 @@ def set_(
     ] = None,
     by: Annotated[
         list[str] | None,
-        typer.Option(help="Parameters: each combination of their values is counted separately."),
+        typer.Option(
+            help="Parameters and labels (labels.KEY): each combination of their values is counted separately."
+        ),
     ] = None,
     rate: Annotated[
         str | None, typer.Option(help="The maximum number of starts within a time: 100/min.")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.cli.arguments import label_option
 from penstock.cli.command_runner import ME, with_session
 from penstock.cli.output import Json, err, json_line, listing, out
 from penstock.operate import subscriptions as operate
@@ -37,6 +38,12 @@ def set_(
         typer.Option(help="Only this workflow: its own executions and, with --tasks, those of its tasks."),
     ] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="Include the tasks of workflows.")] = False,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only executions with this label: KEY=VALUE. Give several for executions that have all of them."
+        ),
+    ] = None,
     secret: Annotated[
         str | None,
         typer.Option(
@@ -47,6 +54,7 @@ def set_(
     json: Json = False,
 ) -> None:
     """Create a subscription, or change it. Changing a disabled subscription enables it."""
+    labels = label_option(label)
     subscription, fresh = with_session(
         lambda session: operate.put(
             session,
@@ -57,6 +65,7 @@ def set_(
             action=action,
             workflow=workflow,
             tasks=tasks,
+            labels=labels,
             secret=secret,
             by=ME,
         )
@@ -105,7 +114,8 @@ def rm(name: Name, json: Json = False) -> None:
 
 def _of(row: Subscription) -> str:
     parts = {"tenant": row.tenant, "action": row.action, "workflow": row.workflow}
-    return ", ".join(f"{name} {value}" for name, value in parts.items() if value) or "all"
+    filters = [f"{name} {value}" for name, value in parts.items() if value]
+    return ", ".join([*filters, *(f"{key}={value}" for key, value in row.labels.items())]) or "all"
 
 
 def _state(row: Subscription) -> str:

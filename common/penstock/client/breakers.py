@@ -11,6 +11,9 @@ import orjson
 from penstock.client.argument_ranges import check_end
 from penstock.client.checked_arguments import checks_arguments
 from penstock.errors import Conflict, InvalidInput, NotFound
+from penstock.language.terms.options import Wrong
+from penstock.language.terms.parameter_paths import LABELS, is_label
+from penstock.language.terms.run_labels import rendered_labels
 from penstock.run.cut_texts import cut_end
 from penstock.store.admission import breakers
 from penstock.store.admission.breakers import BreakerKey, BreakerState
@@ -49,8 +52,9 @@ class Breakers:
         until: datetime | None = None,
     ) -> None:
         """Open the breaker of an action by hand, for these values of its `by`. The breaker probes at `until`, or stays
-        open until it is closed. Raises NotFound if the action has no breaker. Raises InvalidInput if `parameters` are
-        not exactly those that its `by` names, or if `until` is not a future instant."""
+        open until it is closed. `parameters` have a label under its path: `{"labels.customer": "acme"}`. Raises NotFound if
+        the action has no breaker. Raises InvalidInput if `parameters` are not exactly those that its `by` names, or if `until`
+        is not a future instant."""
         await check_end(self._session, until)
 
         async def open_(tx: Transaction) -> None:
@@ -91,13 +95,18 @@ async def _stored_ref(db: Session | Transaction, ref: str) -> str:
 async def _locked(tx: Transaction, ref: str, parameters: Mapping[str, Any]) -> BreakerKey:
     name = await _stored_ref(tx, ref)
     by = await breakers.parameters_of(tx, name) or []
-    if {path.partition(".")[0] for path in by} != set(parameters):
-        names = ", ".join(by) or "none"
+    names = dict.fromkeys(path if is_label(path) else path.partition(".")[0] for path in by)
+    if set(names) != set(parameters):
         raise InvalidInput(
-            f"{ref} has a breaker for each: {names}",
-            hint=f"Give {' '.join(f'{path}=VALUE' for path in by)}." if by else "Give no parameters.",
+            f"{ref} has a breaker for each: {', '.join(by) or 'none'}",
+            hint=f"Give {' '.join(f'{name}=VALUE' for name in names)}." if by else "Give no parameters.",
         )
-    key = await breakers.lock(tx, name, orjson.dumps(dict(parameters)).decode())
+    labels = {path.removeprefix(LABELS): parameters[path] for path in names if is_label(path)}
+    try:
+        values = rendered_labels(labels)
+    except Wrong as wrong:
+        raise InvalidInput(f"labels {wrong}", hint=wrong.hint) from None
+    key = await breakers.lock(tx, name, orjson.dumps(dict(parameters)).decode(), values)
     if key is None:
         raise NotFound(f"{ref!r} has no breaker", hint="`penstock breaker list` lists them.")
     return key

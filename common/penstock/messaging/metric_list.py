@@ -119,6 +119,18 @@ OF_THE_INSTALLATION: Mapping[str, Described] = {
     "execution_seconds": _histogram(
         "From creation to end, waits included, of what a client, an event or a schedule started", "action"
     ),
+    "labelled_executions_ended": _counter(
+        "Executions without a parent that ended, by the labels in the setting `metric_labels`. A label has figures for its "
+        "first 100 values, and the rest is added up as `other`",
+        "key",
+        "value",
+        "status",
+    ),
+    "labelled_execution_seconds": _histogram(
+        "From creation to end, waits included, of the executions in `labelled_executions_ended`",
+        "key",
+        "value",
+    ),
     "outbox_messages": _gauge(
         "Messages staged and not known to be published (PostgreSQL as transport: or handled)"
     ),

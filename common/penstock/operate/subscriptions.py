@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.language.moves import FINAL, STATUSES
-from penstock.language.terms.options import did_you_mean
+from penstock.language.terms.options import Wrong, did_you_mean
 from penstock.language.terms.outside_names import check_tenant
+from penstock.language.terms.run_labels import check_labels
 from penstock.language.terms.standard_webhooks import PREFIX, new_secret
 from penstock.operate import signing_secrets
 from penstock.run.cut_texts import cut_end
@@ -37,14 +38,16 @@ async def put(
     action: str | None = None,
     workflow: str | None = None,
     tasks: bool = False,
+    labels: Mapping[str, str] | None = None,
     secret: str | None = None,
     by: str,
     only_new: bool = False,
 ) -> tuple[Subscription, str | None]:
     """Create a subscription, or change and enable it; with `only_new` create it only. Return it, and the secret that
     signs its calls if this call created that: it cannot be read back. No `statuses` means the final ones. `action` is a
-    pattern such as `shop.*`. `workflow`: its runs, and with `tasks` those of its tasks. Raises InvalidInput if an
-    option is not valid, Conflict if `only_new` and the name is taken, and ConfigurationError without a master key."""
+    pattern such as `shop.*`. `workflow`: its runs, and with `tasks` those of its tasks. `labels`: only executions that
+    have all of them. Raises InvalidInput if an option is not valid, Conflict if `only_new` and the name is taken, and
+    ConfigurationError without a master key."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name!r} is not a valid subscription name", hint="Use a-z, 0-9, _ and -.")
     if tenant is not None:
@@ -52,9 +55,15 @@ async def put(
     for ref in (action, workflow):
         if ref is not None and not _ACTION.fullmatch(ref):
             raise InvalidInput(f"{ref!r} is not a valid action name", hint="Such as shop.charge, or shop.*")
+    try:
+        wanted_labels = check_labels(labels or {})
+    except Wrong as wrong:
+        raise InvalidInput(f"labels {wrong}", hint=wrong.hint) from None
     _check_url(url)
     _check_secret(secret)
-    subscription = NewSubscription(name, url, _statuses(statuses), tenant, action, workflow, tasks)
+    subscription = NewSubscription(
+        name, url, _statuses(statuses), tenant, action, workflow, tasks, wanted_labels
+    )
     fresh = new_secret()
     sealed = await signing_secrets.sealed(session.settings, "subscription", name, secret or fresh)
     async with session.transaction() as tx:

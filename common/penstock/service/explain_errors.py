@@ -30,7 +30,10 @@ def explained(error: Exception) -> PenstockError:
         isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
     ):  # the value does not fit its column: too large a number, an instant that PostgreSQL cannot hold
         return InvalidInput(f"PostgreSQL cannot hold what was given: {error}", hint="Give a smaller value.")
-    if isinstance(error, asyncpg.PostgresError | asyncpg.InterfaceError | OSError | TimeoutError):
+    if isinstance(
+        error,
+        asyncpg.PostgresError | asyncpg.InterfaceError | asyncpg.InternalClientError | OSError | TimeoutError,
+    ):
         return ConnectionFailed(text, hint=f"`penstock doctor` checks the servers and the settings. {DEBUG}")
     return PenstockError(f"this should not have happened: {text}", hint=f"Please report it. {DEBUG}")
 

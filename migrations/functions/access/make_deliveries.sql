@@ -1,6 +1,7 @@
 -- Turn at most `p_moves` recorded moves, oldest first, into calls to the subscriptions that match them. Return the number of
 -- moves. A subscription that has `p_waiting` unanswered calls gets no further call. The column `dropped` counts the moves that
--- such a subscription misses.
+-- such a subscription misses. An execution may be archived before its calls are made, so its labels are read in both tables. It has
+-- finished at the instant of the move or later, give or take the time between two readings of the clock.
 -- planner: lookups
 create or replace function make_deliveries(p_moves integer, p_waiting integer) returns integer
 language plpgsql
@@ -21,6 +22,12 @@ begin
             and (s.tenant is null or s.tenant = split_part(n.name, '::', 1))
             and (s.action is null or n.action like replace(replace(s.action, '_', '\_'), '*', '%'))
             and (s.workflow is null or s.workflow = split_part(n.name, '::', 2) || '.' || split_part(n.name, '::', 3))
+            and (s.labels = '{}' or s.labels <@ (
+                select jsonb_object_agg(x.key, x.value) from (
+                    select l.key, l.value from label l where l.execution_id = m.execution_id
+                    union all
+                    select a.key, a.value from archived_label a
+                    where a.id = m.execution_id and a.finished_at >= m.at - interval '1 minute') x))
     ), made as (
         insert into delivery (id, subscription, body)
         select gen_random_uuid(), name, json_build_object(

@@ -7,6 +7,6 @@ as $$
         e.ready_at, k.keys, null::uuid, null::integer, null::text, null::text, 0::bigint, null::timestamptz, null::integer, null::numeric[]
     from execution e
     join namespace n on n.id = e.namespace_id
-    cross join lateral needed_keys(n.limits, n.kind, e.parent, e.id, null) k
+    cross join lateral keys_needed(n.limits, n.kind, e.parent, e.id, null, null, null) k
     where e.id = any (p_ids)
 $$;

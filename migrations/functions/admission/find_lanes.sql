@@ -1,7 +1,7 @@
 -- Return the candidates with the lane of each. Executions of one namespace that need the same keys share a lane. If one of their
--- limits is fair, also set the group in which an execution takes its turn. The group has the values of the parameters that the
--- limit is grouped by and fair to. If a limit has a cost, the text of the cost is part of the lane, so a changed cost regroups
--- the waiting executions.
+-- limits is fair, also set the group in which an execution takes its turn. The group has the values of the parameters and labels
+-- that the limit is grouped by and fair to. If a limit has a cost, the text of the cost is part of the lane, so a changed cost
+-- regroups the waiting executions.
 -- planner: lookups
 create or replace function find_lanes(p_candidates candidate[]) returns candidate[]
 language plpgsql stable
@@ -16,7 +16,7 @@ begin
         from unnest(p_candidates) c
         left join lateral (
             select k.limit_id, k.group_value,
-                group_of(l.by || l.fair, (select p.params from payload p where p.execution_id = c.id)) as fair_group
+                group_values(l.by || l.fair, c.id, null, null, null, null) as fair_group
             from unnest(c.keys) k join concurrency_limit l on l.id = k.limit_id and l.fair <> '{}'
             order by l.id limit 1
         ) f on true);

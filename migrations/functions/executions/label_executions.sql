@@ -1,6 +1,4 @@
--- Store the labels of the new executions `p_new`. The labels have four sources: the parent, the definition (`run_labels`), the
--- searchable parameters, and the options. If two labels have the same key, the later source in this order counts. A parameter
--- becomes a label if it is a text of 1 to 200 characters, a number or a boolean. An encrypted parameter does not.
+-- Store the labels of the new executions `p_new` (merge_labels).
 -- planner: indexes_planned_once
 create or replace function label_executions(
     p_new uuid[], p_ids uuid[], p_namespaces integer[], p_definitions integer[], p_params text[], p_options text[], p_parents uuid[]
@@ -16,18 +14,8 @@ as $$
         where d.id = any (p_new)
     )
     insert into label (execution_id, key, value, tenant, child)
-    select distinct on (d.id, x.key) d.id, x.key, x.value, d.tenant, d.parent is not null
-    from new d cross join lateral (
-        select l.key, l.value, 0 as place from label l where l.execution_id = d.parent
-        union all
-        select key, value, 1 from jsonb_each_text(d.body -> 'run_labels')
-        union all
-        select s.name, d.params ->> s.name, 2 from jsonb_array_elements_text(d.body -> 'searchable') s (name)
-        where jsonb_typeof(d.params -> s.name) in ('string', 'number', 'boolean')
-            and length(d.params ->> s.name) between 1 and 200
-        union all
-        select key, value, 3 from jsonb_each_text(d.options -> 'labels')
-    ) x
-    order by d.id, x.key, x.place desc
+    select d.id, x.key, x.value, d.tenant, d.parent is not null
+    from new d cross join lateral merge_labels(d.parent, d.body, d.params, d.options) x
+    order by d.id, x.key
     on conflict do nothing
 $$;

@@ -1,4 +1,4 @@
--- Create executions. One that is due now is created as started if no limit covers it, or if its keys have room (find_slots). Each
+-- Create executions. One that is due now is created as started if no limit covers it, or if its keys have room (find_new_slots). Each
 -- other due execution is scheduled or queued at once in two cases. One is an executor's transaction (`p_fused`). The other is a
 -- submit that is the whole transaction (`p_alone`) and has the locks of all keys. Otherwise it is staged as requested: a caller's
 -- own transaction may stay open for long, so it locks no keys.
@@ -51,7 +51,7 @@ begin
         v_free := '{}'; -- their workflow may be paused
     elsif v_limited and (p_fused or p_alone) then
         select free, rooms, locked into v_admitted, v_rooms, v_locked
-        from find_slots(p_ids, p_namespaces, p_params, p_priorities, p_not_before, p_parents, p_fused);
+        from find_new_slots(p_ids, p_namespaces, p_params, p_priorities, p_not_before, p_parents, p_definitions, p_options, p_fused);
         v_born_at := clock_timestamp();
         v_births := array(
             select case when a.id is not null then (start_status(a.kind), a.keys, v_born_at)::birth end

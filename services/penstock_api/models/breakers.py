@@ -13,7 +13,8 @@ class OpenBreaker(Given):
     ref: Text = Field(description="The action with the breaker.")
     parameters: dict[str, Any] | None = Field(
         default=None,
-        description="The values of the parameters that it is grouped by. null: it is not grouped.",
+        description="The values of the parameters and labels that it is grouped by: `labels.customer` is a label. null: it is "
+        "not grouped.",
     )
     reason: ReasonText | None = None
     until: Instant | None = Field(
@@ -27,7 +28,8 @@ class CloseBreaker(Given):
     ref: Text = Field(description="The action with the breaker.")
     parameters: dict[str, Any] | None = Field(
         default=None,
-        description="The values of the parameters that it is grouped by. null: it is not grouped.",
+        description="The values of the parameters and labels that it is grouped by: `labels.customer` is a label. null: it is "
+        "not grouped.",
     )
     at_once: bool = Field(
         default=False,

@@ -27,7 +27,7 @@ class SetLimit(Given):
     )
     by: list[str] | None = Field(
         default=None,
-        description="The paths of parameters by which slots are counted: each combination of values has "
+        description="The parameters and labels (`labels.customer`) by which slots are counted: each combination of values has "
         "its own. null: all are counted together.",
     )
     rate: str | None = Field(
@@ -54,7 +54,7 @@ class SetLimit(Given):
     )
     fair: list[str] | None = Field(
         default=None,
-        description="Parameter paths whose values take turns: the long line of one customer does not hold up another "
+        description="The parameters and labels whose values take turns: the long line of one customer does not hold up another "
         "customer. null: first come, first served.",
     )
     while_waiting: Literal["release", "keep"] | None = Field(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from penstock.language.terms.run_labels import MAX_LABELS
 from penstock.store.access.subscriptions import Subscription
 from penstock_api.models.model import Answer, Given, Tenant, Text
 
@@ -30,6 +31,11 @@ class PutSubscription(Given):
         "`action` is set too, both must match. null: no restriction.",
     )
     tasks: bool = Field(default=False, description="Include the tasks of workflows.")
+    labels: dict[str, str] | None = Field(
+        default=None,
+        max_length=MAX_LABELS,
+        description='Only executions that have all of these labels: {"customer": "acme"}. null: no restriction.',
+    )
     secret: Text | None = Field(
         default=None,
         description="The key that signs requests: `whsec_` followed by base64. null: an existing subscription keeps "

@@ -21,14 +21,12 @@ from fastapi.responses import RedirectResponse
 from penstock.errors import NotAuthenticated, NotFound, PenstockError
 from penstock.language.terms.ids import new_id
 from penstock.operate import people, single_sign_on
-from penstock.service.problems import http_status
 from penstock.store.access.people import forget_failure
 from penstock.store.session import audited_change
 from penstock.store.session.noted_clock import noted
 from penstock_api.auth import session_cookie
 from penstock_api.backend import Backend, Here
-from penstock_api.pages.page import page
-from penstock_api.pages.sign_in import inside
+from penstock_api.pages.sign_in import inside, refusal
 from penstock_api.requests.caller_address import address_of
 from penstock_api.routes.log_in import LOG_IN, log_in_caller
 
@@ -124,5 +122,4 @@ def _asked(request: Request) -> tuple[Asked, str]:
 
 
 def _said(request: Request, error: PenstockError, then: str) -> Response:
-    status = http_status(error)
-    return page(request, "sign_in.html", status, then=then, refused=error.message, hint=error.hint)
+    return refusal(request, "sign_in.html", error, then=then, hint=error.hint)

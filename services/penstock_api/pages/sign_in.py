@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from penstock.errors import NotAuthenticated, PenstockError
 from penstock.operate import access
 from penstock.operate.people import digest_of
-from penstock.service.problems import http_status
+from penstock.service.problems import http_status, problem_of
 from penstock.store.access.people import id_token_of
 from penstock.store.session import audited_change
 from penstock.store.session.noted_clock import noted
@@ -63,8 +63,7 @@ async def enter(request: Request, backend: Here) -> Response:
             request, "sign_in.html", 422, then=then, refused="The name, password or token is too long."
         )
     except PenstockError as error:
-        status = http_status(error)
-        return page(request, "sign_in.html", status, then=then, refused=error.message)
+        return refusal(request, "sign_in.html", error, then=then)
     return answer
 
 
@@ -85,8 +84,16 @@ async def enter_with_code(request: Request, backend: Here) -> Response:
     except ValidationError:
         return page(request, "sign_in_code.html", 422, then=then, refused="The code is too long.")
     except PenstockError as error:
-        status = http_status(error)
-        return page(request, "sign_in_code.html", status, then=then, refused=error.message, hint=error.hint)
+        return refusal(request, "sign_in_code.html", error, then=then, hint=error.hint)
+    return answer
+
+
+def refusal(request: Request, template: str, error: PenstockError, **values: object) -> Response:
+    """Return the page of a refused sign-in, with the time after which another try makes sense, if the error has one."""
+    answer = page(request, template, http_status(error), refused=error.message, **values)
+    _, headers = problem_of(error)
+    if "retry-after" in headers:
+        answer.headers["retry-after"] = headers["retry-after"]
     return answer
 
 

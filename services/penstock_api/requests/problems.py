@@ -22,7 +22,13 @@ from penstock.service.problems import KIND, Fault, Problem, http_status, problem
 
 log = structlog.get_logger()
 
-OUTAGES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+OUTAGES = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
 """The errors of the servers behind the API. The server of the application also logs any error that is neither one of
 these nor ours."""
 

@@ -21,10 +21,12 @@ async def turn(parts: Parts, session: Session) -> bool:
         due = await figures.due(tx)
         if due is not None:
             began = time.monotonic()
-            now = await figures.measure(tx, parts.settings.stale_threshold, due.since, due.until, due.before)
+            stale, keys = parts.settings.stale_threshold, parts.settings.metric_label_keys
+            now = await figures.measure(tx, stale, due.since, due.until, due.before, keys)
             pause = max(EVERY, (time.monotonic() - began) / SHARE)
             await figures.keep(tx, now, due.until, pause)
-    installation_metrics.shown(parts).figures = await figures.read(session)
+    collector = installation_metrics.shown(parts)
+    collector.figures, collector.label_keys = await figures.read(session), parts.settings.metric_label_keys
     return False
 
 

@@ -93,9 +93,14 @@ async def test_subscriptions_are_set_listed_enabled_and_removed(
 ) -> None:
     monkeypatch.setenv("PENSTOCK_SECRETS_KEY", KEY)
     words = ("subscriptions", "set", "billing", "https://example.org/hook")
-    made = await penstock(*words, "--status", "failed", "--action", "shop.*")
+    made = await penstock(
+        *words, "--status", "failed", "--action", "shop.*", "--label", "team=a", "--label", "zone=eu"
+    )
     assert (made.code, made.out.startswith("whsec_")) == (0, True)
+    assert "action shop.*, team=a, zone=eu" in (await penstock("subscriptions", "list")).out
+    assert "not key=value" in (await penstock(*words, "--label", "team")).err
     again = await penstock(*words, "--json")
+    assert again.document["labels"] == {}
     assert (again.document["secret"], "cancelled" in again.document["statuses"]) == (None, True)
     listed = await penstock("subscriptions", "list")
     assert "example.org/hook" in listed.out

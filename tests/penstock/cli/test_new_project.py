@@ -189,6 +189,42 @@ async def test_field_that_an_open_trigger_does_not_name_is_a_warning(here: Path)
         assert meant is None or f"Did you mean {meant}?" in said.out
 
 
+@pytest.mark.parametrize(
+    ("path", "warning"),
+    [
+        ("label.customer", "no action has the parameter `label.customer`|Did you mean 'labels.customer'?"),
+        ("lables.region", "no action has the parameter `lables.region`|Did you mean 'labels.region'?"),
+        ("labels.custmer", "no definition gives the label 'custmer'|Did you mean 'labels.customer'?"),
+        ("labels.regoin", "no definition gives the label 'regoin'|Did you mean 'labels.region'?"),
+        ("labels.teams", "no definition gives the label 'teams'|Did you mean 'labels.team'?"),
+        ("labels.vip", "`labels.vip` is the label 'vip', and no part of the parameter `labels`|"),
+        ("labels.customer", None),
+        ("labels.region", None),
+        ("customer", None),
+        ("ladder.x", None),
+    ],
+)
+async def test_likely_typo_in_a_limit_by_a_label_is_a_warning(
+    here: Path, path: str, warning: str | None
+) -> None:
+    (here / "limits.py").write_text(
+        "from penstock import Limit, Rule, Trigger, action\n"
+        "@action(pack='shop', run_labels={'team': 'a'}, searchable=['customer'])\n"
+        "def charge(customer: str, **more): ...\n"
+        "@action(pack='shop')\n"
+        "def refund(labels: dict): ...\n"
+        "Trigger('shop.paid', schema={'region': 'string'})\n"
+        "Rule('shop.a', trigger='shop.paid', action=charge, params={'customer': 'x'},"
+        " labels={'region': '{{ payload.region }}'})\n"
+        f"Limit(1, ref='shop.door', scope='shop', by='{path}')\n"
+    )
+    said = await penstock("lint", "limits.py")
+    assert said.code == 0, said
+    for part in (warning or "").split("|"):
+        assert part in said.out
+    assert ("limits.py:8: limit shop.door: by: " in said.out) == (warning is not None), said
+
+
 async def test_packs_and_unknown_keys_are_linted_too(here: Path) -> None:
     (here / "stock").mkdir()
     (here / "stock/pack.yaml").write_text(

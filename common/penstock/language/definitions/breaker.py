@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from penstock.language.terms.durations import PositiveDuration
 from penstock.language.terms.options import Count, Options, Wrong
-from penstock.language.terms.parameter_paths import Paths
+from penstock.language.terms.parameter_paths import KeyPaths
 
 LARGEST_WINDOW = 10_000
 
@@ -34,8 +34,8 @@ class Breaker(Options):
     """The time for which an attempt counts."""
     probe: PositiveDuration = 30
     """The time from the opening, or from a failed probe, to the next probe."""
-    by: Paths = ()
-    """Paths of parameters. Each combination of their values has a breaker of its own."""
+    by: KeyPaths = ()
+    """Paths of parameters, and labels, such as `labels.host`. Each combination of their values has a breaker of its own."""
     counts_running: bool = False
     """A running call counts as a failure until it has ended. Then at most `failures` calls reach a service that is down
     before the breaker opens. It also limits the calls: with those that have failed, at most `failures` run at the same time."""

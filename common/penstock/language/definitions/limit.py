@@ -16,7 +16,7 @@ from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.costs import cost_terms
 from penstock.language.terms.durations import positive_seconds
 from penstock.language.terms.options import Count, Options, Wrong
-from penstock.language.terms.parameter_paths import Paths
+from penstock.language.terms.parameter_paths import KeyPaths
 from penstock.language.terms.sources import Source
 
 _RATE = re.compile(r"\s*(\d+)\s*(?:/|per)\s*(\d+)?\s*(s|sec|second|m|min|minute|h|hour|d|day)s?\s*")
@@ -71,6 +71,7 @@ def _scope(value: object) -> object:
 
 class Limit(Declaration):
     """`Limit(5)` lets five executions run at once, `Limit(5, by="customer")` five for each customer.
+    `by="labels.customer"` groups by a label of the execution.
     `Limit(90_000, per="1m", cost="{{ parameters.tokens }}")` counts costs instead of executions. An attempt holds
     a slot from when it is scheduled until it ends. With several limits it needs a slot of each.
 
@@ -90,9 +91,9 @@ class Limit(Declaration):
     holds one slot, so its tasks never wait for a slot that it holds."""
     max: Count | None = None
     """The number of executions that may run at once. None limits only the rate."""
-    by: Paths = ()
-    """Paths of parameters. Each combination of their values is counted separately, and a missing value counts as a
-    value."""
+    by: KeyPaths = ()
+    """Paths of parameters, such as `order.customer`, and labels, such as `labels.customer`. Each combination of their values is
+    counted separately, and a missing value counts as a value."""
     rate: Annotated[Rate, BeforeValidator(_rate)] | None = None
     """The number of starts within a time: `"100/min"`."""
     when_full: Literal["enqueue", "cancel_new", "cancel_running"] = "enqueue"
@@ -102,9 +103,9 @@ class Limit(Declaration):
     max_waiting: Annotated[int, Field(ge=0, le=INTEGER)] | None = None
     """The number of executions that may wait (for each combination of `by`). Further ones are refused. None: no bound.
     """
-    fair: Paths = ()
-    """Paths of parameters. Waiting executions with different values take turns. Among several limits the first fair
-    one decides."""
+    fair: KeyPaths = ()
+    """Paths of parameters and labels, as in `by`. Waiting executions with different values take turns. Among several limits the
+    first fair one decides."""
     while_waiting: Literal["release", "keep"] = "release"
     """The slot's fate while the execution waits for the answer to an inquiry. If one of its limits says `keep`, the
     execution keeps all of its slots."""

@@ -1,5 +1,6 @@
-"""Warnings for fields that a rule reads and that the schema of its trigger does not name. An open schema accepts other fields
-too, so such a field may exist: it is a warning, not an error."""
+"""Warnings for fields that a rule reads and that the schema of its trigger does not name. A limit that is grouped by a label
+gets one if no definition gives the label. An open schema accepts other fields too, and a start other labels. So these are
+warnings, not errors."""
 
 from __future__ import annotations
 
@@ -7,24 +8,25 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from penstock.language.definitions.limit import EVERYTHING, Limit
 from penstock.language.definitions.rule import Rule
 from penstock.language.expressions import NamesUsed, condition, names_used
 from penstock.language.loading.collection import Definitions
 from penstock.language.loading.lint import Fault
 from penstock.language.rules.parameter_checks import names_of
 from penstock.language.terms.options import dotted
+from penstock.language.terms.parameter_paths import LABELS, NEAR, is_label, meant_label
 from penstock.language.terms.sources import Location, shown
-
-NEAR = 0.8
-"""The similarity of two names, from 0 to 1, above which one may be a typo: `customre` and `customer` have 0.88."""
 
 
 def likely_typos(definitions: Definitions) -> Iterator[Fault]:
-    """Yield a warning for each likely typo, at the rule's condition, parameters or labels."""
+    """Yield a warning for each likely typo, at the condition, parameters or labels of a rule, or the paths of a limit."""
     for rule in definitions.rules.values():
         trigger = definitions.triggers.get(rule.trigger or "")
         if trigger is not None:
             yield from _of_rule(rule, trigger.payload_schema)
+    for limit in definitions.limits.values():
+        yield from _of_limit(limit, definitions)
 
 
 def _of_rule(rule: Rule, schema: Mapping[str, Any]) -> Iterator[Fault]:
@@ -60,3 +62,44 @@ def _undeclared(
         elif below is None and is_open:
             near = get_close_matches(name, properties, n=1, cutoff=NEAR)
             yield (*prefix, name), near[0] if near else None
+
+
+def _of_limit(limit: Limit, definitions: Definitions) -> Iterator[Fault]:
+    scope = str(limit.scope)
+    schemas: dict[str, Mapping[str, Any]] = {}
+    keys: set[str] = set()
+    for item in (*definitions.actions.values(), *definitions.workflows.values()):
+        is_action = item.kind == "action"
+        if scope == EVERYTHING or item.ref == scope or item.ref.startswith(f"{scope}."):
+            schemas[item.ref] = (item.parameters_schema if is_action else item.parameters) or {}
+            choices = item.choices if is_action else item
+            keys |= {*choices.run_labels, *choices.searchable}
+    for rule in definitions.rules.values():
+        if rule.action in schemas:
+            keys |= set(rule.labels)
+    parameters = {name for schema in schemas.values() for name in schema.get("properties") or {}}
+    is_checked = scope in schemas and names_of(schemas[scope]) is not None
+    for field in ("by", "fair"):
+        place = limit.source.at((field,))
+        for path in getattr(limit, field):
+            fault = hint = None
+            if is_label(path):
+                key = path.removeprefix(LABELS)
+                near = (
+                    None if key in keys else next(iter(get_close_matches(key, keys, n=1, cutoff=NEAR)), None)
+                )
+                if near:
+                    fault = f"no definition gives the label {key!r}"
+                    hint = (
+                        f"Did you mean {LABELS + near!r}? A start may give it all the same. Without it all are counted "
+                        "together."
+                    )
+                elif key not in keys and "labels" in parameters:
+                    fault = f"`{path}` is the label {key!r}, and no part of the parameter `labels`"
+                    hint = "Give the parameter another name to group by its parts, or start with this label."
+            elif (label := meant_label(path)) and path.partition(".")[0] not in parameters and not is_checked:
+                fault = f"no action has the parameter `{path}`"
+                hint = f"Did you mean {label!r}? Without the parameter all are counted together."
+            if fault:
+                message = f"limit {limit.ref}: {field}: {fault}"
+                yield Fault(message, shown(place.file), place.line, hint, is_warning=True)

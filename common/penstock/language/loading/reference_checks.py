@@ -18,6 +18,7 @@ from penstock.language.schedules.reserved_context import RESERVED
 from penstock.language.schemas.secrets import has_secrets, is_secret_at
 from penstock.language.terms.costs import parameters_of
 from penstock.language.terms.options import Problem, UnknownRef, did_you_mean, dotted
+from penstock.language.terms.parameter_paths import is_label, meant_label
 from penstock.language.terms.sources import Location
 from penstock.language.terms.system_triggers import schemas
 
@@ -274,18 +275,23 @@ def _of_limit(limit: Limit, targets: _ReferenceTargets) -> Iterator[Problem]:
             f"it covers nothing: there is no {'action' if '.' in scope else 'pack'} {scope!r}",
             did_you_mean(scope, targets.runnable if "." in scope else packs),
         )
+    covered = targets.runnable.get(scope)
+    available = names_of(covered.schema) if covered else None
     for field in ("by", "fair"):
         for path in getattr(limit, field):
+            if is_label(path):
+                continue
             for ref, target in targets.runnable.items():
                 if (ref == scope or ref.startswith(f"{scope}.")) and is_secret_at(
                     path.split("."), target.schema or {}
                 ):
                     yield Problem((field,), f"{field}: `{path}` is a secret of {ref}", SHOWN)
-    covered = targets.runnable.get(str(limit.scope))
-    available = names_of(covered.schema) if covered else None
-    for field in ("by", "fair"):
-        paths = frozenset(("parameters", *path.split(".")) for path in getattr(limit, field))
-        yield from _undefined((field,), NamesUsed(paths), {"parameters": available})
+            paths = frozenset([("parameters", *path.split("."))])
+            for problem in unknown_names(NamesUsed(paths), {"parameters": available}):
+                label = meant_label(path)
+                yield Problem(
+                    (field,), problem.message, f"Did you mean {label!r}?" if label else problem.hint
+                )
     if limit.cost is not None:
         costs = frozenset(("parameters", *path.split(".")) for path in parameters_of(limit.cost))
         yield from _undefined(("cost",), NamesUsed(costs), {"parameters": available})

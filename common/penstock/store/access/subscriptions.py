@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
+import orjson
 from pydantic import Field
 
 from penstock.store.session.database import Session, Transaction
-from penstock.store.session.rows import first_as, rows_as
+from penstock.store.session.rows import rows_as
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class Subscription:
         ),
     ]
     tasks: Annotated[bool, Field(description="True: tasks of workflows are reported, too.")]
+    labels: Annotated[
+        dict[str, str],
+        Field(description="Only executions that have all of these labels. Empty: no restriction."),
+    ]
     created_by: str
     created_at: datetime
     delivered_at: Annotated[
@@ -56,15 +61,16 @@ class Subscription:
     waiting: Annotated[int, Field(description="The number of calls that were not delivered yet.")]
 
 
-COLUMNS = """name, url, statuses, tenant, action, workflow, tasks, created_by, created_at, delivered_at, failing_since, error,
-    dropped, disabled_at, disabled_because, (select count(*) from delivery d where d.subscription = s.name) as waiting"""
+COLUMNS = """name, url, statuses, tenant, action, workflow, tasks, labels::text as labels, created_by, created_at,
+    delivered_at, failing_since, error, dropped, disabled_at, disabled_because,
+    (select count(*) from delivery d where d.subscription = s.name) as waiting"""
 PUT = f"""
-insert into subscription as s (name, url, statuses, tenant, action, workflow, tasks, created_by)
-values ($1, $2, $3, $4, $5, $6, $7, $8)
+insert into subscription as s (name, url, statuses, tenant, action, workflow, tasks, labels, created_by)
+values ($1, $2, $3, $4, $5, $6, $7, $8::text::jsonb, $9)
 on conflict (name) do update set url = excluded.url, statuses = excluded.statuses,
     tenant = excluded.tenant, action = excluded.action, workflow = excluded.workflow, tasks = excluded.tasks,
-    failing_since = null, error = null, disabled_at = null, disabled_because = null
-where not $9
+    labels = excluded.labels, failing_since = null, error = null, disabled_at = null, disabled_because = null
+where not $10
 returning {COLUMNS}, (xmax = 0) as is_new
 """
 SUBSCRIBE = "select subscribe_cluster()"
@@ -79,6 +85,7 @@ class NewSubscription:
     action: str | None
     workflow: str | None
     tasks: bool
+    labels: Mapping[str, str]
 
 
 async def put(
@@ -95,6 +102,7 @@ async def put(
         subscription.action,
         subscription.workflow,
         subscription.tasks,
+        orjson.dumps(dict(subscription.labels)).decode(),
         by,
         only_new,
     )
@@ -103,14 +111,18 @@ async def put(
     await tx.fetch(SUBSCRIBE)
     values = dict(rows[0])
     is_new = values.pop("is_new")
-    return Subscription(**values), is_new
+    return _subscriptions([values])[0], is_new
+
+
+def _subscriptions(rows: Iterable[Any]) -> list[Subscription]:
+    return rows_as(Subscription, [{**row, "labels": orjson.loads(row["labels"])} for row in rows])
 
 
 LIST = f"select {COLUMNS} from subscription s order by name"
 
 
 async def listed(session: Session) -> list[Subscription]:
-    return rows_as(Subscription, await session.fetch(LIST))
+    return _subscriptions(await session.fetch(LIST))
 
 
 DELETE = """
@@ -134,9 +146,9 @@ returning {COLUMNS}
 
 async def enable(tx: Transaction, name: str) -> Subscription | None:
     """Enable a subscription again, and return it; None if it does not exist."""
-    subscription = first_as(Subscription, await tx.fetch(ENABLE, name))
+    enabled = _subscriptions(await tx.fetch(ENABLE, name))
     await tx.fetch(SUBSCRIBE)
-    return subscription
+    return enabled[0] if enabled else None
 
 
 SUBSCRIBED = "select subscribed from cluster"

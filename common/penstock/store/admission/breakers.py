@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Annotated
 
+import orjson
 from pydantic import Field
 
 from penstock.store.session.database import Session, Transaction
@@ -21,7 +24,7 @@ class BreakerState:
     by: Annotated[
         list[str],
         Field(
-            description="The parameters that it is grouped by: each combination of values has its own breaker. Empty: "
+            description="The parameters and labels that it is grouped by: each combination of values has its own breaker. Empty: "
             "there is one for all."
         ),
     ]
@@ -140,7 +143,10 @@ class BreakerKey:
 
 LOCK = """
 with key as (
-    select (key_of(l.id, l.by, $2::text::jsonb)).* from catalog c
+    -- The definition of a limit gives no labels, so the key has those of the options alone.
+    select l.id as limit_id, case when l.by = '{}' then ''
+        else group_values(l.by, null, null, $2::text::jsonb, l.definition_id, $3) end as group_value
+    from catalog c
     join concurrency_limit l on l.ref = c.ref and l.definition_id = c.definition_id
     where c.ref = $1 and l.breaker is not null and c.kind in ('limit', 'limit_by_hand')
     order by c.kind desc limit 1
@@ -150,9 +156,11 @@ select limit_id, group_value, lock_keys(array[(limit_id, group_value)::limit_key
 IS_OPEN = "select from breaker where limit_id = $1 and group_value = $2"
 
 
-async def lock(tx: Transaction, ref: str, parameters: str) -> BreakerKey | None:
-    """Lock the key of a breaker for these parameters (JSON). Return None if the breaker does not exist."""
-    rows = await tx.fetch(LOCK, ref, parameters)
+async def lock(
+    tx: Transaction, ref: str, parameters: str, labels: Mapping[str, str] = MappingProxyType({})
+) -> BreakerKey | None:
+    """Lock the key of a breaker for these parameters (JSON) and labels. Return None if the breaker does not exist."""
+    rows = await tx.fetch(LOCK, ref, parameters, orjson.dumps({"labels": dict(labels)}).decode())
     if not rows:
         return None
     limit, group = rows[0]["limit_id"], rows[0]["group_value"]
@@ -164,7 +172,7 @@ BY_OF = "select by from concurrency_limit where ref = $1 and breaker is not null
 
 
 async def parameters_of(db: Session | Transaction, ref: str) -> list[str] | None:
-    """Return the parameters by which a breaker is grouped; None if it does not exist."""
+    """Return the parameters and labels by which a breaker is grouped; None if it does not exist."""
     rows = await db.fetch(BY_OF, ref)
     return list(rows[0]["by"]) if rows else None
 

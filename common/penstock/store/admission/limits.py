@@ -206,15 +206,15 @@ class LimitInForce:
     by: Annotated[
         list[str],
         Field(
-            description="The paths of parameters by which slots are counted: each combination of values has "
-            "its own. Empty: all are counted together."
+            description="The parameters and labels (`labels.customer`) by which slots are counted: each combination of values "
+            "has its own. Empty: all are counted together."
         ),
     ]
     fair: Annotated[
         list[str],
         Field(
-            description="Parameter paths whose values take turns: the long line of one customer does not hold up another "
-            "customer. Empty: first come, first served."
+            description="The parameters and labels whose values take turns: the long line of one customer does not hold up "
+            "another customer. Empty: first come, first served."
         ),
     ]
     when_full: Annotated[

@@ -90,7 +90,7 @@ class WaitingLine:
     by: Annotated[
         list[str] | None,
         Field(
-            description="The paths of parameters by which the limit counts slots; null if they do not wait for "
+            description="The parameters and labels by which the limit counts slots; null if they do not wait for "
             "a limit."
         ),
     ]

@@ -36,7 +36,9 @@ SETTLED_S = 60.0
 REMEMBERED_EXECUTIONS = 20_000
 """The maximum number of executions with a cached tenant and action, the most recent ones."""
 
-LIMIT_PATHS = "select distinct unnest(by || fair) as path from concurrency_limit"
+LIMIT_PATHS = """
+select path from (select distinct unnest(by || fair) as path from concurrency_limit) p where not starts_with(path, 'labels.')
+"""
 KEYS = "select tenant, number, data_key, master_key, seals from tenant_key order by tenant, number"
 NAMESPACES = (
     "select id, split_part(name, '::', 1) as tenant, action from namespace where id = any ($1::integer[])"

@@ -3,6 +3,7 @@ replicas read."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -19,6 +20,9 @@ BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300
 """Bounds of the histogram: seconds from an execution's creation to its end."""
 COMMITTED = timedelta(seconds=5)
 """The longest time by which the commit of a move may follow its instant, for the move to be counted."""
+LABEL_VALUES = 100
+"""The values of a label that are counted separately. Further values are added up as `other`."""
+OTHER = "other"
 REASONS = 20
 """Reasons of dead letters that are counted separately: those with the most letters."""
 
@@ -87,6 +91,17 @@ class Took:
     seconds: float
 
 
+@dataclass(slots=True)
+class Labelled:
+    """The executions without a parent that had a label and ended: their number by status, and their durations. A label keeps
+    the figures of its first values, since a counter must not fall. The `value` null has those of all further values."""
+
+    key: str
+    value: str | None
+    counts: dict[str, int] = field(default_factory=dict)
+    durations: Took = field(default_factory=lambda: Took([0] * (len(BUCKETS) + 1), 0.0))
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """All figures. Totals since the installation was made continue whichever replica measures."""
@@ -105,6 +120,7 @@ class Figures:
     breakers_releasing: int = 0
     ended: Sequence[Ended] = ()
     took: dict[str, Took] = field(default_factory=dict)
+    labelled: Sequence[Labelled] = ()
 
 
 WORK = """
@@ -154,13 +170,27 @@ from history h join execution e on e.id = h.execution_id join namespace n on n.i
 where h.at >= $1 and h.at < $2 and h.new = any($3)
 group by 1, 2, 3, 5
 """
+# The most frequent values come first, so that they get figures of their own.
+LABELLED_ENDS = """
+select l.key, l.value, h.new as status, count(*) as count,
+    width_bucket(extract(epoch from h.at - e.created_at)::float8, $4::float8[]) as bucket,
+    sum(extract(epoch from h.at - e.created_at))::float8 as seconds
+from history h join execution e on e.id = h.execution_id join label l on l.execution_id = e.id
+where h.at >= $1 and h.at < $2 and h.new = any($3) and e.parent is null and l.key = any($5)
+group by 1, 2, 3, 5 order by sum(count(*)) over (partition by l.key, l.value) desc, 1, 2
+"""
 
 
 async def measure(
-    tx: Transaction, stale: float, since: datetime, until: datetime, previous: Figures
+    tx: Transaction,
+    stale: float,
+    since: datetime,
+    until: datetime,
+    previous: Figures,
+    label_keys: Sequence[str] = (),
 ) -> Figures:
-    """Measure all figures. Ends from `since` to before `until` are added to the `previous` totals. A process without
-    a heartbeat within `stale` seconds does not count."""
+    """Measure all figures. Ends from `since` to before `until` are added to the `previous` totals, and counted by the labels
+    `label_keys`, too. A process without a heartbeat within `stale` seconds does not count."""
     [staged] = await tx.fetch(STAGED)
     now = Figures(
         work=rows_as(Work, [*await tx.fetch(WORK), *await tx.fetch(AWAY)]),
@@ -171,7 +201,13 @@ async def measure(
         **staged,
     )
     ends = await tx.fetch(ENDS, since, until, sorted(FINAL), BUCKETS)
-    return replace(now, ended=_counted(previous.ended, ends), took=_timed(previous.took, ends))
+    labelled = list(previous.labelled)
+    if label_keys:
+        labelled_ends = await tx.fetch(LABELLED_ENDS, since, until, sorted(FINAL), BUCKETS, list(label_keys))
+        labelled = _labelled(previous.labelled, labelled_ends)
+    return replace(
+        now, ended=_counted(previous.ended, ends), took=_timed(previous.took, ends), labelled=labelled
+    )
 
 
 def _counted(previous: Sequence[Ended], ends: Sequence[Any]) -> list[Ended]:
@@ -192,6 +228,23 @@ def _timed(previous: dict[str, Took], ends: Sequence[Any]) -> dict[str, Took]:
             histogram.counts[end["bucket"]] += end["count"]
             histogram.seconds += end["seconds"]
     return times
+
+
+def _labelled(previous: Sequence[Labelled], ends: Sequence[Any]) -> list[Labelled]:
+    rows = {(row.key, row.value): row for row in previous}
+    named = Counter(row.key for row in previous if row.value is not None)
+    for end in ends:
+        key, value = end["key"], end["value"]
+        if (key, value) not in rows:
+            if named[key] < LABEL_VALUES:
+                named[key] += 1
+            else:
+                value = None
+        row = rows.setdefault((key, value), Labelled(key, value))
+        row.counts[end["status"]] = row.counts.get(end["status"], 0) + end["count"]
+        row.durations.counts[end["bucket"]] += end["count"]
+        row.durations.seconds += end["seconds"]
+    return list(rows.values())
 
 
 DUE = """
@@ -243,5 +296,8 @@ def _read(body: str) -> Figures:
     }
     for name, kind in lists.items():
         values[name] = [kind(**item) for item in values.get(name, ())]
+    values["labelled"] = [
+        Labelled(**{**row, "durations": Took(**row["durations"])}) for row in values.get("labelled", ())
+    ]
     values["took"] = {action: Took(**histogram) for action, histogram in values.get("took", {}).items()}
     return Figures(**values)

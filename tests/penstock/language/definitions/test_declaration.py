@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 
 from penstock.errors import DefinitionError
 from penstock.language.definitions import (
+    Breaker,
     Limit,
     Pack,
     Route,
@@ -173,11 +175,23 @@ def test_a_burst_makes_the_window_as_long_as_it_takes_to_refill() -> None:
     assert (made.count, made.seconds) == (10, 6)
 
 
+def test_a_limit_and_a_breaker_group_by_labels_and_parameters() -> None:
+    limit = Limit(5, by=["customer", "labels.order.id"], fair="labels.region", ref="shop.db", scope="shop")
+    assert limit.document().body["by"] == ["customer", "labels.order.id"]
+    assert limit.document().body["fair"] == ["labels.region"]
+    assert Breaker(1, by="labels.a..b-").by == ("labels.a..b-",)
+
+
 def test_wrong_limits_are_refused() -> None:
     refused(lambda: Limit(), "limits nothing", "Limit(5)")
     refused(lambda: Limit(0), "max: ")
     refused(lambda: Limit(1, by="no path!"), "by: is not a path", "order.customer.id")
     refused(lambda: Limit(1, by=["a", "a"]), "twice")
+    refused(lambda: Limit(1, by=["labels.a", "labels.a"]), "twice")
+    for path in ("labels.", "labels.Customer", "labels.7", "labels.a b", f"labels.{'a' * 64}"):
+        refused(partial(Limit, 1, by=["region", path]), "by: is not a path of a label", "labels.customer")
+        refused(partial(Breaker, 1, by=path), "by: is not a path of a label", "labels.customer")
+        refused(partial(Limit, 1, fair=path), "fair: is not a path of a label", "labels.customer")
     refused(lambda: Limit(rate="often"), "rate: is not a rate", "100/min")
     refused(lambda: Limit(rate="0/s"), "rate: is not a rate")
     refused(lambda: Limit(1, burst=3), "burst", "rate")

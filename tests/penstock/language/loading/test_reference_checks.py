@@ -142,6 +142,19 @@ def test_limit_that_covers_nothing_is_refused(scope: str, problem: str) -> None:
     Definitions([limit]).check({"action": {scope if "." in scope else f"{scope}.one": None}})
 
 
+@pytest.mark.parametrize("field", ["by", "fair"])
+def test_misspelt_label_of_a_limit_is_refused_with_the_label(field: str) -> None:
+    def limit_of(path: str, scope: str = "shop.charge") -> Limit:
+        return Limit(3, ref="shop.some", scope=scope, **{field: path})  # type: ignore[arg-type]
+
+    for path, meant in (("label.team", "labels.team"), ("lables.a.b", "labels.a.b")):
+        problem = f"there is no `{path.partition('.')[0]}` in `parameters`\nDid you mean '{meant}'?"
+        assert problem in problems(charge, notify, limit_of(path))
+    assert "`card` is a secret" in problems(charge, notify, limit_of("card", "shop"))
+    for path in ("labels.team", "labels.card", "customer"):
+        Definitions([charge, notify, limit_of(path)]).check()
+
+
 def test_template_of_another_type_is_refused() -> None:
     """A template that is a single name hands its value on as it is, so its type is known before a run."""
     counted = Trigger(

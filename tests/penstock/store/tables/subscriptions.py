@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Identity, Index, Integer, Table, Text, text
-from sqlalchemy.dialects.postgresql import ARRAY, UUID
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
 from tests.penstock.store.tables.metadata import INSTANT, METADATA
 
@@ -27,6 +27,7 @@ subscription = Table(
     Column("dropped", BigInteger, nullable=False, server_default=text("0")),
     Column("disabled_at", INSTANT),
     Column("disabled_because", Text),
+    Column("labels", JSONB, nullable=False, server_default=text("'{}'")),
 )
 
 subscribed_move = Table(

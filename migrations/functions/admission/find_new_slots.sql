@@ -10,9 +10,9 @@
 -- `locked` is true if all keys are locked, so that executions without room can join their lanes now. `locked` is false for every
 -- submit of more than 10 executions. `rooms` is the room of each locked key.
 -- planner: lookups
-create or replace function find_slots(
+create or replace function find_new_slots(
     p_ids uuid[], p_namespaces integer[], p_params text[], p_priorities smallint[], p_not_before timestamptz[],
-    p_parents uuid[], p_fused boolean,
+    p_parents uuid[], p_definitions integer[], p_options text[], p_fused boolean,
     out free candidate[], out rooms room[], out locked boolean
 )
 language plpgsql
@@ -35,10 +35,10 @@ begin
     v_asking := array(
         select (d.id, n.id, n.kind, n.queue, n.envelope, n.away_since is not null, 0, -coalesce(d.priority, 0)::smallint, null, k.keys,
             null, null, null, null, 0, null, null, null)::candidate
-        from unnest(p_ids, p_namespaces, p_params, p_priorities, p_not_before, p_parents)
-            as d (id, namespace_id, params, priority, not_before, parent)
+        from unnest(p_ids, p_namespaces, p_params, p_priorities, p_not_before, p_parents, p_definitions, p_options)
+            as d (id, namespace_id, params, priority, not_before, parent, definition_id, options)
         join namespace n on n.id = d.namespace_id
-        cross join lateral needed_keys(n.limits, n.kind, d.parent, d.id, d.params::jsonb) k
+        cross join lateral keys_needed(n.limits, n.kind, d.parent, d.id, d.params::jsonb, d.definition_id, d.options) k
         where d.not_before is null and k.keys is not null);
     v_asking := set_costs(v_asking, p_ids, p_params);
     if exists (select from unnest(v_asking) c where c.costs is not null) then
