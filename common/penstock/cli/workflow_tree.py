@@ -42,8 +42,7 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
 
 def _status(task: TaskProgress) -> str:
     """Return the status of a task, and that it is paused or held."""
-    shown = task.shown_status
-    return task.status if shown == task.status else f"{task.status}, {shown}"
+    return ", ".join(dict.fromkeys((task.status, task.shown_status)))
 
 
 def _duration(task: TaskProgress) -> timedelta | None:
