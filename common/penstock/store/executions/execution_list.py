@@ -61,13 +61,14 @@ FAILURE = (
 @dataclass(frozen=True, slots=True)
 class ListedWait:
     """The wait of an execution in which nothing runs: for an answer, an event, an outside system, an instant, a resume,
-    or the release of a hold. A paused workflow has a wait although a task of it runs."""
+    the release of a hold, a limit or a worker. A paused workflow has a wait although a task of it runs."""
 
     because: Annotated[
-        Literal["inquiry", "event", "outside", "timer", "paused", "held"],
+        Literal["inquiry", "event", "outside", "timer", "paused", "held", "limit", "worker", "route"],
         Field(
             description="The kind of wait: an answer (`inquiry`), an event or a signal (`event`), an outside system, "
-            "an instant, the resume of a paused workflow (`paused`), or the release of a hold (`held`)."
+            "an instant, the resume of a paused workflow (`paused`), the release of a hold (`held`), a slot of a limit "
+            "(`limit`), a free worker (`worker`), or a worker that can run it, while none is online (`route`)."
         ),
     ]
     text: Annotated[
@@ -87,7 +88,7 @@ class ListedWait:
 
 WAITS_FOR = (
     "What the open execution waits for while nothing in it runs, or the pause of a workflow. null: something runs or is "
-    "about to start, or it waits for a limit or a worker."
+    "about to start, or something inside it waits for a limit or a worker."
 )
 """The description of the field `waits_for`."""
 PAUSED = "True: a paused workflow. Its status does not change with the pause."
