@@ -102,9 +102,9 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
     """Return what the page draws of the activity. `stale`: seconds after which a silent worker does not count."""
     if activity is None:
         return {"seen": None}
-    slices = activity.slices
+    # Slices that are not counted yet would be drawn as if nothing had ended in them.
+    slices = activity.slices[len(activity.slices) - activity.counted :]
     ages = [span((len(slices) - n) * SECONDS) for n in range(len(slices))]
-    counted = slices[len(slices) - activity.counted :]
     latency = plot.lines([entry.p50 for entry in slices], [entry.p95 for entry in slices])
     last_minute = lately(activity)
     standing = {entry.cause: entry for entry in activity.standing}
@@ -127,14 +127,16 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         ),
         "latency": latency,
         "latency_top": took(latency.top) if any(latency.lines) else "",
-        "rate": number(sum(entry.ends for entry in counted) / max(1, SECONDS * len(counted))),
-        "bad": sum(entry.failed for entry in counted),
-        "ended": sum(entry.ends for entry in counted),
-        "runs": sum(entry.runs for entry in counted),
-        "counted": span(SECONDS * len(counted)),
+        "rate": number(
+            sum(entry.ends for entry in slices) / max(1, SECONDS * (len(slices) - 1) + activity.seconds)
+        ),
+        "bad": sum(entry.failed for entry in slices),
+        "ended": sum(entry.ends for entry in slices),
+        "runs": sum(entry.runs for entry in slices),
         "p50": took(last_minute.p50),
         "p95": took(last_minute.p95),
         "drawn": span(SECONDS * len(slices)),
+        "whole": None if len(slices) == len(activity.slices) else span(SECONDS * len(activity.slices)),
         "seconds": SECONDS,
         "open": sum(entry.top_level for entry in activity.standing),
         "with_tasks": sum(entry.count for entry in activity.standing),
