@@ -58,13 +58,21 @@ class ScheduleSummary:
         int, Field(description="The number of fires that wait for the execution of an earlier fire.")
     ]
     error: Annotated[str | None, Field(description="The reason why it cannot be planned; null: it can.")]
+    held: Annotated[
+        str | None,
+        Field(
+            description="The hold that keeps it from firing, such as `pack shop`: that of its action, pack, route or tenant; "
+            "null: there is none. Its state does not change with the hold."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleState:
     """A schedule at the database's instant `now`. It was fired up to `since`; if that is to come, it is paused until
     then. `next_due` is its next fire (None: none), and `last` how its last fire ended. `waiting` is the number of
-    waiting fires, `error` why it could not be planned, and `body` its definition as JSON."""
+    waiting fires, `error` why it could not be planned, and `body` its definition as JSON. `held` is the oldest hold that keeps
+    it from firing."""
 
     ref: str
     definition_id: int
@@ -78,6 +86,7 @@ class ScheduleState:
     now: datetime
     last: str | None
     waiting: int
+    held: str | None
 
     @property
     def state(self) -> str:
@@ -106,13 +115,16 @@ class ScheduleState:
             self.last_execution,
             self.waiting,
             self.error,
+            self.held,
         )
 
 
 LIST = """
 select s.ref, s.definition_id, s.enabled, s.since, s.next_due, s.last_due, s.last_execution, s.error, d.body::text as body,
     statement_timestamp() as now, coalesce(f.outcome, f.status) as last,
-    (select count(*) from waiting_fire w where w.schedule = s.ref) as waiting
+    (select count(*) from waiting_fire w where w.schedule = s.ref) as waiting, (
+        select h.kind || ' ' || h.name from namespace n join hold h on is_covered(h.kind, h.name, n)
+        where n.id = s.namespace_id and n.hold is not null order by h.since limit 1) as held
 from schedule s
 join definition d on d.id = s.definition_id
 left join fire f on f.schedule = s.ref and f.due_at = s.last_due
