@@ -118,7 +118,7 @@ OF_ACTIONS = "select kind, name from hold where kind in ('action', 'pack') order
 
 
 async def of_actions(session: Session, refs: Sequence[str]) -> dict[str, str]:
-    """Return the oldest hold of each of these actions and workflows that is held, or whose pack is, such as `pack shop`."""
+    """Return the oldest hold of each held action or workflow, or of its pack, such as `pack shop`."""
     rows = await session.fetch(OF_ACTIONS) if refs else []
     held: dict[str, str] = {}
     for kind, name in rows:
