@@ -109,6 +109,8 @@ def _listed(kinds: list[str], json: bool, *columns: str) -> None:
 
 
 def _print(rows: list[dict[str, Any]], json: bool, *columns: str) -> None:
+    if any(row.get("held") for row in rows):
+        columns = ("held", *columns)
     listing(
         ["ref", "enabled", *columns],
         rows,

@@ -49,6 +49,9 @@ Children = Annotated[bool, typer.Option("--children", help="Include the tasks of
 WaitsForAnswer = Annotated[
     bool, typer.Option("--waits-for-answer", help="Include only executions with an open question to a human.")
 ]
+Paused = Annotated[
+    bool, typer.Option("--paused", help="Include only paused workflows, and the executions around them.")
+]
 Key = Annotated[Text, typer.Option(help="Only the one with this idempotency key (of --tenant, or public).")]
 
 
@@ -65,6 +68,7 @@ def executions(
     key: Key = None,
     label: Label = None,
     waits_for_answer: WaitsForAnswer = False,
+    paused: Paused = False,
 ) -> ExecutionFilter:
     """Return the filter that the options describe. Raises InvalidInput for a value that an option cannot have."""
     filters = saved_filters(
@@ -78,6 +82,7 @@ def executions(
         key=key,
         label=label,
         waits_for_answer=waits_for_answer,
+        paused=paused,
     )
     return replace(list_filters.execution_filter(filters, now), params=parse_params(param) if param else None)
 
@@ -95,6 +100,7 @@ def saved_filters(
     label: Label = None,
     children: Children = False,
     waits_for_answer: WaitsForAnswer = False,
+    paused: Paused = False,
 ) -> dict[str, Any]:
     """Return the filters of a view that the options describe. An age stays an age. Raises InvalidInput for a value
     that an option cannot have."""
@@ -114,6 +120,7 @@ def saved_filters(
             "label": label or None,
             "key": key,
             "waits_for_answer": waits_for_answer,
+            "paused": paused,
         }
     )
 

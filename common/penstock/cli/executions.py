@@ -33,7 +33,7 @@ from penstock.cli.workflow_tree import print_sent_commands, print_tree
 from penstock.language.moves import COMPLETED
 from penstock.language.terms.local_access import LOCAL_ACCESS
 from penstock.operate.saved_views import filter_of
-from penstock.run.root_cause import headline
+from penstock.run.root_cause import headline, short_cause
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution
 from penstock.store.outbox.queues import WORK
 
@@ -128,8 +128,10 @@ def _within(view: SavedView, options: ExecutionFilter) -> ExecutionFilter:
 def _note(row: ListedExecution) -> str | None:
     """Return what failed in an execution, or what it waits for; None for neither."""
     if row.rerun is not None:
-        return f"{row.failure or ''} (rerun as {row.rerun})".strip()
-    return row.failure or (None if row.waits_for is None else row.waits_for.text)
+        return f"{short_cause(row.failure or '')} (rerun as {row.rerun})".strip()
+    if row.failure is not None:
+        return short_cause(row.failure)
+    return None if row.waits_for is None else row.waits_for.text
 
 
 def format_status(status: str, paused: bool) -> str:

@@ -49,6 +49,7 @@ def shown(row: ScheduleState | ScheduleSummary) -> dict[str, Any]:
         "last_status": summary.last,
         "waiting": summary.waiting,
         "error": summary.error,
+        "held": summary.held,
     }
 
 
@@ -74,7 +75,8 @@ def list_(json: Json = False) -> None:
         for row in rows:
             json_line(row)
         return
-    columns = ["ref", "state", "action", "when", "timezone", "next", "last", "last_status"]
+    held = ["held"] if any(row["held"] for row in rows) else []
+    columns = ["ref", "state", *held, "action", "when", "timezone", "next", "last", "last_status"]
     empty = "There are no schedules. Declare one with @schedule or Schedule(...), and `penstock apply` it."
     headings = [column.replace("_", " ") for column in columns]
     table(headings, [[row[c] for c in columns] for row in rows], empty=empty)

@@ -14,7 +14,9 @@ from rich.live import Live
 
 from penstock.cli.output import Json, age, grid, json_line, out, span
 from penstock.cli.server import read
+from penstock.language.moves.processes import DEAD
 from penstock.operate.overview import CAUSES, Overview
+from penstock.run.root_cause import short_cause
 
 LEAST = 1.0
 """The minimum number of seconds between two looks. Each look runs the queries of the start page."""
@@ -63,8 +65,11 @@ def _drawn(overview: Overview) -> Group:
     living = [
         (p.name, p.kind, p.state, p.routes, p.held, p.concurrency, f"{span(p.age)} ago")
         for p in overview.processes
+        if p.is_online(overview.stale_threshold)
     ]
-    failed = [(f.failure or f.status, f.action, f.id, age(f.finished_at)) for f in overview.failures]
+    failed = [
+        (short_cause(f.failure or f.status), f.action, f.id, age(f.finished_at)) for f in overview.failures
+    ]
     return Group(
         grid(["ends", "last minute", "failed", "p50 with waits", "p95 with waits"], figures),
         "",
@@ -73,9 +78,21 @@ def _drawn(overview: Overview) -> Group:
         grid(["name", "kind", "state", "routes", "holds", "slots", "last heartbeat"], living)
         if living
         else "No process is online.",
+        *_offline(overview),
         "",
         grid(["failure", "action", "execution", "ended"], failed) if failed else "Nothing has failed.",
     )
+
+
+def _offline(overview: Overview) -> list[str]:
+    """Return the line that counts the processes that are not online; none if all are."""
+    offline = [p for p in overview.processes if not p.is_online(overview.stale_threshold)]
+    if not offline:
+        return []
+    dead = sum(p.state == DEAD for p in offline)
+    silent = f"{len(offline) - dead} without a heartbeat for {overview.stale_threshold:g} s"
+    counts = [text for text, number in ((f"{dead} dead", dead), (silent, len(offline) - dead)) if number]
+    return [f"Not online: {', '.join(counts)}. List them with: penstock workers list"]
 
 
 def _took(seconds: float | None) -> str:

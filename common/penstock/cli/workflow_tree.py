@@ -19,7 +19,7 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
             (
                 branch + task.name,
                 "*" if task.critical else "",
-                task.status,
+                _status(task),
                 "" if task.begun is None else f"+{span(task.begun - started)}",
                 "" if (duration := _duration(task)) is None else span(duration),
                 "" if task.waited is None else span(timedelta(seconds=task.waited)),
@@ -38,6 +38,11 @@ def print_tree(tasks: Sequence[TaskProgress], started: datetime) -> None:
         durations = [task.ran for task in path if task.ran is not None]
         ran = f", of which its tasks ran {span(timedelta(seconds=sum(durations)))}" if durations else ""
         out.print(f"[dim]* critical path, {span(length)}{ran}:[/dim] {text(names)}")
+
+
+def _status(task: TaskProgress) -> str:
+    """Return the status of a task, and that it is paused or held."""
+    return ", ".join(dict.fromkeys((task.status, task.shown_status)))
 
 
 def _duration(task: TaskProgress) -> timedelta | None:

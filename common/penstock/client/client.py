@@ -668,7 +668,8 @@ class Client(StartAndWatch):
         from penstock.operate.overview import newest_failures, summed_up
 
         activity = await self._activity.look(lambda: nullcontext(self.session), self.settings.stale_threshold)
-        return summed_up(activity, await newest_failures(self.session))
+        failures = await newest_failures(self.session)
+        return summed_up(activity, failures, self.settings.stale_threshold)
 
     def publish_staged(self, tx: Transaction) -> None:
         """Publish the messages that a committed transaction on this client's session staged."""

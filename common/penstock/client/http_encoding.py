@@ -12,6 +12,7 @@ import httpx
 from penstock import errors
 from penstock.client.checked_arguments import is_text
 from penstock.errors import ConnectionFailed, ExecutionFailed, InvalidInput, PenstockError
+from penstock.operate.list_filters import FLAGS
 from penstock.run.cut_texts import cut_end
 from penstock.store.executions.execution_list import ExecutionFilter
 
@@ -45,9 +46,9 @@ def filter_of(filters: ExecutionFilter) -> dict[str, Any]:
             raise InvalidInput(f"the API does not choose by {name}", hint="Choose by something else.")
     fields["label"] = [f"{key}={value}" for key, value in (fields.pop("labels") or {}).items()] or None
     for name, value in fields.items():
-        if value is not None and not value and name not in ("children", "waits_for_answer"):
+        if value is not None and not value and name not in FLAGS:
             raise InvalidInput(f"the filter {name} is empty", hint=f"Leave out {name}, or give it a value.")
-    return {**fields, **{name: fields[name] or None for name in ("children", "waits_for_answer")}}
+    return {**fields, **{name: fields[name] or None for name in FLAGS}}
 
 
 def segment(name: str) -> str:

@@ -28,8 +28,8 @@ _KEPT = """
 action against ahead all amount apply asked at at_most at_once before budget burst by catch_up children chosen cost cron cursor
 debounce debounce_key delay description disabled dry_run enabled ends_at event every expires fair filters first for_ force
 from_failed from_task grace header id ids in_ jitter keep key_header kind last limit max max_attempts max_depth
-max_descendants max_waiting missed name names off only overlap pack packs parent pattern pause policy priority queue rate ref
-refs replace retry role roles route routes rrule rule scope scopes seconds shared signature since source spread starts_at
+max_descendants max_waiting missed name names off only overlap pack packs parent pattern pause paused policy priority queue rate
+ref refs replace retry role roles route routes rrule rule scope scopes seconds shared signature since source spread starts_at
 status statuses task tasks tenant tenants timezone trigger undo unit unset until version waits_for_answer when_full when_spent
 while_waiting workflow
 """

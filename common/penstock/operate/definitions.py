@@ -15,11 +15,14 @@ from penstock.language.loading import Definitions
 from penstock.language.terms.sources import Source
 from penstock.operate.apply import Change, register
 from penstock.operate.masking import Masking
+from penstock.store.admission import holds
 from penstock.store.definitions import catalog
 from penstock.store.definitions.catalog import Current
 from penstock.store.events import rule_errors
 from penstock.store.session.database import Session
 
+HOLDABLE = ("action", "workflow")
+"""The kinds of definitions that a hold of the kind `action` or `pack` covers."""
 LISTED_BY = {
     "action": "actions",
     "workflow": "actions",
@@ -33,9 +36,11 @@ LISTED_BY = {
 async def listed(
     session: Session, kinds: Collection[str], refs: Collection[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Return the current definitions of these kinds (and refs): kind, ref, enabled, digest, definition."""
+    """Return the current definitions of these kinds (and refs): kind, ref, enabled, digest, definition, held."""
     masking = await Masking.load(session)
-    return [_shown(row, masking) for row in await catalog.current(session, kinds, refs)]
+    rows = await catalog.current(session, kinds, refs)
+    held = await holds.of_actions(session, [row.ref for row in rows if row.kind in HOLDABLE])
+    return [_shown(row, masking, held.get(row.ref) if row.kind in HOLDABLE else None) for row in rows]
 
 
 async def one(session: Session, kinds: Collection[str], ref: str) -> dict[str, Any]:
@@ -89,11 +94,12 @@ async def _no_rule(session: Session, ref: str) -> NotFound:
     return NotFound(f"no rule {ref!r}", hint=await catalog.hint(session, ["rule"], ref, otherwise))
 
 
-def _shown(row: Current, masking: Masking) -> dict[str, Any]:
+def _shown(row: Current, masking: Masking, held: str | None) -> dict[str, Any]:
     return {
         "kind": row.kind,
         "ref": row.ref,
         "enabled": row.enabled,
         "digest": row.digest,
         "definition": masking.definition(row.kind, orjson.loads(row.body)),
+        "held": held,
     }

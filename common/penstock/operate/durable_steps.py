@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -24,9 +24,11 @@ from penstock.engine.durable.records import (
     WAIT_FOR,
     Key,
 )
-from penstock.language.moves import TIMEOUT, WAITING
+from penstock.language.moves import REQUESTED, RUNNING, TIMEOUT, WAITING
+from penstock.language.workflows.progress import HELD, PAUSED
 from penstock.operate import awaited_steps
 from penstock.operate.awaited_steps import SIGNAL_PREFIX, StepWait
+from penstock.operate.titles import waits_of
 from penstock.store.durable import steps
 from penstock.store.durable.steps import StoredStep
 from penstock.store.session import clock
@@ -85,11 +87,21 @@ class Step:
         StepWait | None,
         Field(description="The wait of the function in this step; null: it does not wait in it now."),
     ] = None
+    paused: Annotated[
+        bool,
+        Field(description="True: its child execution continues when a workflow is resumed."),
+    ] = False
+    held: Annotated[
+        bool, Field(description="True: its child execution continues when a hold is released.")
+    ] = False
 
 
 def status_for_people(step: Step) -> str:
     """Return the status of a step, in which a planned deadline that has passed differs from an attempt that took too long. A
-    step that has begun, and in which the function waits without a child, is `waiting`."""
+    step that has begun, and in which the function waits without a child, is `waiting`. A step with a child that waits for a
+    resume or the release of a hold is `paused` or `held`."""
+    if step.paused or step.held:
+        return PAUSED if step.paused else HELD
     if step.status == STARTED and step.wait is not None and step.execution is None:
         return WAITING
     return TIMED_OUT if step.status == TIMEOUT and step.kind in DEADLINES else step.status
@@ -130,6 +142,7 @@ async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list
                 sleep.status = COMPLETED
     if run is None:
         return list(described.values())
+    await _mark_stopped(session, described.values())
     open_records = [
         step
         for step in recorded
@@ -141,6 +154,20 @@ async def _steps(session: Session, id: UUID, recorded: list[StoredStep]) -> list
         elif described[key].kind != SIGNAL:  # a signal that is recorded has come meanwhile
             described[key].wait = wait
     return list(described.values())
+
+
+async def _mark_stopped(session: Session, described: Iterable[Step]) -> None:
+    """Mark the steps with a child execution that waits for a resume or the release of a hold, by the rule of lists."""
+    open_steps = {
+        step.execution: step
+        for step in described
+        if step.execution is not None and step.status in (REQUESTED, RUNNING, WAITING)
+    }
+    waits, paused = await waits_of(session, {id: step.status for id, step in open_steps.items()})
+    for id, step in open_steps.items():
+        wait = waits.get(id)
+        step.paused = id in paused or (wait is not None and wait.because == PAUSED)
+        step.held = wait is not None and wait.because == HELD and not step.paused
 
 
 def _awaited_signal(key: Key, wait: StepWait, labels: Collection[str]) -> Step:

@@ -188,7 +188,7 @@ async def drawing(session: Session, id: UUID, notation: str) -> str:
             f"{id} is not a run of a workflow",
             hint="Name an execution of a workflow: only those have a graph.",
         )
-    return DRAWINGS[notation](document["graph"], {task.name: task.status for task in document["tasks"]})
+    return DRAWINGS[notation](document["graph"], {task.name: task.shown_status for task in document["tasks"]})
 
 
 def plain(document: dict[str, Any]) -> dict[str, Any]:

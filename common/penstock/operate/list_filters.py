@@ -21,18 +21,23 @@ from penstock.store.session.noted_clock import noted
 
 NAMES = (
     *("status", "action", "tenant", "since", "until", "event", "parent", "children", "label", "key"),
-    "waits_for_answer",
+    *("waits_for_answer", "paused"),
 )
 """The filters of a list. They have the same names over HTTP, on the pages, as options of commands and in saved views."""
 LISTS, INSTANTS, IDS, FLAGS = (
     ("status", "label"),
     ("since", "until"),
     ("event", "parent"),
-    ("children", "waits_for_answer"),
+    ("children", "waits_for_answer", "paused"),
 )
 """The filters with several texts, with an instant or an age, with an id, and those that are on or off. The others are texts."""
 Clock = Callable[[], datetime]
 INSTANT_HINT = "An hour ago is 1h. An instant is 2030-01-31T09:00, in UTC if it has no offset."
+NOT_STATUSES = {
+    "paused": "The status of a workflow does not change with its pause. Use the filter paused: --paused, or paused=true.",
+    "held": "The status of an execution does not change with a hold. `penstock holds` lists what is held.",
+}
+"""The hints for words that are shown beside a status, and are none."""
 SEPARATOR = re.compile(r",|\s+(?=[^\s,=]+=)")
 """A comma, or the space before the next `key=`. The value of a label may have spaces."""
 
@@ -121,9 +126,10 @@ def instant(name: str, text: str, now: Clock = noted) -> datetime:
 def check_statuses(words: Sequence[str]) -> None:
     """Raise InvalidInput for a word that is not a status of executions."""
     if unknown := sorted(set(words) - set(STATUSES)):
+        hints = [hint for word, hint in NOT_STATUSES.items() if word in unknown]
         raise InvalidInput(
             f"unknown status {', '.join(repr(cut_end(word, 50)) for word in unknown[:20])}",
-            hint=f"Available: {', '.join(STATUSES)}.",
+            hint=" ".join([*hints, f"Available: {', '.join(STATUSES)}."]),
         )
 
 

@@ -78,6 +78,10 @@ class Overview:
     failures: Annotated[
         Sequence[ListedExecution], Field(description="The newest failed executions, newest first.")
     ]
+    stale_threshold: Annotated[
+        float,
+        Field(description="The seconds without a heartbeat after which a process does not count as online."),
+    ] = 60.0
 
 
 def lately(activity: Activity) -> RecentActivity:
@@ -100,8 +104,8 @@ async def newest_failures(session: Session, tenants: Collection[str] | None = No
     return await titles.listed(session, ExecutionFilter(tenants=tenants, status=BAD), limit=NEWEST)
 
 
-def summed_up(activity: Activity, failures: Sequence[ListedExecution]) -> Overview:
-    """Return the overview of the activity and the failures."""
+def summed_up(activity: Activity, failures: Sequence[ListedExecution], stale: float) -> Overview:
+    """Return the overview of the activity and the failures. `stale`: seconds after which a silent process is not online."""
     standing = {group.cause: group for group in activity.standing}
     groups = [standing[cause] for cause in CAUSES if cause in standing]
-    return Overview(lately(activity), groups, activity.processes, failures)
+    return Overview(lately(activity), groups, activity.processes, failures, stale)

@@ -11,7 +11,7 @@ import orjson
 
 from penstock.errors import ExpressionError
 from penstock.language.expressions import compile_template
-from penstock.language.moves import REQUESTED, RUNNING, WAITING
+from penstock.language.moves import QUEUED, REQUESTED, RUNNING, SCHEDULED, WAITING
 from penstock.language.terms.redaction import MASK
 from penstock.language.terms.waits import INQUIRY
 from penstock.operate import wait_clauses
@@ -21,7 +21,7 @@ from penstock.run.cut_texts import cut_end
 from penstock.run.root_cause import failure_sentence
 from penstock.store.executions import execution_list, inquiries, listed_errors, listed_waits, title_templates
 from penstock.store.executions.execution_list import ExecutionFilter, ListedExecution, ListedWait
-from penstock.store.executions.listed_waits import InnerWait
+from penstock.store.executions.listed_waits import InnerWait, StartWait
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.sealed_marks import KEY
 
@@ -93,16 +93,34 @@ async def waits_of(
     session: Session, statuses: Mapping[UUID, str]
 ) -> tuple[dict[UUID, ListedWait], set[UUID]]:
     """Return the waits of executions, and the paused workflows among them. `statuses` has the status of each execution.
-    Without an execution that is requested, runs or waits no statement is sent."""
+    Without an open execution no statement is sent."""
+    starting = [id for id, status in statuses.items() if status in (QUEUED, SCHEDULED)]
+    stale = session.settings.stale_threshold
+    starts = await listed_waits.starts_of(session, starting, stale) if starting else []
+    before_start = {start.id: wait for start in starts if (wait := _start_wait(start)) is not None}
     ids = [id for id, status in statuses.items() if status in (REQUESTED, RUNNING, WAITING)]
     if not ids:
-        return {}, set()
+        return before_start, set()
     inner = await listed_waits.of_listed(session, ids)
     masking = await Masking.load(session) if any(wait.trigger for wait in inner) else None
     waits = {wait.root: _listed_wait(wait, masking, statuses[wait.root]) for wait in inner}
     paused = await listed_waits.paused_among(session, ids)
     still_running = {id: ListedWait("paused", wait_clauses.PAUSED_AND_RUNS, id, None) for id in paused}
-    return {**still_running, **waits}, paused
+    return {**before_start, **still_running, **waits}, paused
+
+
+def _start_wait(start: StartWait) -> ListedWait | None:
+    """Return the wait of a queued or scheduled execution for display; None if nothing keeps it from its start."""
+    if start.limit is not None:
+        return ListedWait("limit", wait_clauses.for_limit(start.limit), start.id, None)
+    if start.gate == "regroup":
+        return ListedWait("limit", wait_clauses.REGROUPED, start.id, None)
+    return ListedWait(
+        "worker" if start.is_online else "route",
+        wait_clauses.for_worker(start.route, start.is_online),
+        start.id,
+        None,
+    )
 
 
 def _listed_wait(wait: InnerWait, masking: Masking | None, status: str) -> ListedWait:

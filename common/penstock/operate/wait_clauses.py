@@ -36,6 +36,22 @@ KEPT_BY_PAUSE = "waits for its workflow, which is paused"
 """The clause about a task that starts when its workflow is resumed."""
 
 
+def for_limit(limit: str) -> str:
+    """Return the clause about a slot of a limit."""
+    return f"waits for the limit {limit}"
+
+
+REGROUPED = "waits: its limits have changed, and an executor sorts the queue again"
+"""The clause about a queued execution of which the limits were changed."""
+
+
+def for_worker(route: str, is_online: bool) -> str:
+    """Return the clause about a worker of a route. `is_online`: a live worker can run the execution."""
+    if is_online:
+        return f"waits for a free worker of the route {route}"
+    return f"waits for a worker: none of the route {route} that can run it is online"
+
+
 def for_outside(name: str | None) -> str:
     """Return the clause about a wait for a system that completes the execution."""
     return f"waits for an outside system to complete {name or 'it'}"

@@ -7,15 +7,20 @@ attempt, if that is known. `headline` makes the one sentence of it that all outp
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from penstock.errors import ExecutionFailed, StepFailed
-from penstock.run.cut_texts import cut_end
+from penstock.run.cut_texts import ELLIPSIS, cut_end
 from penstock.run.failures import leaves
 
 MESSAGE_CHARACTERS = 300
 """The maximum length of a message in a cause and in a headline, in characters."""
+ROW_CHARACTERS = 120
+"""The maximum length of a headline in a row of a list, in characters."""
+SENTENCE_END = re.compile(r"(?:\w{3}|[\W_]\d+|[)\]\"'`%])(\.)\s+(?=[A-Z`])")
+"""The end of a sentence, before another one. After a shorter word a point may belong to an abbreviation."""
 STATUSES = frozenset({"failed", "timeout", "cancelled", "abandoned", "skipped"})
 """The types of errors that say no more than the status of the execution. Their message is the reason."""
 WHOLE_MESSAGES = STATUSES | {"ExecutionFailed"}
@@ -59,6 +64,14 @@ def headline(error: Any, reason: str | None = None) -> str | None:
     text = _sentence(cause.get("type") or "", cause.get("message") or "")
     place = f"{cause.get('path', '')}{tries}"
     return f"{place}: {text}" if place and text else place or text
+
+
+def short_cause(text: str) -> str:
+    """Return a headline for a row of a list: its first sentence, of at most 120 characters. A mark stands for the rest, such as a
+    hint."""
+    end = SENTENCE_END.search(text)
+    sentence = text if end is None else f"{text[: end.start(1)]} {ELLIPSIS}"
+    return cut_end(sentence, ROW_CHARACTERS)
 
 
 def failure_sentence(status: str, error: Any, reason: str | None) -> str | None:

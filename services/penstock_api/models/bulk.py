@@ -54,6 +54,9 @@ class ChosenExecutions(Given):
     waits_for_answer: bool = Field(
         default=False, description="True: only executions in which a question to a human is open."
     )
+    paused: bool = Field(
+        default=False, description="True: only paused workflows, and the executions around them."
+    )
 
 
 class Bulk(Given):

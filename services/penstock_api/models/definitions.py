@@ -34,6 +34,11 @@ class Definition(Answer):
     )
     digest: str
     definition: dict[str, Any] = Field(description="The content, as it was applied.")
+    held: str | None = Field(
+        default=None,
+        description="For an action or a workflow: the hold of it or of its pack, such as `pack shop`, which keeps it from "
+        "starting; null: there is none.",
+    )
 
 
 class Rule(Definition):

@@ -156,6 +156,15 @@ class Task(Answer):
         description="The number of its executions that are past their retention, and not stored any more.",
     )
     critical: bool = Field(description="True for a task on the critical path.")
+    paused: bool = Field(
+        default=False,
+        description="True: it continues when a workflow is resumed, the one that it runs or its own. Its status does not "
+        "change with the pause.",
+    )
+    held: bool = Field(
+        default=False,
+        description="True: it continues when a hold is released. Its status does not change with the hold.",
+    )
     tasks: list[Task] = Field(description="The tasks of the workflow that it runs. Empty: it runs none.")
 
 

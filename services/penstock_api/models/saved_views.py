@@ -55,6 +55,9 @@ class ViewFilters(Given):
     waits_for_answer: bool = Field(
         default=False, description="True: only executions in which a question to a human is open."
     )
+    paused: bool = Field(
+        default=False, description="True: only paused workflows, and the executions around them."
+    )
 
     def document(self) -> dict[str, Any]:
         """Return the filters that are set."""

@@ -38,7 +38,7 @@ from penstock.store.definitions import catalog
 from penstock.store.executions import effects, executions, inquiries, log_lines, timelines
 from penstock.store.executions.executions import Execution, Move
 from penstock.store.executions.inquiries import Inquiry
-from penstock.store.executions.timelines import TaskStay
+from penstock.store.executions.timelines import Stay
 from penstock.store.session.database import Session
 from penstock.store.session.noted_clock import noted
 from penstock.store.workflows import workflow_runs
@@ -72,8 +72,6 @@ CHILD_ENDED = "it continues after the end of a child execution"
 """The stored reason of a move to `requested` at the end of a child of a durable function."""
 LATE_CHILD = "a child execution has ended, so the function checks whether it can continue"
 """The reason for people of such a move if the function did not wait for the child any more: it had read the result already."""
-RUNS = 20
-"""The number of nested workflows whose tasks are drawn over time."""
 
 
 @router.get("/executions/{id}", dependencies=[READ])
@@ -92,7 +90,8 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
     steps: list[Step] = document["steps"]
     open_ = document["status"] not in FINAL
     body = (await catalog.bodies(session, [row.definition_id])).get(row.definition_id, {})
-    steps_timeline = step_timeline(steps, row.created_at, row.finished_at)
+    stays = await timelines.inside(session, row, sorted(FINAL)) if _has_children(tasks, steps) else []
+    steps_timeline = step_timeline(steps, row.created_at, row.finished_at, stays)
     return page(
         request,
         "execution.html",
@@ -104,7 +103,7 @@ async def show(id: ExecutionId, request: Request, backend: Here, session: Db, ca
         layout=None if document["graph"] is None else layout(document["graph"]),
         statuses={task.name: task for task in tasks},
         counts=_counted(tasks, document),
-        timeline=await _timeline(session, row, tasks),
+        timeline=_timeline(row, tasks, stays),
         steps=steps[-STEPS:],
         step_status=partial(step_status, is_final=not open_),
         ended_steps=ENDED,
@@ -210,7 +209,7 @@ def _counted(tasks: list[TaskProgress], document: Mapping[str, Any]) -> dict[str
     """Return the number of tasks by status. A completed workflow has allowed or handled each failure of a task."""
     counts: dict[str, int] = {}
     for task in tasks:
-        word = task.status
+        word = task.shown_status
         if document["status"] == COMPLETED and word in FAILURES:
             graph = document["graph"]
             is_allowed = graph[graph.index[task.name]].step.allow_failure
@@ -219,17 +218,14 @@ def _counted(tasks: list[TaskProgress], document: Mapping[str, Any]) -> dict[str
     return counts
 
 
-async def _timeline(session: Session, row: Execution, tasks: list[TaskProgress]) -> Timeline | None:
+def _has_children(tasks: list[TaskProgress], steps: list[Step]) -> bool:
+    """Return True for a workflow, and for a durable function with a step that is a child execution."""
+    return bool(tasks) or any(step.execution is not None for step in steps)
+
+
+def _timeline(row: Execution, tasks: list[TaskProgress], stays: list[Stay]) -> Timeline | None:
     if not tasks:
         return None
-    stays: dict[UUID, list[TaskStay]] = {row.id: await timelines.of_tasks(session, row, sorted(FINAL))}
-    inside = [task for task in tasks if task.inside and task.execution is not None]
-    while inside and len(stays) < RUNS:
-        task = inside.pop(0)
-        assert task.execution is not None
-        for run in await executions.find(session, [task.execution]):
-            stays[run.id] = await timelines.of_tasks(session, run, sorted(FINAL))
-        inside += [deeper for deeper in task.inside if deeper.inside and deeper.execution is not None]
     start = min([row.created_at, *(task.begun for task in tasks if task.begun is not None)])
     return timeline(tasks, stays, row.id, start, row.finished_at or noted())
 

@@ -34,6 +34,7 @@ VIEWS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("Open", {"status": OPEN}),
     ("Status waiting", {"status": "waiting"}),
     ("Has an open question", {"waits_for_answer": "true"}),
+    ("Paused", {"paused": "true"}),
     ("Failed", {"status": "failed,timeout,abandoned"}),
     ("All, with tasks", {"children": "true"}),
 )

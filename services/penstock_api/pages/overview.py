@@ -13,7 +13,7 @@ from penstock.operate import titles
 from penstock.operate.activity import SECONDS, Activity
 from penstock.operate.overview import CAUSES, lately, newest_failures
 from penstock.operate.why.answer import span
-from penstock.store.admission import breakers
+from penstock.store.admission import breakers, holds
 from penstock.store.executions.execution_list import ExecutionFilter
 from penstock.store.outbox import dead_letters
 from penstock.store.outbox.dead_letters import LetterFilter
@@ -33,6 +33,8 @@ NEWEST = 12
 """The number of runs to list."""
 BREAKERS = 20
 """The maximum number of breakers to look at; the open ones come first."""
+HOLDS = 5
+"""The maximum number of holds to name."""
 WHERE = {
     "running": "/executions?status=running",
     "limit": "/limits",
@@ -40,6 +42,8 @@ WHERE = {
     "route": "/workers",
     "executor": "/workers",
     "human": "/inquiries",
+    "held": "/holds",
+    "paused": "/executions?paused=true",
 }
 """The page that tells more about executions which wait for a cause."""
 
@@ -73,7 +77,7 @@ async def show(request: Request, backend: Here, caller: Asked) -> Response:
 
 
 async def _attention(session: Session) -> list[Attention]:
-    """Return what a person has to look at: troubles of schedules, open breakers and dead letters."""
+    """Return what a person has to look at: troubles of schedules, open breakers, holds and dead letters."""
     troubles = [
         Attention(
             f"/schedules/{quote(trouble.schedule, safe='')}" if trouble.schedule else "/schedules",
@@ -92,6 +96,10 @@ async def _attention(session: Session) -> list[Attention]:
         for breaker in await breakers.states(session, None, BREAKERS)
         if breaker.state != "closed"
     ]
+    for hold in await holds.newest(session, HOLDS):
+        reason = f": {hold.reason}" if hold.reason else ""
+        text = f"The {hold.kind} {hold.name} is on hold, by {hold.by}{reason}"
+        troubles.append(Attention("/holds", text, hold.since))
     for letter in await dead_letters.newest(session, LetterFilter(), limit=1):
         text = f"Newest dead letter, from the queue {letter.queue}: “{letter.reason}”"
         troubles.append(Attention("/dead-letters", text, letter.last_at))
@@ -102,9 +110,9 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
     """Return what the page draws of the activity. `stale`: seconds after which a silent worker does not count."""
     if activity is None:
         return {"seen": None}
-    slices = activity.slices
+    # Slices that are not counted yet would be drawn as if nothing had ended in them.
+    slices = activity.slices[len(activity.slices) - activity.counted :]
     ages = [span((len(slices) - n) * SECONDS) for n in range(len(slices))]
-    counted = slices[len(slices) - activity.counted :]
     latency = plot.lines([entry.p50 for entry in slices], [entry.p95 for entry in slices])
     last_minute = lately(activity)
     standing = {entry.cause: entry for entry in activity.standing}
@@ -127,14 +135,16 @@ def _drawn(activity: Activity | None, stale: float) -> dict[str, Any]:
         ),
         "latency": latency,
         "latency_top": took(latency.top) if any(latency.lines) else "",
-        "rate": number(sum(entry.ends for entry in counted) / max(1, SECONDS * len(counted))),
-        "bad": sum(entry.failed for entry in counted),
-        "ended": sum(entry.ends for entry in counted),
-        "runs": sum(entry.runs for entry in counted),
-        "counted": span(SECONDS * len(counted)),
+        "rate": number(
+            sum(entry.ends for entry in slices) / max(1, SECONDS * (len(slices) - 1) + activity.seconds)
+        ),
+        "bad": sum(entry.failed for entry in slices),
+        "ended": sum(entry.ends for entry in slices),
+        "runs": sum(entry.runs for entry in slices),
         "p50": took(last_minute.p50),
         "p95": took(last_minute.p95),
         "drawn": span(SECONDS * len(slices)),
+        "whole": None if len(slices) == len(activity.slices) else span(SECONDS * len(activity.slices)),
         "seconds": SECONDS,
         "open": sum(entry.top_level for entry in activity.standing),
         "with_tasks": sum(entry.count for entry in activity.standing),

@@ -55,6 +55,7 @@ MENU = (
     Place("/rules", "Rules", "r"),
     Place("/schedules", "Schedules", "s"),
     Place("/limits", "Limits", "l"),
+    Place("/holds", "Holds", "k"),
     Place("/inquiries", "Inquiries", "i"),
     Place("/dead-letters", "Dead letters", "d"),
     Place("/workers", "Workers", "w"),

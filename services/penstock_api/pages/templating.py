@@ -17,7 +17,7 @@ from penstock.language.moves import CANCELING, FINAL, MEANINGS
 from penstock.language.terms.waits import WAIT_CAUSES
 from penstock.operate.why.answer import count, ordinal, span
 from penstock.operate.why.queued import group_text
-from penstock.run.root_cause import headline
+from penstock.run.root_cause import headline, short_cause
 from penstock.store.session.noted_clock import noted
 from penstock_api.pages import schema_form, static_files
 from penstock_api.requests.code_elements import with_code, with_links
@@ -232,6 +232,7 @@ TEMPLATES.filters.update(
     decision=schema_form.decision,
     reply=reply,
     failure_line=failure_line,
+    short_cause=short_cause,
     error_line=error_line,
     other_members=other_members,
     shown_status=shown_status,

@@ -112,6 +112,9 @@ async def list_executions(
     waits_for_answer: Annotated[
         bool, Query(description="Only executions in which a question to a human is open.")
     ] = False,
+    paused: Annotated[
+        bool, Query(description="Only paused workflows, and the executions around them.")
+    ] = False,
     before: Annotated[UUID | None, Query(description="The value of `next` of the previous page.")] = None,
     limit: Limit = 50,
 ) -> Page[ListedExecution]:
@@ -129,6 +132,7 @@ async def list_executions(
         "label": label,
         "key": key,
         "waits_for_answer": waits_for_answer,
+        "paused": paused,
     }
     rows = await titles.listed(session, chosen_executions(filters, caller), cursor=before, limit=limit)
     last = str(rows[-1].id) if len(rows) == limit else None

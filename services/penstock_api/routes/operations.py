@@ -28,7 +28,7 @@ async def overview(backend: Here) -> Overview:
     activity = await backend.look_at_activity()
     async with backend.reading.session() as session:
         failures = await newest_failures(session)
-    return summed_up(activity, failures)
+    return summed_up(activity, failures, backend.settings.stale_threshold)
 
 
 @router.get("/workers", dependencies=[READ_ALL])

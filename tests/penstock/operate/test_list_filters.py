@@ -33,6 +33,7 @@ EVERY: dict[str, Any] = {
     "label": ["customer=acme and sons", "source=shop"],
     "key": "order-7",
     "waits_for_answer": True,
+    "paused": True,
 }
 
 
@@ -60,7 +61,7 @@ def test_each_filter_is_checked_stored_and_typed() -> None:
     assert (chosen.action, chosen.tenant, chosen.key) == ("shop.charge", "acme", "order-7")
     assert (chosen.event, chosen.parent, chosen.until) == (ID, ID, datetime(2030, 1, 31, 9, tzinfo=UTC))
     assert chosen.labels == {"customer": "acme and sons", "source": "shop"}
-    assert (chosen.children, chosen.waits_for_answer) == (True, True)
+    assert (chosen.children, chosen.waits_for_answer, chosen.paused) == (True, True, True)
 
 
 def test_age_counts_back_from_the_moment_of_the_list() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
 import httpx
 import pytest
 
-from penstock import AskInquiry, DurableContext, action, later, workflow
+from penstock import AskInquiry, DurableContext, Limit, action, later, workflow
 from penstock.operate import titles
 from penstock.operate.access import create_token
-from penstock.store.executions import listed_waits
+from penstock.operate.executions import described_execution
+from penstock.store.executions import execution_list, listed_waits
 from penstock.store.executions.execution_list import ExecutionFilter, ListedWait
 from penstock.store.executions.listed_waits import MAX_CHILDREN
 from penstock_api.app import make_app
@@ -209,3 +211,77 @@ async def test_large_workflow_costs_its_bound_and_says_nothing(house: Installati
         [[after]] = await tx.fetch(READ)
     assert waits == []
     assert after - before < 2 * MAX_CHILDREN
+
+
+@action(pack="waits", limits=[Limit(1)])
+async def narrow(order: int) -> None: ...
+
+
+@action(pack="waits", limits=[Limit(1)], route="nowhere")
+async def lonely(order: int) -> None: ...
+
+
+@action(pack="waits")
+async def present(order: int) -> None:
+    await BUSY.wait()
+
+
+BUSY = asyncio.Event()
+SCHEDULED = "select 1 from execution where id = '{}' and status = 'scheduled'"
+QUEUED = "select 1 from execution where status = 'queued' having count(*) = {}"
+LANES = "update lane set gate_kind = 'regroup', gate_limit = null, gate_group = null"
+
+
+async def test_queued_and_scheduled_executions_name_their_limit_or_worker(house: Installation) -> None:
+    await house.start(*ALL, narrow, lonely, present, concurrency=1)
+    BUSY.clear()
+    runs = await house.client.start("waits.present", {"order": 1})
+    await house.until(f"select 1 from execution where id = '{runs}' and status = 'running'")
+    ready, first, second, never_run, alone = [
+        await house.client.start(f"waits.{name}", {"order": 1})
+        for name in ("present", "narrow", "narrow", "never", "lonely")
+    ]
+    for id in (ready, first, never_run):
+        await house.until(SCHEDULED.format(id))
+    await house.until(QUEUED.format(2))
+    free = ("worker", "waits for a free worker of the route default")
+    none = ("route", "waits for a worker: none of the route nowhere that can run it is online")
+    waits = {id: wait and (wait.because, wait.text) for id, wait in (await listed(house)).items()}
+    assert waits == {
+        runs: None,
+        ready: free,
+        first: free,
+        second: ("limit", "waits for the limit waits.narrow.all"),
+        never_run: none,
+        alone: none,
+    }
+    document = await described_execution(house.session, second)
+    assert document["waits_for"].text == "waits for the limit waits.narrow.all"
+    await house.rows(LANES)
+    wait = (await listed(house))[second]
+    assert wait is not None
+    assert wait.text == "waits: its limits have changed, and an executor sorts the queue again"
+    BUSY.set()
+
+
+async def test_waits_before_starts_cost_one_statement(
+    house: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.start(*ALL, lonely)
+    for number in range(50):
+        await house.client.start("waits.lonely", {"order": number})
+    await house.until(QUEUED.format(50))
+    session = (await house.parts()).database.session()
+    rows = await execution_list.page(session, limit=50)
+    statuses = {row.id: row.status for row in rows}
+    statements: list[str] = []
+    fetch = type(session).fetch
+
+    async def counted(self: Any, statement: str, *arguments: Any) -> Any:
+        if self is session:
+            statements.append(statement)
+        return await fetch(self, statement, *arguments)
+
+    monkeypatch.setattr(type(session), "fetch", counted)
+    waits, _ = await titles.waits_of(session, statuses)
+    assert (statements, len(waits)) == ([listed_waits.STARTS], 50)

@@ -13,6 +13,7 @@ from penstock.run.root_cause import (
     execution_failed,
     failure_sentence,
     headline,
+    short_cause,
 )
 
 PLAIN = {"type": "ValueError", "message": "not a\n  PDF", "traceback": "..."}
@@ -118,3 +119,19 @@ def test_exception_of_an_awaiting_caller_has_the_sentence() -> None:
     assert error.message == "execution 7 ended as failed: a: ValueError: not a PDF"
     assert error.status == "failed"
     assert execution_failed("7", "timeout", None).message == "execution 7 ended as timeout"
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        ("the bank is down", "the bank is down"),
+        ("ValueError: no PDF. Send the file again.", "ValueError: no PDF …"),
+        ("pay, attempt 3: HttpStatus: 503. Try `penstock rerun`", "pay, attempt 3: HttpStatus: 503 …"),
+        ("it has 'depot.x'. `penstock worker` loads it", "it has 'depot.x' …"),
+        ("db.example.org refused, e.g. Port 5432", "db.example.org refused, e.g. Port 5432"),
+        ("a version 1.2 of Mr. Smith", "a version 1.2 of Mr. Smith"),
+        ("x" * 121, "x" * 119 + "…"),
+    ],
+)
+def test_row_of_a_list_has_the_first_sentence_of_a_cause(text: str, row: str) -> None:
+    assert short_cause(text) == row

@@ -275,6 +275,7 @@ async def _administer(house: Installation) -> None:
     )
     await subscriptions.put(session, "shop", url="https://example.org/hook", by="test")
     await house.rows(DISABLED)
+    await house.client.holds.hold("pack", "harbour", by=EVIL, reason=f"an audit {EVIL}", force=True)
     await house.rows("update person set totp_since = clock_timestamp() where name = 'grace'")
 
 

@@ -39,7 +39,7 @@ async def test_page_of_held_action_names_the_hold(
     text = await text_of(call, "stopped.work")
     assert f"The {kind} {name} is on hold, by token:all, since" in text
     assert (
-        f": an audit. Its executions do not start until they are released: penstock release {kind} {name}"
+        f": an audit. Its executions do not start until they are released: penstock release {kind} {name} . All holds"
         in text
     )
     assert "on hold" not in await text_of(call, "stopped_too.other")

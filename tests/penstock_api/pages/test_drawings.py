@@ -16,7 +16,7 @@ from penstock.language.workflows.graph import Graph
 from penstock.language.workflows.progress import TaskProgress
 from penstock.operate.awaited_steps import StepWait
 from penstock.operate.durable_steps import Step
-from penstock.store.executions.timelines import TaskStay
+from penstock.store.executions.timelines import Stay
 from penstock_api.pages.drawings import plot
 from penstock_api.pages.drawings.layout import HIGH, LARGE, WIDE, layout
 from penstock_api.pages.drawings.step_timeline import step_status, step_timeline
@@ -27,15 +27,26 @@ from penstock_api.pages.templating import failure_line, linked
 from tests.penstock_api.pages import depot
 
 BEGUN = datetime(2030, 1, 31, 9, tzinfo=UTC)
+RUN = new_id()
 
 
-def stay(status: str, since: float, until: float | None, task: str = "one") -> TaskStay:
+def stay(
+    status: str,
+    since: float,
+    until: float | None,
+    task: str = "one",
+    *,
+    id: UUID | None = None,
+    parent: UUID = RUN,
+    is_workflow: bool = False,
+) -> Stay:
     later = None if until is None else BEGUN + timedelta(seconds=until)
-    return TaskStay(new_id(), task, -1, status, BEGUN + timedelta(seconds=since), later)
+    began = BEGUN + timedelta(seconds=since)
+    return Stay(id or new_id(), parent, task, is_workflow, status, began, later)
 
 
-def seconds(*stays: TaskStay, now: float = 100) -> list[tuple[str, float, float]]:
-    found = parts(stays, BEGUN + timedelta(seconds=now))
+def seconds(*stays: Stay, now: float = 100, is_stopped: bool = False) -> list[tuple[str, float, float]]:
+    found = parts(stays, BEGUN + timedelta(seconds=now), is_stopped=is_stopped)
     return [(k, (a - BEGUN).total_seconds(), (b - BEGUN).total_seconds()) for k, (a, b) in found]
 
 
@@ -169,22 +180,52 @@ def test_of_many_items_something_runs_or_all_wait() -> None:
     assert found == [(QUEUED, 0, 2), (RAN, 2, 5), (QUEUED, 5, 6), (RAN, 6, 8), (HELD, 8, 10)]
 
 
+def test_inner_workflow_runs_only_while_a_task_of_it_runs() -> None:
+    inner = stay("running", 0, None, is_workflow=True)
+    inside = (stay("scheduled", 0, 1), stay("running", 1, 4), stay("requested", 4, 5), stay("running", 5, 6))
+    shown = seconds(inner, *inside, now=10)
+    assert shown == [(QUEUED, 0, 1), (RAN, 1, 4), (QUEUED, 4, 5), (RAN, 5, 6), (HELD, 6, 10)]
+
+
+def test_stopped_task_waits_since_its_last_status() -> None:
+    stays = (stay("scheduled", 0, 1), stay("running", 1, 4), stay("requested", 4, None))
+    assert seconds(*stays, now=10)[-1] == (QUEUED, 4, 10)
+    assert seconds(*stays, now=10, is_stopped=True) == [(QUEUED, 0, 1), (RAN, 1, 4), (HELD, 4, 10)]
+
+
+def test_step_with_a_child_is_drawn_by_the_history_of_the_child() -> None:
+    child = new_id()
+    paused = step("run", "running")
+    paused.execution, paused.paused = child, True
+    stays = [
+        stay("running", 0, None, id=child, is_workflow=True),
+        stay("running", 2, 5, parent=child),
+        stay("requested", 5, None, parent=child),
+    ]
+    drawn = step_timeline([paused], BEGUN, BEGUN + timedelta(seconds=10), stays)
+    assert drawn is not None
+    [row] = drawn.rows
+    assert (row.status, [part.kind for part in row.segments], row.ran) == ("paused", [HELD, RAN, HELD], 3)
+
+
 def test_a_timeline_has_rows_inside_rows_and_stays_in_its_frame() -> None:
-    run, inner = new_id(), new_id()
+    inner = new_id()
     inside = TaskProgress("deep", "a.b", [], "running", BEGUN + timedelta(seconds=5))
     outer = TaskProgress("one", "a.c", [], "running", BEGUN, execution=inner, critical=True, inside=[inside])
     never = TaskProgress("never", "a.d", ["one"], "not started")
-    stays: dict[UUID, list[TaskStay]] = {
-        run: [stay("running", 0, None)],
-        inner: [stay("running", 5, 5.0001, "deep"), stay("running", 9.9999, 10, "deep")],
-    }
-    chart = timeline([never, outer], stays, run, BEGUN, BEGUN + timedelta(seconds=10))
+    stays = [
+        stay("running", 0, None, id=inner, is_workflow=True),
+        stay("running", 5, 5.0001, "deep", parent=inner),
+        stay("running", 9.9999, 10, "deep", parent=inner),
+    ]
+    chart = timeline([never, outer], stays, RUN, BEGUN, BEGUN + timedelta(seconds=10))
     assert [(row.name, row.depth, row.critical) for row in chart.rows] == [
         ("one", 0, True),
         ("deep", 1, False),
         ("never", 0, False),
     ]
-    assert chart.rows[0].segments[0].width == 1000
+    kinds = [part.kind for part in chart.rows[0].segments]
+    assert kinds == [HELD, RAN, HELD, RAN]
     for row in chart.rows:
         assert all(part.width >= 2 and part.x + part.width <= 1000 for part in row.segments)
     assert [tick for _, tick in chart.ticks] == ["0", "2 s", "4 s", "6 s", "8 s", "10 s"]

@@ -8,6 +8,7 @@ import re
 import pytest
 
 from penstock.language.terms.ids import new_id
+from penstock.operate import activity
 from penstock.operate.activity import ActivityWatch
 from tests.penstock_api.conftest import Api
 
@@ -81,6 +82,30 @@ async def test_overview_counts_only_workers_that_are_online(api: Api) -> None:
     assert re.findall(r"<b>(\d+)</b><span>workers?, (\d+) slots", text) == [(str(count), str(slots))]
     assert "killed" in workers
     assert "buried" in workers
+
+
+async def test_figures_and_plots_of_the_overview_have_one_span(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        activity, "PATIENCE", -1.0
+    )  # as on a busy database: a look counts the newest slices only
+    api.app.state.backend._activity = ActivityWatch()
+    spans = re.compile(
+        r"ended in the last ([^,]+?)(?:,| failed)|aria-label=\"The last ([^\"]+)\"|<span>([^<]+) ago</span><span>now"
+    )
+    try:
+        async with api.caller() as caller:
+            first = (await caller.get("/")).text
+            monkeypatch.setattr(activity, "PATIENCE", 60.0)
+            api.app.state.backend._activity = ActivityWatch()
+            whole = (await caller.get("/")).text
+    finally:
+        api.app.state.backend._activity = ActivityWatch()
+    assert {"".join(match) for match in spans.findall(first)} == {"90 s"}
+    assert "The rest of the last 15 min is still being counted." in first
+    assert {"".join(match) for match in spans.findall(whole)} == {"15 min"}
+    assert "still being counted" not in whole
 
 
 async def test_overview_says_which_figures_count_tasks(api: Api) -> None:

@@ -54,6 +54,7 @@ PAGES = {
     "schedule-changed": "/schedules/new?change=depot.hourly",
     "limits": "/limits",
     "limit": "/limits/depot.gate",
+    "holds": "/holds",
     "inquiries": "/inquiries",
     "dead-letters": "/dead-letters",
     "dead-letter": "/dead-letters/{letter}",

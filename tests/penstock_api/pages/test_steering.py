@@ -36,6 +36,11 @@ tasks:
   approve: {inquiry: {prompt: "May it dock?", schema: {type: boolean}}}
   unload: {action: depot.weigh, needs: [approve], input: {parcel: 1}}
 """)
+HARBOUR = from_yaml("""
+workflow: depot.harbour
+tasks:
+  dock: {workflow: depot.dock}
+""")
 HIDE = """
 Object.defineProperty(document, "hidden", { configurable: true, get: () => HIDDEN });
 document.dispatchEvent(new Event("visibilitychange"));
@@ -403,3 +408,34 @@ async def test_texts_end_at_the_border_of_their_box(page: Page, site: Site) -> N
     assert await page.evaluate(OVERFLOW) == []
     await expect(page.locator(".graph .does", has_text="×20")).to_be_visible()
     await client.cancel(id, reason="the test is over")
+
+
+async def test_workflow_inside_a_paused_run_is_drawn_as_paused(
+    browser: Browser, site: Site, pictures: Path | None
+) -> None:
+    client = site.house.client
+    await site.house.apply(DOCK, HARBOUR)
+    id = await client.start("depot.harbour")
+    await site.house.until(
+        "select 1 from inquiry i join execution e on e.id = i.execution_id join execution p on p.id = e.parent "
+        "where p.parent = $1",
+        id,
+    )
+    await client.command(id, "pause", by="ada", reason="fog")
+    await site.house.until("select 1 from paused_workflow having count(*) >= 2")
+    for width in (1280, 390):
+        context = await browser.new_context(viewport={"width": width, "height": 900}, base_url=site.address)
+        page = await context.new_page()
+        await page.goto(f"/executions/{id}")
+        box = page.locator("#graph .box", has_text="dock")
+        await expect(box).to_have_class("box s-paused critical")
+        await expect(box).to_contain_text("paused")
+        row = page.locator("#gantt .g-row:not(.axis)").first
+        await expect(row.locator(".status")).to_have_text("paused")
+        assert await row.locator("rect.ran").count() == 0
+        assert await row.locator("rect.held").count() >= 1
+        await expect(page.locator("#graph h2")).to_contain_text("1 paused")
+        if pictures is not None:
+            await page.screenshot(path=pictures / f"paused_inside_{width}.png", full_page=True)
+        await context.close()
+    await client.cancel(id)

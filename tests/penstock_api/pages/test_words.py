@@ -434,7 +434,7 @@ async def test_pages_list_the_causes_of_waits_alike(site: Site) -> None:
         assert cause in SLEEP_CAUSES
         assert cause in WAIT_CAUSES
     assert f"waiting, without a worker, for {SLEEP_CAUSES}" in overview
-    assert f"Waiting (for {WAIT_CAUSES})" in execution
+    assert f"Waiting (for {WAIT_CAUSES}, or paused or held)" in execution
 
 
 async def test_choices_explain_their_empty_option(site: Site) -> None:

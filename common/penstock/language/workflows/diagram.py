@@ -20,7 +20,8 @@ COLOURS = {
     "queued": "#dbe9ff",
     "scheduled": "#dbe9ff",
     "due": "#dbe9ff",
-    "paused": "#dbe9ff",
+    "paused": "#e6d5f2",
+    "held": "#e6d5f2",
 }
 """The colour of a task by its status. Tasks that have not begun stay white."""
 

@@ -16,7 +16,9 @@ from penstock.language.workflows.graph import Graph, Node
 
 NOT_STARTED = "not started"
 PAUSED = "paused"
-"""The shown status of a due task of a paused workflow. The task runs once the workflow is resumed."""
+"""The shown status of a task that continues when a workflow is resumed: its own workflow, or one that it runs."""
+HELD = "held"
+"""The shown status of a task that continues when a hold is released."""
 
 
 @dataclass(slots=True)
@@ -32,7 +34,8 @@ class StoredTask:
 
 @dataclass(slots=True)
 class TaskExecutions:
-    """The executions of a task that have the same status: their number, the first one, and their times."""
+    """The executions of a task that have the same status: their number, the first one, and their times. `open` has the ids of
+    those that have not ended, or the first of these."""
 
     task: str
     status: str
@@ -40,6 +43,7 @@ class TaskExecutions:
     first: UUID
     began_at: datetime
     ended_at: datetime | None
+    open: Sequence[UUID] = ()
 
 
 @dataclass(slots=True)
@@ -78,6 +82,9 @@ class TaskProgress:
 
     `ran` is the time in seconds, since the task began, in which at least one of its executions ran. `waited` is the
     time in which none did (no slot, no worker, a retry that was not due, an inquiry). Both are None if not known.
+
+    `paused`: a workflow has to be resumed before the task continues. `held`: a hold has to be released first. The status is
+    that of the executions in both cases, and `shown_status` is `paused` or `held`.
     """
 
     name: str
@@ -94,7 +101,14 @@ class TaskProgress:
     kept: bool = False
     dropped: int = 0
     critical: bool = False
+    paused: bool = False
+    held: bool = False
     inside: list[TaskProgress] = field(default_factory=list)
+
+    @property
+    def shown_status(self) -> str:
+        """Return the status for people: `paused` or `held`, or else the status of the task."""
+        return PAUSED if self.paused else HELD if self.held else self.status
 
     def as_json(self) -> dict[str, Any]:
         whole = {name: getattr(self, name) for name in self.__slots__ if name != "inside"}

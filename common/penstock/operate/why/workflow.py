@@ -18,7 +18,7 @@ from penstock.operate.why.answer import DEEPEST, RUNS_CHILD, URGENCY, Child, Why
 from penstock.operate.why.given_up import given_up
 from penstock.settings import Settings
 from penstock.store.definitions import catalog
-from penstock.store.executions import executions, inquiries
+from penstock.store.executions import executions, inquiries, listed_waits
 from penstock.store.executions.executions import Execution
 from penstock.store.outbox.queues import EXECUTION_COMPLETED, WORKFLOW_STARTED
 from penstock.store.session.database import Session
@@ -41,6 +41,7 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
     head: Mapping[str, Any] = orjson.loads(head_row.head) if head_row and head_row.head else {}
     facts: dict[str, Any] = {"open": [asdict(task) for task in tasks], "tasks_left": head.get("left")}
     child = await _first_child(session, row, tasks)
+    tasks = await _with_pauses(session, tasks)
     if head_row and head_row.stop_status:
         facts |= {"stop": head_row.stop_status, "reason": head_row.stop_reason}
         clause = f"is being stopped ({head_row.stop_reason})"
@@ -103,6 +104,15 @@ async def _first_child(session: Session, row: Execution, tasks: Sequence[OpenTas
     if not rows:
         return Child(tasks[0].first, "task", tasks[0].task)
     return Child(way[0], "task", rows[0].task or "", way)
+
+
+async def _with_pauses(session: Session, tasks: Sequence[OpenTask]) -> list[OpenTask]:
+    """Return open tasks in which the status of a paused workflow says so."""
+    paused = await listed_waits.paused_among(session, [task.first for task in tasks if task.count == 1])
+    return [
+        replace(task, status=f"{task.status}, paused") if task.count == 1 and task.first in paused else task
+        for task in tasks
+    ]
 
 
 def _further(tasks: Sequence[OpenTask], child: Child) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -92,6 +93,14 @@ async def all_holds(session: Session) -> list[Hold]:
     return rows_as(Hold, await session.fetch(ALL))
 
 
+NEWEST = f"select {COLUMNS}, 0 as held from hold h order by h.since desc limit $1"
+
+
+async def newest(session: Session, limit: int) -> list[Hold]:
+    """Return the newest holds. `held` is not counted, since that reads each held execution."""
+    return rows_as(Hold, await session.fetch(NEWEST, limit))
+
+
 OF_ACTION = f"""
 select {COLUMNS}, 0 as held from hold h
 where h.kind = 'action' and h.name = $1 or h.kind = 'pack' and h.name = split_part($1, '.', 1) order by h.since
@@ -101,6 +110,20 @@ where h.kind = 'action' and h.name = $1 or h.kind = 'pack' and h.name = split_pa
 async def of_action(session: Session, ref: str) -> list[Hold]:
     """Return the holds of an action or a workflow, and of its pack. `held` is not counted."""
     return rows_as(Hold, await session.fetch(OF_ACTION, ref))
+
+
+OF_ACTIONS = "select kind, name from hold where kind in ('action', 'pack') order by since"
+
+
+async def of_actions(session: Session, refs: Sequence[str]) -> dict[str, str]:
+    """Return the oldest hold of each held action or workflow, or of its pack, such as `pack shop`."""
+    rows = await session.fetch(OF_ACTIONS) if refs else []
+    held: dict[str, str] = {}
+    for kind, name in rows:
+        for ref in refs:
+            if name == (ref if kind == "action" else ref.partition(".")[0]):
+                held.setdefault(ref, f"{kind} {name}")
+    return held
 
 
 OF = f"""

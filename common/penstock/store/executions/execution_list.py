@@ -32,7 +32,7 @@ class ExecutionFilter:
     (or public). `labels` are labels that an execution has, among others; the list reads the index of the first of them.
     `tenants` restricts the result to these tenants, whatever the other fields are. `ended`: only ended executions, or
     only open ones. `children`: include tasks of workflows. `waits_for_answer`: only executions in which a question to a human
-    is open."""
+    is open. `paused`: only paused workflows, and the executions around them."""
 
     status: Collection[str] | None = None
     action: str | None = None
@@ -48,6 +48,7 @@ class ExecutionFilter:
     ended: bool | None = None
     children: bool = False
     waits_for_answer: bool = False
+    paused: bool = False
 
 
 FAILURE = (
@@ -60,13 +61,14 @@ FAILURE = (
 @dataclass(frozen=True, slots=True)
 class ListedWait:
     """The wait of an execution in which nothing runs: for an answer, an event, an outside system, an instant, a resume,
-    or the release of a hold. A paused workflow has a wait although a task of it runs."""
+    the release of a hold, a limit or a worker. A paused workflow has a wait although a task of it runs."""
 
     because: Annotated[
-        Literal["inquiry", "event", "outside", "timer", "paused", "held"],
+        Literal["inquiry", "event", "outside", "timer", "paused", "held", "limit", "worker", "route"],
         Field(
             description="The kind of wait: an answer (`inquiry`), an event or a signal (`event`), an outside system, "
-            "an instant, the resume of a paused workflow (`paused`), or the release of a hold (`held`)."
+            "an instant, the resume of a paused workflow (`paused`), the release of a hold (`held`), a slot of a limit "
+            "(`limit`), a free worker (`worker`), or a worker that can run it, while none is online (`route`)."
         ),
     ]
     text: Annotated[
@@ -86,7 +88,7 @@ class ListedWait:
 
 WAITS_FOR = (
     "What the open execution waits for while nothing in it runs, or the pause of a workflow. null: something runs or is "
-    "about to start, or it waits for a limit or a worker."
+    "about to start, or something inside it waits for a limit or a worker."
 )
 """The description of the field `waits_for`."""
 PAUSED = "True: a paused workflow. Its status does not change with the pause."
@@ -136,25 +138,30 @@ ALIKE = """
     and ($10::text is null or x.id = any(array(
         select i.execution_id from idempotency i where i.tenant = coalesce($11, 'public') and i.key = $10)))
 """
-# The executions with an open inquiry, and the workflows and functions around them.
-ASKING = """
-    with recursive asking as (
-        select e.id, e.parent from inquiry i join execution e on e.id = i.execution_id where i.status = 'created'
+# Some executions, and the workflows and functions around them. The `offset` keeps the planner from reading all executions for a
+# table that is never analyzed, since it has few rows.
+AROUND = """
+    with recursive around as (
+        select e.id, e.parent from {source} s
+        cross join lateral (select x.id, x.parent from execution x where x.id = s.execution_id offset 0) e where {condition}
         union
-        select e.id, e.parent from asking a join execution e on e.id = a.parent
+        select e.id, e.parent from around a
+        cross join lateral (select x.id, x.parent from execution x where x.id = a.parent offset 0) e
     )
-    select id from asking
+    select id from around
 """
+ASKING = AROUND.format(source="inquiry", condition="s.status = 'created'")
+PAUSED_AND_AROUND = AROUND.format(source="paused_workflow", condition="true")
 OPEN = f"""
     {ALIKE} and ($11::text is null or n.name ^@ ($11 || '::')) and ($12::text is null or n.action = $12)
     and ($13::jsonb is null or exists (select from payload p where p.execution_id = x.id and p.params @> $13))
     and ($14::boolean is null or (x.finished_at is not null) = $14)
-    and ($15::text[] is null or split_part(n.name, '::', 1) = any($15)) and (not $16::boolean or x.id = any(array({ASKING})))
+    and ($15::text[] is null or split_part(n.name, '::', 1) = any($15))
 """
 ARCHIVED = f"""
     {ALIKE} and ($11::text is null or x.namespace ^@ ($11 || '::')) and ($12::text is null or x.action = $12)
     and ($13::jsonb is null or x.params @> $13) and coalesce($14, true)
-    and ($15::text[] is null or split_part(x.namespace, '::', 1) = any($15)) and not $16::boolean
+    and ($15::text[] is null or split_part(x.namespace, '::', 1) = any($15))
 """
 OPEN_COLUMNS = "x.id, x.status, n.action, n.name as namespace, x.attempt, x.created_at, x.finished_at, x.parent, x.task, x.item"
 ARCHIVED_COLUMNS = OPEN_COLUMNS.replace("n.action, n.name as namespace", "x.action, x.namespace")
@@ -172,9 +179,9 @@ BADLY = f"""from (
 TENANTS = "unnest(coalesce($15::text[], array(select distinct split_part(name, '::', 1) from namespace))) as t (tenant)"
 CHILD = "unnest(case when $9 then '{false,true}'::boolean[] else '{false}' end) as c (child)"
 IDS = """($2::uuid is null or l.{id} < $2) and ($5::uuid is null or l.{id} >= $5) and ($6::uuid is null or l.{id} < $6)"""
-MORE_LABELS = """not exists (select from unnest($19::text[], $20::text[]) as m (key, value)
+MORE_LABELS = """not exists (select from unnest($18::text[], $19::text[]) as m (key, value)
     where not exists (select from {same} and o.key = m.key and o.value = m.value))"""
-LABEL = "l.tenant = t.tenant and l.key = $17 and l.value = $18 and l.child = c.child"
+LABEL = "l.tenant = t.tenant and l.key = $16 and l.value = $17 and l.child = c.child"
 LABELLED = f"""
 from (
     select l.execution_id as id from label l
@@ -184,6 +191,16 @@ from (
     -- row. For a label that most executions have, the planner would otherwise read all of them.
     order by l.execution_id desc
 ) l cross join lateral (select * from execution x where x.id = l.id offset 0) x {NAMESPACE} where
+"""
+# A list of the executions with an open question, or of paused ones, reads these by their ids, however many others there are.
+# None of them is archived.
+MEMBERS = f"""
+from unnest(array({{ids}})) as m (id)
+cross join lateral (select * from execution x where x.id = m.id offset 0) x {NAMESPACE} where
+"""
+HAS_LABELS = f"""
+    and exists (select from label l where l.execution_id = x.id and l.key = $16 and l.value = $17)
+    and {MORE_LABELS.format(same="label o where o.execution_id = x.id")}
 """
 ARCHIVED_LABELLED = f"""
 from (
@@ -224,8 +241,12 @@ class Branch:
         return f"(select coalesce(sum(x.number), 0)::bigint from {ranges} cross join lateral ({rows}) x)"
 
 
-def _branches(filters: ExecutionFilter) -> tuple[Branch, Branch]:
+def _branches(filters: ExecutionFilter) -> tuple[Branch, ...]:
     """Return the parts of a list, which read the index that its filter needs."""
+    members = [ASKING] * filters.waits_for_answer + [PAUSED_AND_AROUND] * filters.paused
+    if members:
+        ids = " intersect ".join(f"({member})" for member in members)
+        return (Branch(OPEN_COLUMNS, MEMBERS.format(ids=ids), OPEN + HAS_LABELS * bool(filters.labels)),)
     badly = filters.status is not None and BAD.issuperset(filters.status)
     if filters.labels:
         ranges: tuple[str, ...] = (TENANTS, CHILD)
@@ -315,7 +336,6 @@ def _arguments(filters: ExecutionFilter, cursor: UUID | None) -> tuple[Any, ...]
         orjson.dumps(filters.params).decode() if filters.params else None,
         filters.ended,
         _tenants(filters),
-        filters.waits_for_answer,
         *_label_arguments(filters.labels),
     )
 

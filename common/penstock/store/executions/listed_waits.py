@@ -115,6 +115,38 @@ async def of_listed(session: Session | Transaction, ids: Sequence[UUID]) -> list
     return rows_as(InnerWait, await session.fetch(WAITS, list(ids), MAX_CHILDREN, MAX_INSIDE, DEEPEST))
 
 
+@dataclass(frozen=True, slots=True)
+class StartWait:
+    """A queued or scheduled execution, which waits for a slot of `limit` or for a worker of `route`. `is_online`: a live worker
+    serves the route and has the action. `gate` is what keeps a queued execution (None: nothing does any more)."""
+
+    id: UUID
+    gate: Literal["limit", "worker", "regroup"] | None
+    limit: str | None
+    route: str
+    is_online: bool
+
+
+STARTS = """
+select e.id, w.gate_kind as gate, c.ref as limit, substr(n.queue, 6) as route, exists (
+    select from process p where p.kind = 'worker' and p.state = 'active' and substr(n.queue, 6) = any (p.routes)
+        and n.action = any (p.actions) and p.beat_at > clock_timestamp() - make_interval(secs => $2)) as is_online
+from unnest($1::uuid[]) x cross join lateral (select * from execution e where e.id = x offset 0) e
+join namespace n on n.id = e.namespace_id
+left join lateral (
+    select l.gate_kind, l.gate_limit from waiter w join lane l on l.id = w.lane where w.execution_id = e.id limit 1
+) w on true
+left join concurrency_limit c on c.id = w.gate_limit
+where e.status in ('queued', 'scheduled')
+"""
+
+
+async def starts_of(session: Session | Transaction, ids: Sequence[UUID], stale: float) -> list[StartWait]:
+    """Return what these executions wait for before they start, of those that are queued or scheduled. A worker is live with a
+    heartbeat within `stale` seconds."""
+    return rows_as(StartWait, await session.fetch(STARTS, list(ids), stale))
+
+
 PAUSED = "select execution_id from paused_workflow where execution_id = any ($1::uuid[])"
 
 

@@ -58,6 +58,13 @@ class ScheduleSummary:
         int, Field(description="The number of fires that wait for the execution of an earlier fire.")
     ]
     error: Annotated[str | None, Field(description="The reason why it cannot be planned; null: it can.")]
+    held: Annotated[
+        str | None,
+        Field(
+            description="The hold that keeps it from firing, such as `pack shop`: that of its action, pack, route or tenant; "
+            "null: there is none. Its state does not change with the hold."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ class ScheduleState:
     """A schedule at the database's instant `now`. It was fired up to `since`; if that is to come, it is paused until
     then, or `is_ahead`: it has fired for that instant, and then the database's clock went back. `next_due` is its next fire
     (None: none), and `last` how its last fire ended. `waiting` is the number of waiting fires, `error` why it could not be
-    planned, and `body` its definition as JSON."""
+    planned, and `body` its definition as JSON. `held` is the oldest hold that keeps it from firing."""
 
     ref: str
     definition_id: int
@@ -80,6 +87,7 @@ class ScheduleState:
     last: str | None
     waiting: int
     is_ahead: bool
+    held: str | None
 
     @property
     def state(self) -> str:
@@ -108,6 +116,7 @@ class ScheduleState:
             self.last_execution,
             self.waiting,
             self.error,
+            self.held,
         )
 
 
@@ -115,7 +124,10 @@ LIST = """
 select s.ref, s.definition_id, s.enabled, s.since, s.next_due, s.last_due, s.last_execution, s.error, d.body::text as body,
     statement_timestamp() as now, coalesce(f.outcome, f.status) as last,
     (select count(*) from waiting_fire w where w.schedule = s.ref) as waiting,
-    s.since > statement_timestamp() and exists (select from fire f where f.schedule = s.ref and f.due_at = s.since) as is_ahead
+    s.since > statement_timestamp() and exists (select from fire f where f.schedule = s.ref and f.due_at = s.since) as is_ahead,
+    (
+        select h.kind || ' ' || h.name from namespace n join hold h on is_covered(h.kind, h.name, n)
+        where n.id = s.namespace_id and n.hold is not null order by h.since limit 1) as held
 from schedule s
 join definition d on d.id = s.definition_id
 left join fire f on f.schedule = s.ref and f.due_at = s.last_due

@@ -9,17 +9,21 @@ from uuid import UUID
 
 import orjson
 
+from penstock.language.moves import FINAL
 from penstock.language.workflows.progress import SentCommand, StoredTask, TaskExecutions
 from penstock.store.executions.executions import Execution
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.rows import rows_as
 
-EXECUTIONS = """
+MAX_OPEN = 100
+"""The maximum number of open executions of a task that are listed for each status."""
+EXECUTIONS = f"""
 select e.task, n.action, e.status, count(*) as count, (array_agg(e.id order by e.item))[1] as first,
-    min(e.created_at) as began_at, max(e.finished_at) as ended_at
+    min(e.created_at) as began_at, max(e.finished_at) as ended_at,
+    case when e.status <> all($2::text[]) then (array_agg(e.id order by e.item))[1:{MAX_OPEN}] else '{{}}' end as open
 from execution e join namespace n on n.id = e.namespace_id where e.parent = $1 group by 1, 2, 3
 union all
-select task, action, status, count(*), (array_agg(id order by item))[1], min(created_at), max(finished_at)
+select task, action, status, count(*), (array_agg(id order by item))[1], min(created_at), max(finished_at), '{{}}'
 from archive where parent = $1 and root = (select root from archive where id = $1 limit 1) group by 1, 2, 3
 order by began_at, ended_at
 """
@@ -29,9 +33,15 @@ async def executions(session: Session, id: UUID) -> list[TaskExecutions]:
     """Return the executions of a run's tasks, grouped by task and status."""
     return [
         TaskExecutions(
-            row["task"], row["status"], row["count"], row["first"], row["began_at"], row["ended_at"]
+            row["task"],
+            row["status"],
+            row["count"],
+            row["first"],
+            row["began_at"],
+            row["ended_at"],
+            [UUID(int=open_id.int) for open_id in row["open"]],
         )
-        for row in await session.fetch(EXECUTIONS, id)
+        for row in await session.fetch(EXECUTIONS, id, sorted(FINAL))
     ]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby, pairwise
+from uuid import UUID
 
 from penstock.engine.durable.records import (
     ASK,
@@ -21,8 +22,19 @@ from penstock.engine.durable.records import (
 )
 from penstock.language.moves import COMPLETED, FINAL, RUNNING, TIMEOUT, WAITING
 from penstock.operate.durable_steps import Step, status_for_people
+from penstock.store.executions.timelines import Stay
 from penstock.store.session.noted_clock import noted
-from penstock_api.pages.drawings.timeline import HELD, RAN, Row, Scale, Segment, Timeline, drawn
+from penstock_api.pages.drawings.timeline import (
+    HELD,
+    RAN,
+    Row,
+    Scale,
+    Segment,
+    Timeline,
+    by_execution,
+    drawn,
+    parts,
+)
 
 PARKED = (SLEEP, SIGNAL, ASK, WAIT_FOR)
 """The kinds of steps during which a run holds no worker."""
@@ -34,17 +46,21 @@ INSTANTS = (VALUE, VERSION)
 """The kinds of steps that take no time, and are not drawn."""
 
 
-def step_timeline(steps: Sequence[Step], start: datetime, end: datetime | None) -> Timeline | None:
-    """Return the chart of a run from `start` to `end`, or to now if it has not ended. Return None if no step takes time."""
+def step_timeline(
+    steps: Sequence[Step], start: datetime, end: datetime | None, stays: Sequence[Stay] = ()
+) -> Timeline | None:
+    """Return the chart of a run from `start` to `end`, or to now if it has not ended. Return None if no step takes time. `stays`
+    are the statuses over time of the executions inside the run."""
     timed_steps = [step for step in steps if step.kind not in INSTANTS]
     if not timed_steps:
         return None
     scale = Scale.of(start, end or noted())
+    stays_of = by_execution(stays)
     by_branch = sorted(timed_steps, key=lambda step: (step.branch, step.at))
     rows = [
         row
         for _, branch in groupby(by_branch, key=lambda step: step.branch)
-        for row in _rows(list(branch), scale, end is not None)
+        for row in _rows(list(branch), scale, stays_of, is_final=end is not None)
     ]
     return drawn(rows, scale)
 
@@ -54,12 +70,13 @@ def child_durations(steps: Sequence[Step], chart: Timeline | None) -> dict[str, 
     if chart is None:
         return {}
     labels = {step.label for step in steps if step.execution is not None and step.status in ENDED}
-    return {row.name: row.ran for row in chart.rows if row.name in labels and row.ran}
+    seconds = {row.name: (row.ran or 0) + (row.waited or 0) for row in chart.rows}
+    return {name: length for name, length in seconds.items() if name in labels and length}
 
 
 def step_status(step: Step, *, is_final: bool) -> str:
     """Return the status of a step for people. A step that has begun runs or waits, or its run ended first (`is_final`)."""
-    if step.status != STARTED:
+    if step.status != STARTED or step.paused or step.held:
         return status_for_people(step)
     if is_final:
         return NOT_FINISHED
@@ -75,11 +92,14 @@ def _until(step: Step) -> datetime | None:
         return None
 
 
-def _rows(steps: Sequence[Step], scale: Scale, is_final: bool) -> Iterator[Row]:
+def _rows(
+    steps: Sequence[Step], scale: Scale, stays_of: Mapping[UUID, Sequence[Stay]], *, is_final: bool
+) -> Iterator[Row]:
     """Yield the rows of a branch. A step begins when the previous step has ended.
 
-    For a step that is a separate execution only its beginning is recorded. So it counts as ended when the next step
-    begins, or if it still waits, when the chart ends. Steps that began together may be in one branch.
+    For a step that is a separate execution only its beginning is recorded. If its history is kept (`stays_of`), that says
+    when it ran. Otherwise it counts as ended when the next step begins, or if it still waits, when the chart ends. Steps
+    that began together may be in one branch.
     """
     previous_end = scale.start
     for step, next_step in pairwise([*steps, None]):
@@ -89,6 +109,9 @@ def _rows(steps: Sequence[Step], scale: Scale, is_final: bool) -> Iterator[Row]:
         previous_end = max(previous_end, until)
         ran = step.kind in (STEP, RUN, MAP)
         segments = [scale.segment(RAN if ran else HELD, (since, until))]
+        if step.kind == RUN and step.execution is not None and (stays := stays_of.get(step.execution)):
+            stopped = step.paused or step.held
+            segments = [scale.segment(*part) for part in parts(stays, scale.end, is_stopped=stopped)]
         if step.kind == STEP and step.wait is not None:  # it waits for its next attempt
             segments.append(scale.segment(HELD, (step.at, max(step.at, scale.end))))
         yield _row(step, segments, is_final)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from penstock.language.moves import CANCELING, RUNNING, WAITING
 from penstock.language.workflows.progress import TaskProgress
-from penstock.store.executions.timelines import TaskStay
+from penstock.store.executions.timelines import Stay
 
 WIDTH = 1000.0
 UNITS = (
@@ -30,10 +30,10 @@ STEPS = (
 """The distances between the ticks of an axis in seconds."""
 ROWS = 400
 """The maximum number of drawn rows, since more could not be read."""
-RAN, HELD, QUEUED = "ran", "held", "queued"
+RAN, HELD, QUEUED, BETWEEN = "ran", "held", "queued", "between"
 KINDS = {RUNNING: RAN, CANCELING: RAN, WAITING: HELD}
 """The kind of time that a status stands for: running, or waiting without a worker. All others wait for a slot,
-a worker or an instant."""
+a worker or an instant. A workflow that runs is `BETWEEN` tasks while none of its tasks is open, as during a pause."""
 
 Interval = tuple[datetime, datetime]
 
@@ -73,14 +73,31 @@ class Timeline:
 
 def timeline(
     tasks: Sequence[TaskProgress],
-    stays: dict[UUID, list[TaskStay]],
+    stays: Sequence[Stay],
     run: UUID,
     start: datetime,
     end: datetime,
 ) -> Timeline:
-    """Return the chart of the tasks of `run`. `stays` are the statuses of the tasks' executions over time, by run."""
+    """Return the chart of the tasks of `run`. `stays` are the statuses of the executions inside it over time."""
     scale = Scale.of(start, end)
-    return drawn(list(_rows(tasks, stays, run, scale, 0)), scale)
+    tasks_of = {stay.id: (stay.parent, stay.task) for stay in stays}
+    by_task: dict[tuple[UUID, str], list[Stay]] = {}
+    for execution, stays_inside in by_execution(stays).items():
+        if execution in tasks_of:
+            by_task.setdefault(tasks_of[execution], []).extend(stays_inside)
+    return drawn(list(_rows(tasks, by_task, run, scale, 0)), scale)
+
+
+def by_execution(stays: Sequence[Stay]) -> dict[UUID, list[Stay]]:
+    """Return the stays of each execution, together with those of the executions inside it."""
+    parents = {stay.id: stay.parent for stay in stays}
+    grouped: dict[UUID, list[Stay]] = {}
+    for stay in stays:
+        execution: UUID | None = stay.id
+        while execution is not None:
+            grouped.setdefault(execution, []).append(stay)
+            execution = parents.get(execution)
+    return grouped
 
 
 def drawn(rows: Sequence[Row], scale: Scale) -> Timeline:
@@ -111,20 +128,19 @@ class Scale:
 
 def _rows(
     tasks: Sequence[TaskProgress],
-    stays: dict[UUID, list[TaskStay]],
+    by_task: Mapping[tuple[UUID, str], Sequence[Stay]],
     run: UUID,
     scale: Scale,
     depth: int,
 ) -> Iterator[Row]:
-    by_task: dict[str, list[TaskStay]] = {}
-    for stay in stays.get(run, ()):
-        by_task.setdefault(stay.task, []).append(stay)
     for task in sorted(tasks, key=lambda progress: (progress.begun is None, progress.begun or scale.start)):
-        segments = [scale.segment(*part) for part in parts(by_task.get(task.name, ()), scale.end)]
+        stays = by_task.get((run, task.name), ())
+        stopped = task.paused or task.held
+        segments = [scale.segment(*part) for part in parts(stays, scale.end, is_stopped=stopped)]
         yield Row(
             task.name,
             depth,
-            task.status,
+            task.shown_status,
             task.execution,
             task.items,
             task.critical,
@@ -133,18 +149,25 @@ def _rows(
             segments,
         )
         if task.inside and task.execution is not None:
-            yield from _rows(task.inside, stays, task.execution, scale, depth + 1)
+            yield from _rows(task.inside, by_task, task.execution, scale, depth + 1)
 
 
-def parts(stays: Iterable[TaskStay], now: datetime) -> list[tuple[str, Interval]]:
-    """Return the parts of a task's time in order: an execution ran, waited for a human or an event, or was queued."""
-    during: dict[str, list[Interval]] = {RAN: [], HELD: [], QUEUED: []}
+def parts(stays: Iterable[Stay], now: datetime, *, is_stopped: bool = False) -> list[tuple[str, Interval]]:
+    """Return the parts of a task's time in order: an execution ran, waited for a human or an event, or was queued. Of a task
+    that is paused or held (`is_stopped`), what is queued now waits, too."""
+    during: dict[str, list[Interval]] = {RAN: [], HELD: [], QUEUED: [], BETWEEN: []}
     for stay in stays:
-        until = max(stay.until or now, stay.since)
-        during[KINDS.get(stay.status, QUEUED)].append((stay.since, until))
+        kind = KINDS.get(stay.status, QUEUED)
+        if stay.is_workflow and kind == RAN:
+            kind = BETWEEN
+        elif kind == QUEUED and is_stopped and stay.until is None:
+            kind = HELD
+        during[kind].append((stay.since, max(stay.until or now, stay.since)))
     ran = _joined(during[RAN])
     held = _without(_joined(during[HELD]), ran)
     queued = _without(_without(_joined(during[QUEUED]), ran), held)
+    between = _without(_without(_joined(during[BETWEEN]), ran), queued)
+    held = _joined([*held, *between])
     segments = [
         (kind, interval) for kind, many in ((RAN, ran), (HELD, held), (QUEUED, queued)) for interval in many
     ]

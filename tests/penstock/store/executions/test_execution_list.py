@@ -22,6 +22,14 @@ with made as (
 )
 insert into result (execution_id, error) select id, $3 from made
 """
+ASKS = """
+insert into inquiry (execution_id, prompt, status) select id, 'Well?', 'created' from execution order by id limit 1
+"""
+PAUSES = "insert into paused_workflow (execution_id) select id from execution order by id limit 1"
+LABELS = """
+insert into label (tenant, key, value, child, execution_id)
+select 'public', 'customer', 'acme', false, id from execution
+"""
 READ = """
 select sum(seq_tup_read + idx_tup_fetch)::integer from pg_stat_xact_user_tables where relname in ('execution', 'result')
 """
@@ -66,3 +74,32 @@ async def test_bad_ends_are_listed_without_reading_good_ones(house: Installation
     [second, first] = await execution_list.page(session, badly)
     assert await execution_list.page(session, badly, before=second.id) == [first]
     assert await execution_list.count(session, badly) == 2
+
+
+READ_OF_ALL = READ.replace("'execution', 'result'", "'execution', 'result', 'label'")
+
+
+@pytest.mark.parametrize("labels", [None, {"customer": "acme"}])
+@pytest.mark.parametrize("condition", ["paused", "waits_for_answer"])
+async def test_few_paused_or_asking_executions_are_listed_by_their_ids(
+    house: Installation, condition: str, labels: dict[str, str] | None
+) -> None:
+    await house.apply(*shop.ALL)
+    await house.client.start("shop.charge", {"order": 1})
+    session = (await house.parts()).database.session()
+    [oldest] = await execution_list.page(session, ExecutionFilter())
+    await session.fetch(PAUSES if condition == "paused" else ASKS)
+    await session.fetch(ENDED, "completed", 5000, None)
+    await session.fetch(LABELS)
+    await session.fetch("analyze execution, label")
+    filters = ExecutionFilter(
+        labels=labels, paused=condition == "paused", waits_for_answer=condition != "paused"
+    )
+    async with session.transaction() as tx:
+        for _ in range(12):  # after five plans for the arguments, PostgreSQL considers one for all arguments
+            [[before]] = await tx.fetch(READ_OF_ALL)
+            found = await execution_list.page(tx, filters, limit=50)
+            [[after]] = await tx.fetch(READ_OF_ALL)
+            assert [row.id for row in found] == [oldest.id]
+            assert after - before <= 20
+    assert await execution_list.count(session, filters) == 1
