@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import cache
@@ -17,7 +17,7 @@ import orjson
 
 from penstock import DurableContext, action
 from penstock.engine.durable import waiting
-from penstock.engine.durable.records import Child, History, Key, Record
+from penstock.engine.durable.records import SIGNAL, Child, History, Key, Record
 from penstock.errors import ExecutionFailed
 from penstock.language.definitions.action import Action
 from penstock.run.outcomes import Outcome, TaskError
@@ -120,11 +120,29 @@ class VirtualAttempt(AttemptMemory):
     has_begun = False
     asked = False
 
+    def __init__(self, memory: Memory, attempt: int) -> None:
+        super().__init__(memory, attempt)
+        self._heard: set[Key] = set()
+
+    def _hear(self, records: Iterable[Record]) -> None:
+        """Note when this attempt first reads each signal that no attempt before has told."""
+        assert isinstance(self._memory, VirtualMemory)
+        for record in records:
+            if record.kind == SIGNAL and record.told is None and record.key not in self._heard:
+                self._heard.add(record.key)
+                self._memory.world.heard[orjson.loads(record.result or "null")] = time.monotonic()
+
     async def load(self) -> History:
         self.has_begun = True
         history = await super().load()
         self.asked = self.asked or history.ends_as is not None
+        self._hear(history.records.values())
         return history
+
+    async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        stored = await super().record(records)
+        self._hear(stored.values())
+        return stored
 
     def asked_to_end(self) -> bool:
         return self.asked
@@ -148,7 +166,9 @@ class VirtualAttempt(AttemptMemory):
         self, signals: Sequence[Key], children: Sequence[UUID]
     ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
         self._memory.arrive()
-        return await super().look(signals, children)
+        sent, ends = await super().look(signals, children)
+        self._hear(sent)
+        return sent, ends
 
 
 class CrashedRun(DurableRun):

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.durable_programs import statements as s
-from tests.durable_programs.agreement import Disagreement, check, check_crashed
+from tests.durable_programs.agreement import Disagreement, check, check_crashed, differences, durations, heard
 from tests.durable_programs.faults import FAULTS
+from tests.durable_programs.plain import HEARD_WITHIN_S
 from tests.durable_programs.plain_play import play
 from tests.durable_programs.programs import check_all_programs
 from tests.durable_programs.statements import Program
@@ -57,6 +58,21 @@ def test_plain_play_hears_signal_sent_during_step() -> None:
 def test_kit_hears_signal_sent_during_step() -> None:
     program = Program(s.Block((s.Step(hours=30 * 24), s.Signal("go", timeout=0))), sent=(("go", 1),))
     assert check(program).outcome == ("completed", ["a<0.0>", "go0"])
+
+
+def test_signal_is_told_after_a_step_that_ended_before_the_look() -> None:
+    """The signal is sent 268 s before the step ends, and is heard with the attempt that begins then."""
+    hears = s.Block((s.Step("b", yields=3), s.Signal("stop", timeout=None), s.Undo()))
+    both = s.Branches("gather", (s.Block((s.Step(hours=28), s.Undo())), hears))
+    sent = (("go", 1), ("go", 1), ("go", 1), ("stop", 1))
+    program = Program(s.Block((both, s.Step(fails=s.ALWAYS))), sent=sent)
+    played = check(program)
+    assert [call.place for call in played.world.undone] == ["0.0|1.2", "0.0|0.1"]
+    taken = durations(played.world)
+    plays = [play(program, durations=taken, heard=hearing) for hearing in heard(program, played.world)]
+    assert [bool(differences(played, plain)) for plain in plays] == [True, False, True]
+    late = {value: instant + HEARD_WITHIN_S for value, instant in played.world.heard.items()}
+    assert differences(played, play(program, durations=taken, heard=late))
 
 
 _STEP = s.Step(fails=s.ALWAYS, tries=2, yields=1)

@@ -84,6 +84,8 @@ class World:
     """The attempt is over: nothing is called any more."""
     requested_at: float = math.inf
     """When the end of the run was requested."""
+    heard: dict[str, float] = field(default_factory=dict)
+    """When the attempt that was told each signal, or the last one, first read it, by the signal's value."""
     reasons: dict[str, str] = field(default_factory=dict)
     """What the program was told of the end of the run, by place."""
 
@@ -189,8 +191,9 @@ class World:
         return self._chance(what) * self.lateness
 
     def seen(self, what: str) -> float:
-        """Return how many seconds pass in a shuffled play of an odd seed until the run looks for signals while steps run."""
-        return self._chance(what) * LOOK if self.shuffled and self.seed % 2 else 0.0
+        """Return how many seconds pass in a shuffled play of an odd seed until the run looks for signals while steps run, unless
+        this play knows when they were heard."""
+        return self._chance(what) * LOOK if self.shuffled and self.seed % 2 and not self.heard else 0.0
 
     def _chance(self, what: str) -> float:
         return crc32(f"{self.seed} {what}".encode()) / 2**32
