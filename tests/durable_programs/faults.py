@@ -19,6 +19,7 @@ from penstock.engine.durable.core import Core
 from penstock.engine.durable.deliveries import Deliveries
 from penstock.engine.durable.open_calls import OpenCalls
 from penstock.engine.durable.records import Key, Record
+from penstock.engine.durable.signal_queues import SignalLines
 from penstock.engine.durable.undo import Undo
 from penstock.errors import StepFailed
 from penstock.run import outcomes
@@ -108,6 +109,26 @@ def tell_late_results_as_they_are_known(patch: pytest.MonkeyPatch) -> None:
 def hear_signals_after_their_deadline(patch: pytest.MonkeyPatch) -> None:
     """A deadline that passed while no worker had time for the run is forgotten where a signal was sent since."""
     patch.setattr(waits, "_is_sent_after", lambda signal, deadline, span: False)
+
+
+def hear_no_signal_while_a_step_runs(patch: pytest.MonkeyPatch) -> None:
+    """A signal that is sent while a step of hours runs is heard with its deadline, or in the next attempt."""
+
+    async def look(core: Core) -> None:
+        """See nothing new."""
+
+    patch.setattr(Core, "look", look)
+
+
+def give_signals_to_the_call_that_was_made_last(patch: pytest.MonkeyPatch) -> None:
+    """Of several calls that wait for one signal name, the last one gets the signal."""
+    join = SignalLines.join
+
+    def join_first(lines: SignalLines, name: str, call: Call) -> None:
+        join(lines, name, call)
+        lines._lines[name].sort(key=lambda waiting: -waiting.order)
+
+    patch.setattr(SignalLines, "join", join_first)
 
 
 def _returned_if(returned: Callable[[Attempt, Outcome], bool]) -> Callable[..., Any]:
@@ -220,6 +241,8 @@ FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     read_signals_once_an_attempt,
     tell_late_results_as_they_are_known,
     hear_signals_after_their_deadline,
+    hear_no_signal_while_a_step_runs,
+    give_signals_to_the_call_that_was_made_last,
 ]
 FAULTS_OF_ENDS: list[Callable[[pytest.MonkeyPatch], None]] = [
     drop_what_a_cancelled_function_returns,

@@ -53,10 +53,12 @@ sent_signals = st.lists(st.tuples(signals, st.integers(0, 4)), max_size=4).map(t
 
 
 @st.composite
-def hearings(draw: Draw) -> s.Block:
-    """A step of hours, in which a signal may be sent, and the wait for it."""
-    hours = draw(st.integers(20, 90))
-    return s.Block((s.Step(draw(names), hours=hours), s.Signal(draw(signals), draw(st.integers(0, 1)))))
+def hearings(draw: Draw) -> Statement:
+    """Draw a step of hours, during which a signal may be sent, and the wait for it: after the step, or beside it."""
+    step, signal = s.Step(draw(names), hours=draw(st.integers(20, 90))), draw(signals)
+    if draw(st.booleans()):
+        return s.Branches("gather", (step, s.Block((s.Signal(signal, timeout=3), s.Step()))))
+    return s.Block((step, s.Signal(signal, draw(st.integers(0, 1)))))
 
 
 @st.composite
