@@ -12,7 +12,7 @@ from hypothesis import reject
 from tests.durable_programs.absences import Absences
 from tests.durable_programs.end_requests import NEAR, EndPoint, EndRequest, RequestedEnd
 from tests.durable_programs.kit_run import NEVER_LATE, SETTLED, KitPlay, play_in_kit
-from tests.durable_programs.plain import NEVER, Holds
+from tests.durable_programs.plain import NEVER, Cuts
 from tests.durable_programs.plain_play import Play, play
 from tests.durable_programs.statements import Program
 from tests.durable_programs.world import LOOK, Call, World
@@ -365,16 +365,17 @@ def heard(program: Program, world: World) -> list[dict[str, float]]:
     ]
 
 
-def begun_again(world: World, *, lost: bool = False) -> Holds:
+def begun_again(world: World, *, lost: bool = False) -> Cuts:
     """Return when the calls, the nth of their step or compensation, were made again that a crash cut off. `lost`: the crash lost
     the records of cancelled calls too, and the next attempt is told the end before it makes these calls."""
-    begins: Holds = {}
+    begins: Cuts = {}
     ended_calls: Counter[str] = Counter()
     for call in (*world.calls, *world.undone):
         key = call.place, ended_calls[call.place]
+        _, begin, earlier = begins.get(key, (0, 0.0, call.failures))
         if call.cut or (lost and call.cancelled):
-            begins[key] = 0, NEVER
-        elif begins.get(key) == (0, NEVER):
-            begins[key] = call.failures, call.began - call.resumed
+            begins[key] = 0, NEVER, earlier
+        elif begin == NEVER:
+            begins[key] = call.failures, call.began - call.resumed, earlier
         ended_calls[call.place] += call.recorded
     return begins

@@ -40,6 +40,9 @@ Rounds = dict[str, list[float]]
 Hold = tuple[int, float]
 """How many attempts fail before a call begins, and how many seconds after that the call begins at the earliest."""
 Holds = dict[tuple[str, int], Hold]
+Cuts = dict[tuple[str, int], tuple[int, float, int]]
+"""The holds of calls that a crash cut off, and how many attempts had failed before that crash. An attempt before it held no such
+call."""
 
 
 class First(NamedTuple):

@@ -16,7 +16,7 @@ from penstock.errors import StepFailed
 from tests.durable_programs.absences import Absences
 from tests.durable_programs.end_requests import RequestedEnd
 from tests.durable_programs.interpreter import Interpreter, leaves
-from tests.durable_programs.plain import GRACE, PAUSE, SOON, Holds, Plain, Rounds, cancel_all
+from tests.durable_programs.plain import GRACE, PAUSE, SOON, Cuts, Holds, Plain, Rounds, cancel_all
 from tests.durable_programs.statements import Program, span
 from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
 from tests.durable_programs.world import MARK, World
@@ -155,7 +155,7 @@ def play(
     lateness: float = 0.0,
     late_starts: float = 0.0,
     absences: Absences | None = None,
-    holds: Holds | None = None,
+    holds: Cuts | None = None,
     heard: Mapping[str, float] | None = None,
     requested: RequestedEnd | None = None,
     ticks: list[float] | None = None,
@@ -168,7 +168,7 @@ def play(
     if requested is None and program.cancelled is not None:
         requested = RequestedEnd(span("cancel", program.cancelled))
     rounds: Rounds = defaultdict(list)
-    held: Holds = dict(holds or {})
+    held: Holds = {}
     failures: list[float] = []
     loose: set[str] = set()
     started: Counter[str] = Counter()
@@ -176,6 +176,9 @@ def play(
     before: Plain | None = None
     while True:
         attempts -= 1
+        for key, (count, seconds, earlier) in (holds or {}).items():
+            if earlier <= len(failures):
+                held[key] = max((count, seconds), held.get(key, (0, 0.0)))
         world = World(
             seed,
             shuffled,

@@ -257,6 +257,16 @@ def test_plain_play_makes_calls_again_that_a_crash_cut_off() -> None:
     check_crashed(program, range(40))
 
 
+def test_call_that_a_crash_cut_off_had_begun_in_earlier_attempts() -> None:
+    """The failure of the step in the lock cancels the step beside it in each attempt. The other branch calls its own step while
+    that one ends. A crash cuts both off in the third attempt."""
+    holds = s.Branches("lock", (s.Step(fails=s.ALWAYS), s.Step(fails=2, tries=2, delay=1, yields=2)))
+    program = Program(s.Branches("group", (s.Step("b", yields=2), holds)), attempts=3)
+    cut = [call for call in check(program, (12,)).world.calls if call.cut]
+    assert [(call.place, call.failures) for call in cut] == [("0|0", 2), ("0|1|0", 2)]
+    check_crashed(program, range(24))
+
+
 def test_late_attempt_tells_sleeps_by_instant() -> None:
     program = Program(s.First(((1, s.Sleep(1)), (3, s.Block()))))
     assert check(program).outcome == ("completed", ["arm0", "slept"])
