@@ -17,7 +17,17 @@ import orjson
 
 from penstock import DurableContext, action
 from penstock.engine.durable import waiting
-from penstock.engine.durable.records import SIGNAL, Child, History, Key, Record
+from penstock.engine.durable.records import (
+    COMPLETED,
+    FAILED,
+    RUN,
+    SIGNAL,
+    Child,
+    ChildStart,
+    History,
+    Key,
+    Record,
+)
 from penstock.errors import ExecutionFailed
 from penstock.language.definitions.action import Action
 from penstock.run.outcomes import Outcome, TaskError
@@ -40,7 +50,9 @@ ROUNDING = 1e-6
 """Seconds by which two sums of instants may differ."""
 NEVER_LATE: Mapping[int, int] = {}
 PLAYED: ContextVar[tuple[Program, World]] = ContextVar("played")
-FAILED = re.compile(r"(?:p\.program failed|execution \S+ ended as failed): (?:\w+\.)*(\w+): (.*)", re.DOTALL)
+FAILURE_TEXT = re.compile(
+    r"(?:p\.program failed|execution \S+ ended as failed): (?:\w+\.)*(\w+): (.*)", re.DOTALL
+)
 
 
 class VirtualMemory(Memory):
@@ -105,6 +117,20 @@ class VirtualMemory(Memory):
         super().arrive()
         if self.ends_as is not None:
             self.ends_as = self.requested
+
+    def _store(self, start: ChildStart) -> None:
+        """Store the start of a child. One that takes a while ends by itself, like an answer that comes then."""
+        super()._store(start)
+        if start.record.kind != RUN or "seconds" not in start.parameters:
+            return
+        child, place = self.children[start.record.key], start.parameters["place"]
+        del self._running[start.record.key]
+        self.world.start_child(place)
+        end: tuple[str, str | None] = (COMPLETED, orjson.dumps(f"<{place}>").decode())
+        if start.parameters["fails"]:
+            end = (FAILED, None)
+            child.error = orjson.dumps({"type": "OSError", "message": f"<{place}>"}).decode()
+        self._due[child.id] = (self._in(start.parameters["seconds"]), *end)
 
     def until_next(self) -> float:
         """Return the seconds until the next due timer, answer or signal."""
@@ -417,7 +443,7 @@ def failed_with(text: str) -> tuple[Any, ...]:
     """Return the outcome that the message of an ExecutionFailed tells."""
     if "asked to end as" in text:
         return ("cancelled",)
-    matched = FAILED.fullmatch(text)
+    matched = FAILURE_TEXT.fullmatch(text)
     if matched is None:
         return ("broken", text)
     kind, message = matched.groups()

@@ -357,6 +357,8 @@ class Plain:
         await self._until_told()
 
     async def run(self, ref: str, parameters: dict[str, Any]) -> Any:
+        if "seconds" in parameters:
+            return await self._run_slowly(ref, **parameters)
         await self._start(parameters["place"])
         text = ""
         try:
@@ -366,6 +368,21 @@ class Plain:
         finally:
             await self._end(parameters["place"])
         raise StepFailed(text, name=ref, type="OSError")
+
+    async def _run_slowly(self, ref: str, place: str, fails: bool, seconds: float) -> str:
+        """Run a child that takes a while. One that was cancelled before a failure is started again with the next attempt."""
+        try:
+            if (hold := self.holds.get((place, 0))) is not None:
+                await asyncio.sleep(max(self._end_of(hold) - time.monotonic(), 0))
+            await self._start(place)
+            self.world.start_child(place)
+            await self._until(self._begin() + seconds + self.world.delay(f"end of {place}"))
+        except asyncio.CancelledError:
+            self._dropped.add((place, 0))
+            raise
+        if fails:
+            raise StepFailed(f"{ref} failed: <{place}>", name=ref, type="OSError")
+        return f"<{place}>"
 
     async def map(self, ref: str, items: list[dict[str, Any]], concurrency: int) -> list[Any]:
         await self._start(str(items))

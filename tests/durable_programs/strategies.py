@@ -62,6 +62,15 @@ def hearings(draw: Draw) -> Statement:
 
 
 @st.composite
+def interrupted_children(draw: Draw) -> s.Try:
+    """A child that runs when a step beside it fails, and a step that the function calls before it fails, too."""
+    fails = s.Block((s.Sleep(), s.Step(fails=draw(st.sampled_from((1, 2, ALWAYS))))))
+    child = s.Child(draw(st.booleans()), days=draw(st.integers(1, 3)))
+    kind = draw(st.sampled_from(("group", "group", "gather")))
+    return s.Try("again", s.Branches(kind, (fails, child)), s.Block((s.Step("b"),)))
+
+
+@st.composite
 def reminders(draw: Draw) -> s.Block:
     """A wait for a signal with a deadline, and another wait for the signal that may come after it."""
     name = draw(signals)
@@ -84,12 +93,14 @@ def before_undo(kind: Kind) -> st.SearchStrategy[tuple[Statement, ...]]:
 @st.composite
 def waits(draw: Draw) -> Statement:
     days = draw(st.integers(1, 3))
-    match draw(st.integers(0, 5)):
+    match draw(st.integers(0, 6)):
         case 0 | 1 | 2:
             return s.Sleep(days)
         case 3 | 4:
             timeout = draw(st.one_of(st.integers(0, 3), st.none()))
             return s.Signal(draw(signals), timeout, draw(st.integers(1, 3)))
+        case 5:
+            return s.Child(fails=draw(st.integers(0, 3)) == 3, days=days)
         case _:
             return s.Wait(draw(st.booleans()), draw(st.one_of(st.integers(0, 3), st.none())), days)
 
@@ -111,9 +122,9 @@ def others(draw: Draw, kind: Kind) -> Statement:
 
 @cache
 def leaf(kind: Kind) -> Statements:
-    heard = waits() if kind == "again" else hearings()
+    last = interrupted_children() if kind == "again" else hearings()
     return st.one_of(
-        steps(kind), steps(kind), steps(kind), waits(), reminders(), others(kind), others(kind), heard
+        steps(kind), steps(kind), steps(kind), waits(), reminders(), others(kind), others(kind), last
     )
 
 

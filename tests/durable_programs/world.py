@@ -10,12 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from zlib import crc32
 
 from penstock import NonRetryable
 from tests.durable_programs.absences import Absences
 from tests.durable_programs.end_requests import NEAR
-from tests.durable_programs.statements import ALWAYS, HOUR, Child, Step
+from tests.durable_programs.statements import ALWAYS, HOUR, Child, Step, span
 
 LOOK = 300.0
 """Seconds between two looks for signals while a step of hours runs. Half a second would be half a million looks."""
@@ -130,6 +131,12 @@ class World:
             raise OSError(f"<{place}>")
         return f"<{place}>"
 
+    def start_child(self, place: str) -> None:
+        """Note the start of another action that takes days. A call whose child was cancelled before a failure starts another
+        child, which counts as the same."""
+        self.check_open()
+        self.children[place] = 1
+
     def note_cancellation(self, place: str, error: asyncio.CancelledError) -> None:
         """Note what a cancellation says of the end of the run. A cancellation that a program makes says nothing."""
         if text := str(error):
@@ -232,5 +239,7 @@ def value_of(place: str, step: Step, extra: str) -> str:
     return f"{step.name}{extra}<{place}>"
 
 
-def parameters_of(place: str, child: Child) -> dict[str, object]:
-    return {"place": place, "fails": child.fails}
+def parameters_of(place: str, child: Child) -> dict[str, Any]:
+    """Return the parameters of a child. One that takes no time is not told how many seconds it takes."""
+    seconds = {"seconds": span(f"{place}+", child.days)} if child.days else {}
+    return {"place": place, "fails": child.fails, **seconds}
