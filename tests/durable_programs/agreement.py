@@ -19,6 +19,9 @@ from tests.durable_programs.world import LOOK, Call, World
 
 ORDERS = 100
 """Of what happens at once: that many are tried before a run is wrong."""
+ORDERS_OF_MANY = 400
+"""Orders that are tried if at least MANY_CANCELLED calls were cancelled, which may have ended in any order."""
+MANY_CANCELLED = 5
 FEW_ORDERS = 12
 """Orders that are tried with a request before and after each of the turns near it."""
 
@@ -199,9 +202,11 @@ def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], fl
     if end is not None and played.run.crashed_at:
         holds.append(begun_again(played.world, lost=True))
     hearings = heard(program, played.world)
-    tries = [(ORDERS, False)]
+    cancelled = sum(call.cancelled for call in played.world.calls)
+    orders = ORDERS if cancelled < MANY_CANCELLED else ORDERS_OF_MANY
+    tries = [(orders, False)]
     if end is not None and end.at_turn:  # most likely another turn explains it
-        tries = [(0, False), (0, True), (ORDERS, False), (FEW_ORDERS, True)]
+        tries = [(0, False), (0, True), (orders, False), (FEW_ORDERS, True)]
     for count, at_turns in tries:
         for spans, begins, hearing in product(absences, holds, hearings):
             known = partial(
