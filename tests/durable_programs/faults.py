@@ -122,7 +122,7 @@ def hear_no_signal_while_a_step_runs(patch: pytest.MonkeyPatch) -> None:
 
 
 def give_signals_to_the_call_that_was_made_last(patch: pytest.MonkeyPatch) -> None:
-    """Of several calls that wait for one signal name, the last one gets the signal."""
+    """The last one of several calls that wait for one signal name gets the signal."""
     join = SignalLines.join
 
     def join_first(lines: SignalLines, name: str, call: Call) -> None:

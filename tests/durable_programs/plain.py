@@ -115,7 +115,7 @@ class Plain:
         """How many signals were there when they were waited for."""
         self._sent: dict[str, list[Any]] = defaultdict(list)
         self._unheard: dict[str, float] = {}
-        """When each signal is heard that the run heard later than it was sent and waited for."""
+        """The instants of the signals that the run heard later than they were sent and waited for."""
         self._listening: dict[str, list[asyncio.Future[Any]]] = defaultdict(list)
 
     async def _until(self, instant: float) -> None:

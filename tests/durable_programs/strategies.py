@@ -63,7 +63,7 @@ def hearings(draw: Draw) -> Statement:
 
 @st.composite
 def interrupted_children(draw: Draw) -> s.Try:
-    """A child that runs when a step beside it fails, and a step that the function calls before it fails, too."""
+    """Draw a child that runs when a step beside it fails, and a step that the function calls before it fails, too."""
     fails = s.Block((s.Sleep(), s.Step(fails=draw(st.sampled_from((1, 2, ALWAYS))))))
     child = s.Child(draw(st.booleans()), days=draw(st.integers(1, 3)))
     kind = draw(st.sampled_from(("group", "group", "gather")))

@@ -87,7 +87,7 @@ class World:
     requested_at: float = math.inf
     """When the end of the run was requested."""
     heard: dict[str, float] = field(default_factory=dict)
-    """When the attempt that was told each signal, or the last one, first read it, by the signal's value."""
+    """The instant at which an attempt first read each signal, by its value: the attempt that was told it, or else the last."""
     reasons: dict[str, str] = field(default_factory=dict)
     """What the program was told of the end of the run, by place."""
 
