@@ -268,7 +268,6 @@ FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     hear_no_signal_while_a_step_runs,
     give_signals_to_the_call_that_was_made_last,
     keep_cancelled_children_after_a_failure,
-    tell_ends_of_children_when_they_are_known,
 ]
 FAULTS_OF_ENDS: list[Callable[[pytest.MonkeyPatch], None]] = [
     drop_what_a_cancelled_function_returns,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.durable_programs import statements as s
 from tests.durable_programs.agreement import Disagreement, check, check_crashed, differences, durations, heard
-from tests.durable_programs.faults import FAULTS
+from tests.durable_programs.faults import FAULTS, tell_ends_of_children_when_they_are_known
 from tests.durable_programs.plain import HEARD_WITHIN_S
 from tests.durable_programs.plain_play import play
 from tests.durable_programs.programs import check_all_programs
@@ -271,6 +271,15 @@ def test_late_attempt_tells_sleeps_by_instant() -> None:
     program = Program(s.First(((1, s.Sleep(1)), (3, s.Block()))))
     assert check(program).outcome == ("completed", ["arm0", "slept"])
     assert check(program, (), {0: 6}).outcome == ("completed", ["arm1", []])
+
+
+def test_late_attempt_tells_end_of_child_by_its_instant(monkeypatch: pytest.MonkeyPatch) -> None:
+    child, sleep = s.Block((s.Child(days=1), s.Undo())), s.Block((s.Sleep(2), s.Undo()))
+    program = Program(s.Block((s.Branches("gather", (child, sleep)), s.Step(fails=s.ALWAYS))))
+    assert [call.place for call in check(program, (), {0: 6}).world.undone] == ["0.0|1.1", "0.0|0.1"]
+    tell_ends_of_children_when_they_are_known(monkeypatch)
+    with pytest.raises(Disagreement):
+        check(program, (), {0: 6})
 
 
 def test_late_attempt_tells_deadline_before_later_signal() -> None:
