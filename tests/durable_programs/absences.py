@@ -33,6 +33,10 @@ class Absences:
         asleep = any(begin < instant < end - MOMENT for begin, end in self.spans)
         return self.told_at(instant) if asleep else instant
 
+    def ends_at(self, instant: float) -> bool:
+        """Return whether an attempt begins at this instant after an absence."""
+        return any(abs(end - instant) < MOMENT for _, end in self.spans)
+
     def cancelled_at(self, instant: float) -> float:
         """Return when a cancellation of this instant is told: before all that was over."""
         for begin, end in self.spans:

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from functools import partial
-from itertools import pairwise, product
+from itertools import product
 
 from hypothesis import reject
 
 from tests.durable_programs.absences import Absences
-from tests.durable_programs.end_requests import EndPoint, EndRequest, RequestedEnd
+from tests.durable_programs.end_requests import NEAR, EndPoint, EndRequest, RequestedEnd
 from tests.durable_programs.kit_run import NEVER_LATE, SETTLED, KitPlay, play_in_kit
-from tests.durable_programs.plain import NEVER, Holds
+from tests.durable_programs.plain import NEVER, Cuts
 from tests.durable_programs.plain_play import Play, play
-from tests.durable_programs.statements import Program, Step
+from tests.durable_programs.statements import Program
 from tests.durable_programs.world import LOOK, Call, World
 
 ORDERS = 100
 """Of what happens at once: that many are tried before a run is wrong."""
+ORDERS_OF_MANY = 400
+"""Orders that are tried if at least MANY_CANCELLED calls were cancelled, which may have ended in any order."""
+MANY_CANCELLED = 5
 FEW_ORDERS = 12
 """Orders that are tried with a request before and after each of the turns near it."""
 
@@ -118,7 +121,7 @@ def _compare(
     wrong = by_itself(played) or differences(played, plain)
     if wrong and not by_itself(played) and explained(program, played, taken):
         wrong = []
-    if wrong and not at_once(program, plain):
+    if wrong:
         run = played.run
         crashed = (
             f"crashed {', '.join(run.crashed_at)} ({sorted(crashes)})" if run.crashed_at else "not crashed"
@@ -198,12 +201,17 @@ def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], fl
     holds = [begun_again(played.world)]
     if end is not None and played.run.crashed_at:
         holds.append(begun_again(played.world, lost=True))
-    tries = [(ORDERS, False)]
+    hearings = heard(program, played.world)
+    cancelled = sum(call.cancelled for call in played.world.calls)
+    orders = ORDERS if cancelled < MANY_CANCELLED else ORDERS_OF_MANY
+    tries = [(orders, False)]
     if end is not None and end.at_turn:  # most likely another turn explains it
-        tries = [(0, False), (0, True), (ORDERS, False), (FEW_ORDERS, True)]
+        tries = [(0, False), (0, True), (orders, False), (FEW_ORDERS, True)]
     for count, at_turns in tries:
-        for spans, begins in product(absences, holds):
-            known = partial(play, program, absences=spans, holds=begins, lingered=lingering(played.world))
+        for spans, begins, hearing in product(absences, holds, hearings):
+            known = partial(
+                play, program, absences=spans, holds=begins, heard=hearing, lingered=lingering(played.world)
+            )
             for as_played in _orders(known, taken, anew, count=count):
                 plays = _asked(as_played, end, spans, at_turns=at_turns)
                 if any(not differences(played, plain) for plain in plays):
@@ -233,16 +241,6 @@ def _asked(
     as_played(requested=end.later(), ticks=ticks)
     for near in end.between(ticks, absences):
         yield as_played(requested=near)
-
-
-def at_once(program: Program, plain: Play) -> bool:
-    """Return whether the run looks for signals while a step of hours runs, and two instants are hardly apart: which of them
-    comes first is then decided by the look."""
-    kinds = [part for _, part in program.places]
-    if not any(isinstance(part, Step) and part.hours for part in kinds) or not program.sent:
-        return False
-    instants = sorted(set(plain.instants))
-    return any(later - earlier < 3 * LOOK for earlier, later in pairwise(instants))
 
 
 def by_itself(played: KitPlay) -> list[str]:
@@ -293,6 +291,11 @@ def differences(played: Play, plain: Play) -> list[str]:
     ]
     if order(played.world) != order(plain.world):
         wrong.append(f"undone: {order(played.world)}, plain: {order(plain.world)}")
+    wrong += [
+        f"call of {place} began at {begin}, plain: {expected_begin}"
+        for place, (begin, expected_begin) in begins_apart(played.world, plain.world).items()
+        if place not in plain.loose and not played.world.absences.spans
+    ]
     for place in played.world.times.keys() & plain.world.times.keys():
         apart = abs((played.world.times[place] - plain.world.times[place]).total_seconds())
         if place not in plain.loose and apart > 3 * LOOK:
@@ -309,6 +312,13 @@ def differences(played: Play, plain: Play) -> list[str]:
 def ended(calls: list[Call]) -> Counter[str]:
     """Return how many calls of each place are recorded."""
     return Counter(call.place for call in calls if call.recorded)
+
+
+def begins_apart(mine: World, other: World) -> dict[str, tuple[float, float]]:
+    """Return the begin of the last recorded call of each place that began much earlier or later in one of two worlds."""
+    begins = [{call.place: call.began for call in world.calls if call.recorded} for world in (mine, other)]
+    pairs = {place: (begins[0][place], begins[1][place]) for place in begins[0].keys() & begins[1].keys()}
+    return {place: pair for place, pair in pairs.items() if abs(pair[0] - pair[1]) > 3 * LOOK}
 
 
 def order(world: World) -> list[str]:
@@ -349,16 +359,28 @@ def lingering(world: World) -> dict[tuple[str, int], float]:
     return lingered
 
 
-def begun_again(world: World, *, lost: bool = False) -> Holds:
+def heard(program: Program, world: World) -> list[dict[str, float]]:
+    """Return when the signals were heard, before and after all else that was told at the same instant: a look that a sleep or a
+    deadline makes tells a signal first. The last play is one that hears each signal at once."""
+    sent = {value: instant for instant, _, value in program.signals()}
+    if all(instant < sent[value] + NEAR for value, instant in world.heard.items()):
+        return [{}]
+    return [{value: instant + apart for value, instant in world.heard.items()} for apart in (-NEAR, NEAR)] + [
+        {}
+    ]
+
+
+def begun_again(world: World, *, lost: bool = False) -> Cuts:
     """Return when the calls, the nth of their step or compensation, were made again that a crash cut off. `lost`: the crash lost
     the records of cancelled calls too, and the next attempt is told the end before it makes these calls."""
-    begins: Holds = {}
+    begins: Cuts = {}
     ended_calls: Counter[str] = Counter()
     for call in (*world.calls, *world.undone):
         key = call.place, ended_calls[call.place]
+        _, begin, earlier = begins.get(key, (0, 0.0, call.failures))
         if call.cut or (lost and call.cancelled):
-            begins[key] = 0, NEVER
-        elif begins.get(key) == (0, NEVER):
-            begins[key] = call.failures, call.began - call.resumed
+            begins[key] = 0, NEVER, earlier
+        elif begin == NEVER:
+            begins[key] = call.failures, call.began - call.resumed, earlier
         ended_calls[call.place] += call.recorded
     return begins

@@ -6,19 +6,21 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from datetime import datetime
 from itertools import count
 from typing import Any
 
 import pytest
 
-from penstock.engine.durable import attempt_run, branches, journal, waits
+from penstock.engine.durable import attempt_run, branches, journal, retried_history, waits
 from penstock.engine.durable.attempt_run import Attempt
 from penstock.engine.durable.branches import Branch
-from penstock.engine.durable.calls import Call
+from penstock.engine.durable.calls import Answer, Call
 from penstock.engine.durable.core import Core
 from penstock.engine.durable.deliveries import Deliveries
 from penstock.engine.durable.open_calls import OpenCalls
-from penstock.engine.durable.records import Key, Record
+from penstock.engine.durable.records import RUN, STARTED, SUPERSEDED, History, Key, Record
+from penstock.engine.durable.signal_queues import SignalLines
 from penstock.engine.durable.undo import Undo
 from penstock.errors import StepFailed
 from penstock.run import outcomes
@@ -108,6 +110,49 @@ def tell_late_results_as_they_are_known(patch: pytest.MonkeyPatch) -> None:
 def hear_signals_after_their_deadline(patch: pytest.MonkeyPatch) -> None:
     """A deadline that passed while no worker had time for the run is forgotten where a signal was sent since."""
     patch.setattr(waits, "_is_sent_after", lambda signal, deadline, span: False)
+
+
+def hear_no_signal_while_a_step_runs(patch: pytest.MonkeyPatch) -> None:
+    """A signal that is sent while a step of hours runs is heard with its deadline, or in the next attempt."""
+
+    async def look(core: Core) -> None:
+        """See nothing new."""
+
+    patch.setattr(Core, "look", look)
+
+
+def give_signals_to_the_call_that_was_made_last(patch: pytest.MonkeyPatch) -> None:
+    """The last one of several calls that wait for one signal name gets the signal."""
+    join = SignalLines.join
+
+    def join_first(lines: SignalLines, name: str, call: Call) -> None:
+        join(lines, name, call)
+        lines._lines[name].sort(key=lambda waiting: -waiting.order)
+
+    patch.setattr(SignalLines, "join", join_first)
+
+
+def keep_cancelled_children_after_a_failure(patch: pytest.MonkeyPatch) -> None:
+    """A call whose child was cancelled before an attempt failed waits for the same child in the next attempt."""
+    forget_failure = retried_history.forget_failure
+
+    def forget(history: History) -> tuple[set[Key], list[Record]]:
+        keys, changed = forget_failure(history)
+        for record in changed:
+            record.status = STARTED if record.status == SUPERSEDED else record.status
+        return keys, changed
+
+    patch.setattr(journal, "forget_failure", forget)
+
+
+def tell_ends_of_children_when_they_are_known(patch: pytest.MonkeyPatch) -> None:
+    """An attempt that begins late tells the end of a child after all that was over before the attempt began."""
+    settle = OpenCalls.settle
+
+    def settle_now(calls: OpenCalls, call: Call, answer: Answer, instant: datetime | None = None) -> None:
+        settle(calls, call, answer, None if call.record is not None and call.record.kind == RUN else instant)
+
+    patch.setattr(OpenCalls, "settle", settle_now)
 
 
 def _returned_if(returned: Callable[[Attempt, Outcome], bool]) -> Callable[..., Any]:
@@ -220,6 +265,9 @@ FAULTS: list[Callable[[pytest.MonkeyPatch], None]] = [
     read_signals_once_an_attempt,
     tell_late_results_as_they_are_known,
     hear_signals_after_their_deadline,
+    hear_no_signal_while_a_step_runs,
+    give_signals_to_the_call_that_was_made_last,
+    keep_cancelled_children_after_a_failure,
 ]
 FAULTS_OF_ENDS: list[Callable[[pytest.MonkeyPatch], None]] = [
     drop_what_a_cancelled_function_returns,

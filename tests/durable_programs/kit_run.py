@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import cache
@@ -17,7 +17,17 @@ import orjson
 
 from penstock import DurableContext, action
 from penstock.engine.durable import waiting
-from penstock.engine.durable.records import Child, History, Key, Record
+from penstock.engine.durable.records import (
+    COMPLETED,
+    FAILED,
+    RUN,
+    SIGNAL,
+    Child,
+    ChildStart,
+    History,
+    Key,
+    Record,
+)
 from penstock.errors import ExecutionFailed
 from penstock.language.definitions.action import Action
 from penstock.run.outcomes import Outcome, TaskError
@@ -40,7 +50,9 @@ ROUNDING = 1e-6
 """Seconds by which two sums of instants may differ."""
 NEVER_LATE: Mapping[int, int] = {}
 PLAYED: ContextVar[tuple[Program, World]] = ContextVar("played")
-FAILED = re.compile(r"(?:p\.program failed|execution \S+ ended as failed): (?:\w+\.)*(\w+): (.*)", re.DOTALL)
+FAILURE_TEXT = re.compile(
+    r"(?:p\.program failed|execution \S+ ended as failed): (?:\w+\.)*(\w+): (.*)", re.DOTALL
+)
 
 
 class VirtualMemory(Memory):
@@ -106,6 +118,20 @@ class VirtualMemory(Memory):
         if self.ends_as is not None:
             self.ends_as = self.requested
 
+    def _store(self, start: ChildStart) -> None:
+        """Store the start of a child. One that takes a while ends by itself, like an answer that comes then."""
+        super()._store(start)
+        if start.record.kind != RUN or "seconds" not in start.parameters:
+            return
+        child, place = self.children[start.record.key], start.parameters["place"]
+        del self._running[start.record.key]
+        self.world.start_child(place)
+        end: tuple[str, str | None] = (COMPLETED, orjson.dumps(f"<{place}>").decode())
+        if start.parameters["fails"]:
+            end = (FAILED, None)
+            child.error = orjson.dumps({"type": "OSError", "message": f"<{place}>"}).decode()
+        self._due[child.id] = (self._in(start.parameters["seconds"]), *end)
+
     def until_next(self) -> float:
         """Return the seconds until the next due timer, answer or signal."""
         instants = [due for due, _, _ in self._due.values()] + [due for due, _, _ in self.signals]
@@ -120,11 +146,29 @@ class VirtualAttempt(AttemptMemory):
     has_begun = False
     asked = False
 
+    def __init__(self, memory: Memory, attempt: int) -> None:
+        super().__init__(memory, attempt)
+        self._heard: set[Key] = set()
+
+    def _hear(self, records: Iterable[Record]) -> None:
+        """Note when this attempt first reads each signal that no attempt before has told."""
+        assert isinstance(self._memory, VirtualMemory)
+        for record in records:
+            if record.kind == SIGNAL and record.told is None and record.key not in self._heard:
+                self._heard.add(record.key)
+                self._memory.world.heard[orjson.loads(record.result or "null")] = time.monotonic()
+
     async def load(self) -> History:
         self.has_begun = True
         history = await super().load()
         self.asked = self.asked or history.ends_as is not None
+        self._hear(history.records.values())
         return history
+
+    async def record(self, records: Sequence[Record]) -> Mapping[Key, Record]:
+        stored = await super().record(records)
+        self._hear(stored.values())
+        return stored
 
     def asked_to_end(self) -> bool:
         return self.asked
@@ -148,7 +192,9 @@ class VirtualAttempt(AttemptMemory):
         self, signals: Sequence[Key], children: Sequence[UUID]
     ) -> tuple[Sequence[Record], Mapping[UUID, Child]]:
         self._memory.arrive()
-        return await super().look(signals, children)
+        sent, ends = await super().look(signals, children)
+        self._hear(sent)
+        return sent, ends
 
 
 class CrashedRun(DurableRun):
@@ -397,7 +443,7 @@ def failed_with(text: str) -> tuple[Any, ...]:
     """Return the outcome that the message of an ExecutionFailed tells."""
     if "asked to end as" in text:
         return ("cancelled",)
-    matched = FAILED.fullmatch(text)
+    matched = FAILURE_TEXT.fullmatch(text)
     if matched is None:
         return ("broken", text)
     kind, message = matched.groups()

@@ -57,7 +57,7 @@ def certain(program: Program) -> Play | None:
     hours = any(isinstance(part, s.Step) and part.hours for part in kinds)
     if program.attempts > 1 or program.cancelled is not None or hours:
         return None
-    if any(isinstance(part, s.Wait) for part in kinds):
+    if any(isinstance(part, s.Wait) or (isinstance(part, s.Child) and part.days) for part in kinds):
         return None
     plain = play(program)
     done = len(plain.world.calls) + len(plain.world.undone) + plain.world.children.total()

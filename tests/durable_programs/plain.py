@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 
 from penstock import NonRetryable
 from penstock.errors import StepFailed, StepTimedOut
+from tests.durable_programs.absences import MOMENT
 from tests.durable_programs.end_requests import NEAR, RequestedEnd
 from tests.durable_programs.statements import DAY, Program, Step, Wait, span, wait_name
-from tests.durable_programs.world import World
+from tests.durable_programs.world import LOOK, World
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SOON = 1e-8
@@ -32,10 +33,16 @@ PAUSE = 2.0
 GRACE = 10.0
 """Seconds that a cancelled run of the kit has to clean up."""
 NEVER = 10_000 * DAY
+HEARD_WITHIN_S = 2 * LOOK + MOMENT
+"""Seconds in which a run hears a signal that was sent and is waited for. It sleeps as long as between two looks, and may wake up
+right before its next look is due."""
 Rounds = dict[str, list[float]]
 Hold = tuple[int, float]
 """How many attempts fail before a call begins, and how many seconds after that the call begins at the earliest."""
 Holds = dict[tuple[str, int], Hold]
+Cuts = dict[tuple[str, int], tuple[int, float, int]]
+"""The holds of calls that a crash cut off, and how many attempts had failed before that crash. An attempt before it held no such
+call."""
 
 
 class First(NamedTuple):
@@ -96,7 +103,6 @@ class Plain:
         """The calls of each step that have ended."""
         self.state: dict[str, Any] = {}
         self.undos: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
-        self.instants: list[float] = []
         self.told_at: dict[str, tuple[float, int, frozenset[str], frozenset[str]]] = {}
         """When a step's failure was told, and how many calls, which children and which state there were then."""
         self.caused_at = NEVER
@@ -108,10 +114,11 @@ class Plain:
         self._hearings = 0
         """How many signals were there when they were waited for."""
         self._sent: dict[str, list[Any]] = defaultdict(list)
+        self._unheard: dict[str, float] = {}
+        """The instants of the signals that the run heard later than they were sent and waited for."""
         self._listening: dict[str, list[asyncio.Future[Any]]] = defaultdict(list)
 
     async def _until(self, instant: float) -> None:
-        self.instants.append(instant)
         await asyncio.sleep(max(self.world.absences.told_at(instant) - time.monotonic(), 0))
         await self._until_told()
 
@@ -350,6 +357,8 @@ class Plain:
         await self._until_told()
 
     async def run(self, ref: str, parameters: dict[str, Any]) -> Any:
+        if "seconds" in parameters:
+            return await self._run_slowly(ref, **parameters)
         await self._start(parameters["place"])
         text = ""
         try:
@@ -359,6 +368,21 @@ class Plain:
         finally:
             await self._end(parameters["place"])
         raise StepFailed(text, name=ref, type="OSError")
+
+    async def _run_slowly(self, ref: str, place: str, fails: bool, seconds: float) -> str:
+        """Run a child that takes a while. One that was cancelled before a failure is started again with the next attempt."""
+        try:
+            if (hold := self.holds.get((place, 0))) is not None:
+                await asyncio.sleep(max(self._end_of(hold) - time.monotonic(), 0))
+            await self._start(place)
+            self.world.start_child(place)
+            await self._until(self._begin() + seconds + self.world.delay(f"end of {place}"))
+        except asyncio.CancelledError:
+            self._dropped.add((place, 0))
+            raise
+        if fails:
+            raise StepFailed(f"{ref} failed: <{place}>", name=ref, type="OSError")
+        return f"<{place}>"
 
     async def map(self, ref: str, items: list[dict[str, Any]], concurrency: int) -> list[Any]:
         await self._start(str(items))
@@ -373,12 +397,12 @@ class Plain:
         told_after = 0.0
         if place < len(self._sent[name]):
             self._hearings += 1
-            sent = [value for _, _, value in self.program.signals()]
-            order = sent.index(self._sent[name][place])  # the one sent first is told first
-            now = time.monotonic()
+            value, now = self._sent[name][place], time.monotonic()
+            order = self._order_of(value)  # the one sent first is told first
             soon = now + SOON * (5 + order) / 10 + self.world.seen(f"signal {self._hearings}")
             told_after = self.world.absences.heard_at(soon) - now
-            asyncio.get_running_loop().call_later(told_after, self._hear, name)
+            heard_at = self._heard_at(value, now + told_after)
+            asyncio.get_running_loop().call_at(heard_at, self._hear, name)
         try:
             return await self._within(heard, timeout, name, told_after)
         finally:
@@ -390,15 +414,31 @@ class Plain:
 
     def _hear(self, name: str) -> None:
         """Give a signal that was sent before to the first call that waits: the one that it was for may be cancelled."""
-        if self._sent[name] and (open_calls := self._open_calls(name)):
+        if not self._sent[name] or not (open_calls := self._open_calls(name)):
+            return
+        if self._unheard.get(self._sent[name][0], 0.0) <= time.monotonic():
             open_calls[0].set_result(self._sent[name].pop(0))
+
+    def _heard_at(self, value: str, since: float) -> float:
+        """Return when a signal is heard that was sent, and is waited for, since this instant. That is when the run heard it which
+        this play is compared with, unless that is too late. Of two signals that are heard at once, the first is the one that was
+        sent first. What an attempt hears as it begins after an absence is told in the order of instants."""
+        heard = self.world.heard.get(value, since)
+        if not since + NEAR < heard < since + HEARD_WITHIN_S or self.world.absences.ends_at(heard):
+            return since
+        self._unheard[value] = max(since, heard + self._order_of(value) * SOON / 10)
+        return self._unheard[value]
+
+    def _order_of(self, value: str) -> int:
+        """Return how many signals are sent before this one."""
+        return [sent for _, _, sent in self.program.signals()].index(value)
 
     async def _within(
         self, waits: asyncio.Future[Any], timeout: float | None, name: str, told_after: float = 0.0
     ) -> Any:
         """Wait so many seconds at most. `told_after`: what was sent before is told then, also after the deadline."""
         if timeout is not None:
-            self.instants.append(deadline := self._begin() + timeout)
+            deadline = self._begin() + timeout
             self._deadlines += 1  # what does not come is told in a turn of its own, too
             late = self.world.delay(f"deadline {self._deadlines} of {name}")
             deadline = self.world.absences.told_at(max(deadline, self._begin() + SOON) + late)
@@ -409,8 +449,14 @@ class Plain:
         raise StepTimedOut("", name=name)
 
     def send(self, name: str, value: Any) -> None:
-        calls, earlier = self._open_calls(name), len(self._sent[name])
-        calls[earlier].set_result(value) if len(calls) > earlier else self._sent[name].append(value)
+        calls, earlier, now = self._open_calls(name), len(self._sent[name]), time.monotonic()
+        heard_at = self._heard_at(value, now) if len(calls) > earlier else now
+        if len(calls) > earlier and heard_at == now:
+            calls[earlier].set_result(value)
+            return
+        self._sent[name].append(value)
+        if heard_at > now:
+            asyncio.get_running_loop().call_at(heard_at, self._hear, name)
 
     async def wait_for(self, _: str, timeout: float | None = None, name: str = "") -> Any:
         return {"payload": await self.ask("", timeout=timeout, name=name)}
@@ -427,7 +473,7 @@ class Plain:
     async def _answered(self, timeout: float | None, name: str) -> Any:
         waits = asyncio.get_running_loop().create_future()
         if (comes := arrivals(self.program).get(name)) is not None:
-            self.instants.append(instant := self._begin() + comes)
+            instant = self._begin() + comes
             asyncio.get_running_loop().call_at(
                 self.world.absences.told_at(instant + self.world.delay(f"arrival of {name}")),
                 lambda: None if waits.done() else waits.set_result(name),
@@ -464,7 +510,7 @@ class Plain:
     @asynccontextmanager
     async def timeout(self, seconds: float) -> Any:
         """Limit a block. One that catches the cancellation and goes on to its end is not late."""
-        self.instants.append(instant := self._begin() + seconds)
+        instant = self._begin() + seconds
         deadline = asyncio.timeout_at(
             self.world.absences.told_at(instant + self.world.late(f"timeout {seconds}"))
         )

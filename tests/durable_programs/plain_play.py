@@ -16,7 +16,7 @@ from penstock.errors import StepFailed
 from tests.durable_programs.absences import Absences
 from tests.durable_programs.end_requests import RequestedEnd
 from tests.durable_programs.interpreter import Interpreter, leaves
-from tests.durable_programs.plain import GRACE, PAUSE, SOON, Holds, Plain, Rounds, cancel_all
+from tests.durable_programs.plain import GRACE, PAUSE, SOON, Cuts, Holds, Plain, Rounds, cancel_all
 from tests.durable_programs.statements import Program, span
 from tests.durable_programs.virtual_time import Stuck, VirtualLoop, run_virtually
 from tests.durable_programs.world import MARK, World
@@ -35,7 +35,6 @@ class Play:
     state: dict[str, Any] = field(default_factory=dict)
     loose: set[str] = field(default_factory=set)
     """Places that were played between a failure and the end of its attempt: they may be played once more, or not."""
-    instants: list[float] = field(default_factory=list)
     failures: int = 0
     """How many attempts failed that were tried again."""
 
@@ -89,9 +88,7 @@ async def _until_all_wait() -> None:
 async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseException | None]:
     """Play the program once. Returns the outcome, and the error if another attempt may follow it."""
     program, loop = plain.program, asyncio.get_running_loop()
-    plain.instants += [end for _, end in plain.world.absences.spans]
     for after, name, value in program.signals():
-        plain.instants.append(after)
         if after <= loop.time():  # it is there when the run begins
             plain.send(name, value)
         else:
@@ -102,7 +99,6 @@ async def _attempt(plain: Plain, last: bool) -> tuple[tuple[Any, ...], BaseExcep
     end = asyncio.create_task(_end(plain, main, last, outside))
     if plain.requested is None:
         return await end
-    plain.instants.append(plain.requested.instant)
     told, again = plain.end_told_at(), plain.requested.again
     loop.call_at(told, main.cancel, f"the run was asked to end as {plain.requested.ends_as}")
     over = plain.world.absences.begins_at(told) + min(GRACE, again or GRACE)
@@ -159,18 +155,20 @@ def play(
     lateness: float = 0.0,
     late_starts: float = 0.0,
     absences: Absences | None = None,
-    holds: Holds | None = None,
+    holds: Cuts | None = None,
+    heard: Mapping[str, float] | None = None,
     requested: RequestedEnd | None = None,
     ticks: list[float] | None = None,
 ) -> Play:
     """Play a program without any interruption. `seed` decides what comes first of what happens at once, and how late it is.
-    `absences`, the `holds` of calls that a crash cut off, how long cancelled calls `lingered`, and the `requested` end are those
-    of the run that it is compared with. The instants at which something happens are added to `ticks`."""
+    `absences`, the `holds` of calls that a crash cut off, when signals were `heard`, how long cancelled calls `lingered`, and the
+    `requested` end are those of the run that it is compared with. The instants at which something happens are added to
+    `ticks`."""
     came = requested is not None
     if requested is None and program.cancelled is not None:
         requested = RequestedEnd(span("cancel", program.cancelled))
     rounds: Rounds = defaultdict(list)
-    held: Holds = dict(holds or {})
+    held: Holds = {}
     failures: list[float] = []
     loose: set[str] = set()
     started: Counter[str] = Counter()
@@ -178,6 +176,9 @@ def play(
     before: Plain | None = None
     while True:
         attempts -= 1
+        for key, (count, seconds, earlier) in (holds or {}).items():
+            if earlier <= len(failures):
+                held[key] = max((count, seconds), held.get(key, (0, 0.0)))
         world = World(
             seed,
             shuffled,
@@ -188,6 +189,7 @@ def play(
             absences or Absences(),
             records_at_once=True,
             requested_at=math.inf if requested is None else requested.instant,
+            heard=dict(heard or {}),
         )
         plain = Plain(program, world, rounds, held, failures, before, requested, came=came)
         before = plain
@@ -201,14 +203,14 @@ def play(
             run_virtually(attempt(), ticks)
         except Stuck:
             if not plain.world.closed:  # otherwise the run is over, and some of its tasks wait for ever
-                return Play(("stuck",), plain.world, instants=plain.instants, failures=len(failures))
+                return Play(("stuck",), plain.world, failures=len(failures))
         [(outcome, error, now, unsaid, running, cut)] = tried
         # A failure that was told replays at once, and ends an attempt in which other steps have just begun again.
         loose |= {place for place, instants in rounds.items() if instants and instants[-1] > now - PAUSE}
         started |= plain.world.children  # a child that an attempt before has started stays
         if error is None:
             plain.world.children = started
-            return Play(outcome, plain.world, plain.state, loose, plain.instants, len(failures))
+            return Play(outcome, plain.world, plain.state, loose, len(failures))
         causes = {error.place for error in chain(error) if hasattr(error, "place")}
         for place in causes:
             told_at, calls, children, state = plain.told_at[place]

@@ -77,11 +77,12 @@ class Wait(Statement):
 
 @dataclass(frozen=True)
 class Child(Statement):
-    """Run another action; `items` other than None: once for each item."""
+    """Run another action, which takes so many days; `items` other than None: once for each item."""
 
     fails: bool = False
     items: int | None = None
     concurrency: int = 2
+    days: int = 0
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,21 @@ sent_signals = st.lists(st.tuples(signals, st.integers(0, 4)), max_size=4).map(t
 
 
 @st.composite
-def hearings(draw: Draw) -> s.Block:
-    """A step of hours, in which a signal may be sent, and the wait for it."""
-    hours = draw(st.integers(20, 90))
-    return s.Block((s.Step(draw(names), hours=hours), s.Signal(draw(signals), draw(st.integers(0, 1)))))
+def hearings(draw: Draw) -> Statement:
+    """Draw a step of hours, during which a signal may be sent, and the wait for it: after the step, or beside it."""
+    step, signal = s.Step(draw(names), hours=draw(st.integers(20, 90))), draw(signals)
+    if draw(st.booleans()):
+        return s.Branches("gather", (step, s.Block((s.Signal(signal, timeout=3), s.Step()))))
+    return s.Block((step, s.Signal(signal, draw(st.integers(0, 1)))))
+
+
+@st.composite
+def interrupted_children(draw: Draw) -> s.Try:
+    """Draw a child that runs when a step beside it fails, and a step that the function calls before it fails, too."""
+    fails = s.Block((s.Sleep(), s.Step(fails=draw(st.sampled_from((1, 2, ALWAYS))))))
+    child = s.Child(draw(st.booleans()), days=draw(st.integers(1, 3)))
+    kind = draw(st.sampled_from(("group", "group", "gather")))
+    return s.Try("again", s.Branches(kind, (fails, child)), s.Block((s.Step("b"),)))
 
 
 @st.composite
@@ -82,12 +93,14 @@ def before_undo(kind: Kind) -> st.SearchStrategy[tuple[Statement, ...]]:
 @st.composite
 def waits(draw: Draw) -> Statement:
     days = draw(st.integers(1, 3))
-    match draw(st.integers(0, 5)):
+    match draw(st.integers(0, 6)):
         case 0 | 1 | 2:
             return s.Sleep(days)
         case 3 | 4:
             timeout = draw(st.one_of(st.integers(0, 3), st.none()))
             return s.Signal(draw(signals), timeout, draw(st.integers(1, 3)))
+        case 5:
+            return s.Child(fails=draw(st.integers(0, 3)) == 3, days=days)
         case _:
             return s.Wait(draw(st.booleans()), draw(st.one_of(st.integers(0, 3), st.none())), days)
 
@@ -109,9 +122,9 @@ def others(draw: Draw, kind: Kind) -> Statement:
 
 @cache
 def leaf(kind: Kind) -> Statements:
-    heard = waits() if kind == "again" else hearings()
+    last = interrupted_children() if kind == "again" else hearings()
     return st.one_of(
-        steps(kind), steps(kind), steps(kind), waits(), reminders(), others(kind), others(kind), heard
+        steps(kind), steps(kind), steps(kind), waits(), reminders(), others(kind), others(kind), last
     )
 
 

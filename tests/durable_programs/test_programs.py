@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from tests.durable_programs import statements as s
-from tests.durable_programs.agreement import Disagreement, check, check_crashed
-from tests.durable_programs.faults import FAULTS
+from tests.durable_programs.agreement import Disagreement, check, check_crashed, differences, durations, heard
+from tests.durable_programs.faults import FAULTS, tell_ends_of_children_when_they_are_known
+from tests.durable_programs.plain import HEARD_WITHIN_S
 from tests.durable_programs.plain_play import play
 from tests.durable_programs.programs import check_all_programs
 from tests.durable_programs.statements import Program
@@ -57,6 +58,21 @@ def test_plain_play_hears_signal_sent_during_step() -> None:
 def test_kit_hears_signal_sent_during_step() -> None:
     program = Program(s.Block((s.Step(hours=30 * 24), s.Signal("go", timeout=0))), sent=(("go", 1),))
     assert check(program).outcome == ("completed", ["a<0.0>", "go0"])
+
+
+def test_signal_is_told_after_a_step_that_ended_before_the_look() -> None:
+    """The signal is sent 268 s before the step ends, and is heard with the attempt that begins then."""
+    hears = s.Block((s.Step("b", yields=3), s.Signal("stop", timeout=None), s.Undo()))
+    both = s.Branches("gather", (s.Block((s.Step(hours=28), s.Undo())), hears))
+    sent = (("go", 1), ("go", 1), ("go", 1), ("stop", 1))
+    program = Program(s.Block((both, s.Step(fails=s.ALWAYS))), sent=sent)
+    played = check(program)
+    assert [call.place for call in played.world.undone] == ["0.0|1.2", "0.0|0.1"]
+    taken = durations(played.world)
+    plays = [play(program, durations=taken, heard=hearing) for hearing in heard(program, played.world)]
+    assert [bool(differences(played, plain)) for plain in plays] == [True, False, True]
+    late = {value: instant + HEARD_WITHIN_S for value, instant in played.world.heard.items()}
+    assert differences(played, play(program, durations=taken, heard=late))
 
 
 _STEP = s.Step(fails=s.ALWAYS, tries=2, yields=1)
@@ -241,10 +257,29 @@ def test_plain_play_makes_calls_again_that_a_crash_cut_off() -> None:
     check_crashed(program, range(40))
 
 
+def test_call_that_a_crash_cut_off_had_begun_in_earlier_attempts() -> None:
+    """The failure of the step in the lock cancels the step beside it in each attempt. The other branch calls its own step while
+    that one ends. A crash cuts both off in the third attempt."""
+    holds = s.Branches("lock", (s.Step(fails=s.ALWAYS), s.Step(fails=2, tries=2, delay=1, yields=2)))
+    program = Program(s.Branches("group", (s.Step("b", yields=2), holds)), attempts=3)
+    cut = [call for call in check(program, (12,)).world.calls if call.cut]
+    assert [(call.place, call.failures) for call in cut] == [("0|0", 2), ("0|1|0", 2)]
+    check_crashed(program, range(24))
+
+
 def test_late_attempt_tells_sleeps_by_instant() -> None:
     program = Program(s.First(((1, s.Sleep(1)), (3, s.Block()))))
     assert check(program).outcome == ("completed", ["arm0", "slept"])
     assert check(program, (), {0: 6}).outcome == ("completed", ["arm1", []])
+
+
+def test_late_attempt_tells_end_of_child_by_its_instant(monkeypatch: pytest.MonkeyPatch) -> None:
+    child, sleep = s.Block((s.Child(days=1), s.Undo())), s.Block((s.Sleep(2), s.Undo()))
+    program = Program(s.Block((s.Branches("gather", (child, sleep)), s.Step(fails=s.ALWAYS))))
+    assert [call.place for call in check(program, (), {0: 6}).world.undone] == ["0.0|1.1", "0.0|0.1"]
+    tell_ends_of_children_when_they_are_known(monkeypatch)
+    with pytest.raises(Disagreement):
+        check(program, (), {0: 6})
 
 
 def test_late_attempt_tells_deadline_before_later_signal() -> None:

@@ -160,6 +160,24 @@ def test_block_that_catches_the_cancellation_by_its_limit_goes_on() -> None:
     assert check(program, request=EndRequest(3.5 * s.DAY)).outcome == ("cancelled",)
 
 
+def test_order_of_many_cancelled_steps_has_a_plain_play() -> None:
+    """The request cancels seven steps. Four of them end before the one whose end ends the function, and two after it."""
+    handled = s.Try("obey", s.Step("b"), s.Step(yields=3))
+    program = Program(s.Block((s.Workers(3, 3, s.Workers(3, 4, handled)),)), attempts=2)
+    played = check(program, request=EndRequest(0.013923))
+    assert len([call for call in played.world.calls if call.cancelled]) == 7
+    assert {"0.0#2#1!", "0.0#2#2!"} <= {call.place for call in played.world.calls if call.recorded}
+
+
+def test_end_is_requested_before_the_first_call_of_an_attempt() -> None:
+    """After the crash the next attempt asks for the step, and is told the end before it calls the step."""
+    fails = s.Try("obey", s.Step(fails=2, tries=2, hangs=True), s.Step("b"))
+    latched = s.Branches("latch", (s.Undo(), fails))
+    program = Program(s.Branches("gather", (s.First(((2, s.Block()),)), latched)))
+    played = check(program, (1,), request=EndRequest(commit=0, turns=1))
+    assert [call.place for call in (*played.world.calls, *played.world.undone)] == ["0|1|0"]
+
+
 def test_end_is_requested_while_a_compensation_runs_again() -> None:
     """Crashes lost two calls of the first compensation, so that the next one, which would hang, begins after the request."""
     program = Program(s.Block((s.Undo(hangs=True), s.Undo(), s.Step(fails=s.ALWAYS))))

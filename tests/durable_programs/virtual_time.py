@@ -137,9 +137,11 @@ def _time_limit_between_turns(clock: _Selector) -> Iterator[None]:
 
 
 def run_virtually(main: Coroutine[Any, Any, Any], ticks: list[float] | None = None) -> Any:
-    """Run a coroutine to its end in a loop whose time is virtual. Add the instants at which something happened to `ticks`."""
+    """Run a coroutine to its end in a loop whose time is virtual. Add the instants at which something happened to `ticks`, the
+    beginning first."""
     loop = VirtualLoop()
     if ticks is not None:
+        ticks.append(loop.time())
         loop.clock.ticks = ticks
     with _time_limit_between_turns(loop.clock), _clock_of(loop):
         try:

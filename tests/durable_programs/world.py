@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import blake2b
+from typing import Any
 from zlib import crc32
 
 from penstock import NonRetryable
 from tests.durable_programs.absences import Absences
 from tests.durable_programs.end_requests import NEAR
-from tests.durable_programs.statements import ALWAYS, HOUR, Child, Step
+from tests.durable_programs.statements import ALWAYS, HOUR, Child, Step, span
 
 LOOK = 300.0
 """Seconds between two looks for signals while a step of hours runs. Half a second would be half a million looks."""
@@ -84,6 +86,8 @@ class World:
     """The attempt is over: nothing is called any more."""
     requested_at: float = math.inf
     """When the end of the run was requested."""
+    heard: dict[str, float] = field(default_factory=dict)
+    """The instant at which an attempt first read each signal, by its value: the attempt that was told it, or else the last."""
     reasons: dict[str, str] = field(default_factory=dict)
     """What the program was told of the end of the run, by place."""
 
@@ -127,6 +131,12 @@ class World:
         if fails:
             raise OSError(f"<{place}>")
         return f"<{place}>"
+
+    def start_child(self, place: str) -> None:
+        """Note the start of another action that takes days. A call whose child was cancelled before a failure starts another
+        child, which counts as the same."""
+        self.check_open()
+        self.children[place] = 1
 
     def note_cancellation(self, place: str, error: asyncio.CancelledError) -> None:
         """Note what a cancellation says of the end of the run. A cancellation that a program makes says nothing."""
@@ -189,11 +199,16 @@ class World:
         return self._chance(what) * self.lateness
 
     def seen(self, what: str) -> float:
-        """Return how many seconds pass in a shuffled play of an odd seed until the run looks for signals while steps run."""
-        return self._chance(what) * LOOK if self.shuffled and self.seed % 2 else 0.0
+        """Return how many seconds pass in a shuffled play of an odd seed until the run looks for signals while steps run, unless
+        this play knows when they were heard."""
+        return self._chance(what) * LOOK if self.shuffled and self.seed % 2 and not self.heard else 0.0
 
     def _chance(self, what: str) -> float:
-        return crc32(f"{self.seed} {what}".encode()) / 2**32
+        text = f"{self.seed} {what}".encode()
+        if not self.shuffled:
+            return crc32(text) / 2**32
+        # The checksums of seven names have only 64 orders: another seed flips the same bits of all of them.
+        return int.from_bytes(blake2b(text, digest_size=4).digest()) / 2**32
 
     def _end(self, call: Call, *, failed: bool = False) -> None:
         call.ended = time.monotonic()
@@ -229,5 +244,7 @@ def value_of(place: str, step: Step, extra: str) -> str:
     return f"{step.name}{extra}<{place}>"
 
 
-def parameters_of(place: str, child: Child) -> dict[str, object]:
-    return {"place": place, "fails": child.fails}
+def parameters_of(place: str, child: Child) -> dict[str, Any]:
+    """Return the parameters of a child. One that takes no time is not told how many seconds it takes."""
+    seconds = {"seconds": span(f"{place}+", child.days)} if child.days else {}
+    return {"place": place, "fails": child.fails, **seconds}
