@@ -189,6 +189,7 @@ POST    /rules/{ref}                                   read    own
 GET     /schedules                                     read    all
 GET     /schedules/new                                 define  all
 GET     /schedules/{ref}                               read    all
+GET     /holds                                         read    all
 GET     /limits                                        read    all
 GET     /limits/{ref}                                  read    all
 GET     /inquiries                                     read    own

@@ -50,7 +50,7 @@ def _several(value: object) -> Sequence[object]:
 
 def _each_once(several: Sequence[object]) -> object:
     if len(set(several)) < len(several):
-        raise Wrong("names a parameter or label twice", None)
+        raise Wrong("names one path twice", None)
     return tuple(several)
 
 

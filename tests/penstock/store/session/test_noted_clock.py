@@ -43,6 +43,7 @@ LOCAL: dict[str, str] = {
     "services/penstock_api/auth/identity_provider.py": "the provider has a clock of its own, and a leeway",
     "services/penstock_executor/event_spans.py": "spans",
     "services/penstock_executor/handlers/event_created.py": "spans",
+    "services/penstock_executor/loops/drop_expired.py": "compares the two clocks",
 }
 """The files that read the clock of their machine, and the reason."""
 
