@@ -117,7 +117,7 @@ class FirstTurns:
             was_read = await self._read(submission)
         except Exception:
             # The starts go on without a turn, and the read is tried again later.
-            log.warning("first_turn.not_read", definition=submission.definition, exc_info=True)
+            log.warning("first_turn.not_read", execution_id=str(submission.id), exc_info=True)
             was_read = False
         finally:
             del self._reads[pair]

@@ -11,16 +11,14 @@ from uuid import UUID
 import orjson
 
 from penstock.errors import Conflict, InvalidInput, NotAllowed, NotFound
-from penstock.language.schemas import Schema, mask
+from penstock.language.schemas import mask
+from penstock.language.schemas.question_schema import checked_answer
 from penstock.language.terms.ids import EXECUTION_CALLER
 from penstock.store.executions import inquiries
 from penstock.store.executions.inquiries import Inquiry
 from penstock.store.session.committed_once import committed_once
 from penstock.store.session.database import Session, Transaction
 from penstock.store.session.staged_messages import StagedMessage
-
-LONGEST_SCHEMA = 200
-"""The characters of a schema that a hint can show."""
 
 
 async def listed(
@@ -100,14 +98,6 @@ async def _asking(tx: Transaction, execution: UUID) -> Inquiry:
     return inquiry
 
 
-def _accepted(schema: Schema) -> str | None:
-    """Return a hint at the answers that a schema accepts, for one that is not of objects. None without a short schema."""
-    if schema.document.get("type") == "boolean":
-        return "Answer true or false."
-    text = orjson.dumps(schema.document).decode()
-    return f"The schema of the answer is {text}." if schema.document and len(text) <= LONGEST_SCHEMA else None
-
-
 async def _answer(tx: Transaction, inquiry: Inquiry, asked_at: datetime, response: object, by: str) -> None:
     if inquiry.created_at != asked_at:
         raise Conflict(
@@ -120,12 +110,8 @@ async def _answer(tx: Transaction, inquiry: Inquiry, asked_at: datetime, respons
         )
     if by == f"{EXECUTION_CALLER}{inquiry.execution_id}":
         raise InvalidInput("an execution may not answer its own inquiry")
-    schema = Schema(orjson.loads(inquiry.schema) if inquiry.schema else None)
-    try:
-        encoded = schema.check(response, what="response", cap=tx.settings.payload_cap)
-    except InvalidInput as error:
-        error.hint = error.hint or schema.takes() or _accepted(schema)
-        raise
+    document = orjson.loads(inquiry.schema) if inquiry.schema else None
+    encoded = checked_answer(response, document, cap=tx.settings.payload_cap)
     if not await inquiries.answer(tx, inquiry.execution_id, encoded.decode(), by):
         raise Conflict(
             f"the inquiry is {inquiry.status}"

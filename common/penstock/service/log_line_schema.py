@@ -72,7 +72,7 @@ OF_AN_EVENT: Mapping[str, Field] = {
     "routes": Field(list, "several"),
     "rows": Field(int, "how many rows"),
     "schedule": Field(str, "the ref of a schedule"),
-    "seconds": Field(float, "how long"),
+    "seconds": Field(float, "how long, or by how much"),
     "gateways": Field(list, "the addresses of the gateways that a worker calls"),
     "server": Field(str, "the address of a gateway"),
     "statuses": Field(dict, "how many of each status"),

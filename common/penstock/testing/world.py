@@ -16,7 +16,7 @@ from penstock.client.inquiries import may_answer
 from penstock.errors import Conflict, NotAllowed
 from penstock.language.definitions.action import Action
 from penstock.language.moves import CANCELLED, FINAL, REQUESTED, TIMEOUT
-from penstock.language.schemas import Schema
+from penstock.language.schemas.question_schema import checked_answer
 from penstock.operate.outside import Report
 from penstock.run.outgoing import Outgoing, Request
 from penstock.run.sent_signal import SentSignal
@@ -189,7 +189,7 @@ class Question:
 
     def check(self, value: Any) -> Any:
         """Return an answer as it is stored. Raises InvalidInput for one that the schema refuses."""
-        return stored_value(Schema(self.options.get("schema")).check(value, what="response", cap=PAYLOAD_CAP))
+        return stored_value(checked_answer(value, self.options.get("schema"), cap=PAYLOAD_CAP))
 
 
 @dataclass(slots=True)

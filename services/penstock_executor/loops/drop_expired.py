@@ -43,7 +43,7 @@ async def turn(parts: Parts, session: Session) -> bool | float:
     # A dropped day does not come back. If the database's clock leaps years ahead, every day seems to be old.
     ahead = await clock.now(session) - datetime.now(UTC)
     if ahead > MOST_AHEAD:
-        log.error("drop_expired.clocks_differ", ahead_seconds=ahead.total_seconds())
+        log.error("drop_expired.clocks_differ", seconds=ahead.total_seconds())
         return False
     is_used = False
     has_more = False
