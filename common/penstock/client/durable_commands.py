@@ -14,7 +14,8 @@ from penstock.engine.durable.journal import signal_key
 from penstock.engine.durable.names import signal_name
 from penstock.engine.durable.records import SIGNAL, Key
 from penstock.errors import Conflict, InvalidInput, NotFound
-from penstock.language.schemas import Schema, check_value
+from penstock.language.schemas import check_value
+from penstock.language.schemas.question_schema import checked_answer
 from penstock.language.terms.column_ranges import INTEGER
 from penstock.language.terms.options import did_you_mean
 from penstock.language.terms.outside_names import check_tenant
@@ -45,9 +46,7 @@ async def check_answer(tx: Transaction, id: UUID, name: str, ordinal: int | None
     InvalidInput if the result does not fit the schema of the question."""
     inquiry = await inquiries.of_step(tx, id, name, ordinal)
     if inquiry is not None and inquiry.schema is not None:
-        Schema(orjson.loads(inquiry.schema)).check(
-            orjson.loads(result), what="response", cap=tx.settings.payload_cap
-        )
+        checked_answer(orjson.loads(result), orjson.loads(inquiry.schema), cap=tx.settings.payload_cap)
 
 
 async def signal(

@@ -51,8 +51,10 @@ async def test_paused_workflows_are_listed_with_the_runs_around_them(
     for id in (running, around, paused):
         await house.until(INNER.format(id))
     [[inside]] = await house.rows(INNER.format(around))
+    [[below]] = await house.rows(INNER.format(paused))
     for id in (inside, paused):
         await client.command(UUID(int=id.int), "pause", by="ada")
+    for id in (inside, paused, below):  # a pause reaches the workflows inside a little later
         await house.until(PAUSED.format(id))
 
     only = ExecutionFilter(paused=True)
