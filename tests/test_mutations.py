@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import pytest
 from tests.chaos.mutations import LEFT_OUT, Fault, faults
 from tests.crash.processes import ROOT, python_path
 
+TRANSPORTS = ("rabbitmq", "postgres")
 WHAT_A_PROCESS_RUNS = """
 import pathlib, subprocess, sys
 from tests.crash.processes import Fleet
@@ -29,6 +32,16 @@ def test_it_can_be_planted_and_its_test_is_there(tmp_path: Path, fault: Fault) -
     fault.planted(tmp_path)
     assert source.read_text() != (ROOT / fault.file).read_text()
     assert (ROOT / fault.test.split()[0]).exists()
+
+
+@pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.what)
+def test_words_that_choose_its_test_are_in_the_file(fault: Fault) -> None:
+    """A fault whose words choose no test any more is not looked for."""
+    path, *options = shlex.split(fault.test)
+    files = [ROOT / path] if path.endswith(".py") else (ROOT / path).rglob("*.py")
+    text = "\n".join(file.read_text() for file in files).lower()
+    words = set(re.findall(r"\w+", " ".join(options).lower())) - {"k", "and", "or", "not", *TRANSPORTS}
+    assert [word for word in words if word not in text] == []
 
 
 def test_there_are_enough_of_them() -> None:
