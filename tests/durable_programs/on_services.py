@@ -64,11 +64,11 @@ def certain(program: Program) -> Play | None:
     if plain.outcome == ("stuck",) or done < LEAST:
         return None
     # A worker that dies each time before it starts a child starts none where a branch beside it has failed meanwhile.
-    if differences(play(program, late_starts=LATE), plain):
+    if differences(play(program, late_starts=LATE), plain, is_late=True):
         return None
     for seed in range(PLAYS):
         late = play(program, seed=seed, shuffled=True, lateness=LATE if seed % 2 else 0.0)
-        if differences(late, plain):
+        if differences(late, plain, is_late=True):
             return None
     return plain
 
@@ -156,7 +156,7 @@ async def play_on_services(
         of_run = [words for words in noted if words[0] == str(id)]
         wrong = [words[3] for words in of_run if words[2] == "wrong"]
         again = list(_again(played.world, of_run, lost, plain, wrong))
-        if wrong := wrong + differences(played, plain):
+        if wrong := wrong + differences(played, plain, is_late=True):
             report.wrong.append("\n".join((*wrong, f"run {id}, lost attempts: {lost}", repr(program))))
         report.played += 1
         report.recoveries += lost
