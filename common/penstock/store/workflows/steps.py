@@ -174,7 +174,7 @@ async def take_steps(
 
 
 Taken = tuple[bool, list[StagedMessage], str | None, ClaimAnswer]
-"""Whether the step was written, its messages, and what it claimed on which queue."""
+"""The answer to a step: whether it was written, its messages, the queue from which it claimed, and what it claimed."""
 
 
 async def _take_plain(
