@@ -62,3 +62,4 @@ def _run(command: list[str], hint: str, cwd: Path = ROOT) -> None:
     )
     if done.returncode != 0:
         raise CannotMeasure(f"not installed: {done.stdout[-1500:].strip()}", hint=hint)
+    os.sync()  # The system that is measured next waits for its own disk writes alone.
