@@ -12,7 +12,7 @@ from hypothesis import reject
 from tests.durable_programs.absences import Absences
 from tests.durable_programs.end_requests import NEAR, EndPoint, EndRequest, RequestedEnd
 from tests.durable_programs.kit_run import NEVER_LATE, SETTLED, KitPlay, play_in_kit
-from tests.durable_programs.plain import NEVER, Cuts
+from tests.durable_programs.plain import HEARD_WITHIN_S, NEVER, Cuts
 from tests.durable_programs.plain_play import Play, play
 from tests.durable_programs.statements import Program
 from tests.durable_programs.world import LOOK, Call, World
@@ -201,7 +201,7 @@ def explained(program: Program, played: KitPlay, taken: dict[tuple[str, int], fl
     holds = [begun_again(played.world)]
     if end is not None and played.run.crashed_at:
         holds.append(begun_again(played.world, lost=True))
-    hearings = heard(program, played.world)
+    hearings = heard(program, played.world, end)
     cancelled = sum(call.cancelled for call in played.world.calls)
     orders = ORDERS if cancelled < MANY_CANCELLED else ORDERS_OF_MANY
     tries = [(orders, False)]
@@ -359,15 +359,22 @@ def lingering(world: World) -> dict[tuple[str, int], float]:
     return lingered
 
 
-def heard(program: Program, world: World) -> list[dict[str, float]]:
+def heard(program: Program, world: World, end: RequestedEnd | None = None) -> list[dict[str, float]]:
     """Return when the signals were heard, before and after all else that was told at the same instant: a look that a sleep or a
-    deadline makes tells a signal first. The last play is one that hears each signal at once."""
+    deadline makes tells a signal first. The last play is one that hears each signal at once. The run may have been asked to end
+    before the look that would have read a signal: each play then also comes as one that does not hear it before."""
     sent = {value: instant for instant, _, value in program.signals()}
-    if all(instant < sent[value] + NEAR for value, instant in world.heard.items()):
-        return [{}]
-    return [{value: instant + apart for value, instant in world.heard.items()} for apart in (-NEAR, NEAR)] + [
-        {}
-    ]
+    hearings: list[dict[str, float]] = [{}]
+    if any(instant >= sent[value] + NEAR for value, instant in world.heard.items()):
+        hearings = [
+            {value: instant + apart for value, instant in world.heard.items()} for apart in (-NEAR, NEAR)
+        ] + hearings
+    unread = {
+        value: instant + HEARD_WITHIN_S - NEAR
+        for value, instant in sent.items()
+        if end is not None and value not in world.heard and instant < end.instant < instant + HEARD_WITHIN_S
+    }
+    return hearings + ([hearing | unread for hearing in hearings] if unread else [])
 
 
 def begun_again(world: World, *, lost: bool = False) -> Cuts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -42,6 +43,19 @@ def test_step_that_is_cancelled_before_it_goes_on_ends() -> None:
         for turns in range(4):
             played = check(program, request=EndRequest(commit=commit, turns=turns))
             assert [call.place for call in played.world.undone] == ["0|0.0"]
+
+
+def test_signal_that_no_look_reads_before_the_end_is_not_heard() -> None:
+    """The signal is sent some minutes before the end is requested, and the run looks for signals every five minutes."""
+    hears = s.Block((s.Signal("stop", timeout=None), s.Step("b"), s.Undo()))
+    program = Program(s.Branches("gather", (s.Step(hours=81), hears)), sent=(("stop", 1),))
+    [(sent, _, value)] = program.signals()
+    undone: Counter[int] = Counter()
+    for seconds in range(30, 600, 30):
+        played = check(program, request=EndRequest(sent + seconds))
+        assert len(played.world.undone) == (value in played.world.heard)
+        undone[len(played.world.undone)] += 1
+    assert undone.keys() == {0, 1}, "ends before and after the look that reads the signal"
 
 
 _RAISES = s.Block((s.Sleep(2), s.Undo(), s.Raise()))
