@@ -748,7 +748,9 @@ class Orquesta:
                 ]
                 limited = self._tasks[other].get("with")
                 limited_items = limited is not None and limited.is_mapping and limited.has("concurrency")
-                fails = graph.may_fail_unhandled(failing) or self._says_fail(failing)
+                fails = (
+                    not self._always_succeeds(failing) and graph.may_fail_unhandled(failing)
+                ) or self._says_fail(failing)
                 if fails and (goes_on or limited_items):
                     self._gap(
                         self._tasks[failing].line,
@@ -794,6 +796,21 @@ class Orquesta:
 
     def _may_fail(self) -> bool:
         return any(action.ref != "noop" for action in self._known.values())
+
+    def _always_succeeds(self, name: str) -> bool:
+        """Return whether a task is a `core.noop` that evaluates nothing beyond its own outcome."""
+        task = self._tasks[name]
+        if self._known[name].ref != "noop" or has_expressions(
+            str([child.peek() for key in ("action", "input") if (child := task.get(key)) is not None])
+        ):
+            return False
+        for step in (task.get("next") or Node(1)).parts():
+            when, publish = step.get("when"), step.get("publish")
+            if guard_of(when.peek() if when is not None else None).atoms:
+                return False
+            if publish is not None and has_expressions(str(publish.peek())):
+                return False
+        return True
 
     def _says_fail(self, name: str) -> bool:
         return any(
