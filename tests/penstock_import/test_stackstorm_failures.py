@@ -402,4 +402,6 @@ def test_noop_that_evaluates_nothing_cannot_fail(
     }
     _, report = imported(tmp_path, {"vars": [{"x": 0}], "tasks": tasks})
     named = [gap.what for gap in report.gaps if "starts nothing more" in gap.what]
-    assert named == (["when beside fails, StackStorm starts nothing more, as after first"] if is_named else [])
+    assert named == (
+        ["when beside fails, StackStorm starts nothing more, as after first"] if is_named else []
+    )

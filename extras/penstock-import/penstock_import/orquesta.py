@@ -69,7 +69,11 @@ class Orquesta:
         keep: Callable[[KnownAction], KnownAction | None] = lambda _: None,
         surroundings: Surroundings = NOWHERE,
         types_of: Callable[[str], Mapping[str, Any]] = lambda _: {},
+        *,
+        failure_stops_all: bool = True,
     ) -> None:
+        """Create the converter. `failure_stops_all` is False if a failure stops only what depends on it, as here."""
+        self._failure_stops_all = failure_stops_all
         self._tell, self._action_of, self._keep, self._types_of = tell, action_of, keep, types_of
         self._inputs_take = surroundings
         self._surroundings = replace(surroundings, note_key=None)
@@ -748,9 +752,8 @@ class Orquesta:
                 ]
                 limited = self._tasks[other].get("with")
                 limited_items = limited is not None and limited.is_mapping and limited.has("concurrency")
-                fails = (
-                    not self._always_succeeds(failing) and graph.may_fail_unhandled(failing)
-                ) or self._says_fail(failing)
+                may_stop = self._failure_stops_all and not self._always_succeeds(failing)
+                fails = (may_stop and graph.may_fail_unhandled(failing)) or self._says_fail(failing)
                 if fails and (goes_on or limited_items):
                     self._gap(
                         self._tasks[failing].line,
