@@ -138,6 +138,18 @@ READS_NEIGHBOUR = {"a": "<% task(one).result %>", "b": "<% $.a %>"}
         ({"retry": {"count": "<% $.who %>"}}, "`retry` of one"),
         ({"with-items": ["a in <% $.who %>", "b in <% $.who %>"]}, "`with-items` of one"),
         ({"publish": {"x": 1}, "on-success": [{"two": "<% $.x = 1 %>"}]}, "which reads what one publishes"),
+        (
+            {"publish": {"x": "<% $.who %>"}, "on-success": [{"two": "{{ _.x == 1 }}"}]},
+            "which reads what one publishes",
+        ),
+        (
+            {"publish": {"seen": "<% $.who %>"}, "on-success": [{"two": "<% $.seen = 1 %>"}]},
+            "which reads what one publishes",
+        ),
+        (
+            {"publish": {"who": "<% task(one).result %>"}, "on-success": [{"two": "<% $.who = 1 %>"}]},
+            "which reads what one publishes",
+        ),
         ({"publish": READS_NEIGHBOUR}, "which reads what stands beside it"),
         ({"publish": {"x": "<% $ %>"}}, "the whole context"),
         ({"publish": {"x": "{{ _ }}"}}, "the whole context"),
@@ -158,7 +170,11 @@ READS_NEIGHBOUR = {"a": "<% task(one).result %>", "b": "<% $.a %>"}
 def test_part_without_an_equal_is_named(tmp_path: Path, task: dict[str, Any], reason: str) -> None:
     one = {key: value for key, value in (ECHO | task).items() if value is not None}
     project, report = of_pack(
-        tmp_path, files({"one": one, "two": ECHO}, {"who": {"type": "string", "required": True}})
+        tmp_path,
+        files(
+            {"one": one, "two": ECHO | {"publish": {"seen": 1}}},
+            {"who": {"type": "string", "required": True}},
+        ),
     )
     assert report.mapped["workflows"] == 0
     assert "flow" in project.actions
@@ -230,3 +246,20 @@ def test_text_with_jinja_loses_its_last_line_break(tmp_path: Path, text: str, ex
     simulation, _ = mapped(tmp_path, {"one": one}, {"who": {"type": "string", "required": True}})
     simulation.fake("one", returns={})
     assert simulation.run("depot.flow", {"who": "pen"}).input("one") == {"name": expected}
+
+
+@pytest.mark.parametrize(("found", "expected"), [("no", "made"), ("yes", "left")])
+def test_condition_sees_what_its_task_publishes(tmp_path: Path, found: str, expected: str) -> None:
+    """Orquesta evaluates the condition first."""
+    look = ECHO | {
+        "publish": {"found": "<% task(look).result.result.found %>"},
+        "on-success": [{"made": '<% $.found = "no" %>'}, {"left": '<% $.found = "yes" %>'}],
+    }
+    after = ECHO | {"on-success": "end"}
+    simulation, _ = mapped(tmp_path, {"look": look, "made": after, "left": after, "end": ECHO})
+    simulation.fake("look", returns={"result": {"found": found}})
+    for name in ("made", "left", "end"):
+        simulation.fake(name, returns={})
+    tasks = simulation.run("depot.flow").tasks
+    other = {"made": "left", "left": "made"}[expected]
+    assert tasks == {"look": "completed", expected: "completed", other: "skipped", "end": "completed"}

@@ -77,7 +77,7 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
         pairs = [Node(node.line, {name: _mapped(node, with_items)}) for name, node in output.items()]
         children["output"] = Node(output.line, pairs)
     children["tasks"] = Node(
-        tasks.line, {name: _task(name, task, tasks, with_items) for name, task in tasks.items()}
+        tasks.line, {name: _task(name, task, tasks, with_items, parameters) for name, task in tasks.items()}
     )
     return Node(1, children)
 
@@ -108,7 +108,7 @@ def _inputs(node: Node) -> Node:
 # -- tasks ------------------------------------------------------------------------------------------------------------
 
 
-def _task(name: str, task: Node, tasks: Node, with_items: set[str]) -> Node:
+def _task(name: str, task: Node, tasks: Node, with_items: set[str], parameters: Collection[str]) -> Node:
     if _NAME.fullmatch(name) is None or name in _COMMANDS or not task.is_mapping:
         raise NotMapped(f"the task {name}, whose name is not a word, or which is not a mapping")
     _refuse_other_keys(task, _OF_TASK, f"the task {name}")
@@ -128,7 +128,7 @@ def _task(name: str, task: Node, tasks: Node, with_items: set[str]) -> Node:
         children["retry"] = _retry(name, retry)
     if (pause := task.get("wait-before")) is not None:
         children["delay"] = _number(pause, f"`wait-before` of {name}")
-    if steps := list(_steps(name, task, tasks, with_items)):
+    if steps := list(_steps(name, task, tasks, with_items, parameters)):
         children["next"] = Node(task.line, steps)
     return Node(task.line, children)
 
@@ -187,17 +187,18 @@ def _number(node: Node, subject: str) -> Node:
 # -- transitions ------------------------------------------------------------------------------------------------------
 
 
-def _steps(name: str, task: Node, tasks: Node, with_items: set[str]) -> Iterator[Node]:
+def _steps(
+    name: str, task: Node, tasks: Node, with_items: set[str], parameters: Collection[str]
+) -> Iterator[Node]:
     """Yield the transitions of Orquesta: the published values, and the tasks that start anyway. Then one for each task with
     a condition, which gets the published values, too."""
     publish = task.get("publish")
     pairs = _published(name, publish, with_items) if publish is not None else []
-    names = {key for pair in pairs for key, _ in pair.items()}
     started, guarded = _targets(name, "on-success", task, tasks)
     if pairs or started:
         yield _step(task, "<% succeeded() %>", pairs, started)
     for target, condition in guarded:
-        yield _step(task, _condition(name, condition, names, with_items), pairs, [target])
+        yield _step(task, _condition(name, task, tasks, condition, with_items, parameters), pairs, [target])
     started, guarded = _targets(name, "on-error", task, tasks)
     if guarded:
         raise NotMapped(f"`on-error` of {name} in line {guarded[0][1].line} with a condition")
@@ -245,16 +246,40 @@ def _targets(name: str, key: str, task: Node, tasks: Node) -> tuple[list[str], l
     return started, guarded
 
 
-def _condition(name: str, node: Node, published: set[str], with_items: set[str]) -> str:
-    """Return the condition with the outcome. Orquesta evaluates it before it publishes, and Mistral after that."""
+def _condition(
+    name: str, task: Node, tasks: Node, node: Node, with_items: set[str], parameters: Collection[str]
+) -> str:
+    """Return the condition with the outcome. Orquesta evaluates it before it publishes, and Mistral after that, so that
+    the expression of a published value stands in its place."""
     text = str(node.peek()).strip()
-    if _names_in(text) & published:
-        raise NotMapped(f"the condition of {name} in line {node.line}, which reads what {name} publishes")
     if _BLOCK.fullmatch(text) is None:
         raise NotMapped(f"the condition of {name} in line {node.line}, which is not one expression")
+    published = task.get("publish") or Node(1, {})
+    others = [  # a mapping is merged into the one that it replaces
+        key
+        for other, entry in tasks.items()
+        if other != name and (child := entry.get("publish")) is not None
+        for key, _ in child.items()
+    ]
+    is_yaql = text.startswith("<%")
+
+    def inlined(match: re.Match[str]) -> str:
+        value = published.get(match[1] or "")
+        if value is None:
+            return match[0]
+        expression = str(value.peek())
+        is_alike = _BLOCK.fullmatch(expression) is not None and expression.startswith("<%") == is_yaql
+        if (
+            not is_alike
+            or match[1] in (*parameters, *others)
+            or _names_in(expression) & published.peek().keys()
+        ):
+            raise NotMapped(f"the condition of {name} in line {node.line}, which reads what {name} publishes")
+        return f"({expression[2:-2].strip()})"
+
+    text = text[:2] + (_WORD_OF_YAQL if is_yaql else _WORD_OF_JINJA).sub(inlined, text[2:-2]) + text[-2:]
     inner = _text(text, node.line, with_items)[2:-2].strip()
-    start, end = text[:2], text[-2:]
-    return f"{start} succeeded() and ({inner}) {end}"
+    return f"{text[:2]} succeeded() and ({inner}) {text[-2:]}"
 
 
 # -- expressions ------------------------------------------------------------------------------------------------------

@@ -549,8 +549,9 @@ class StackStormPack:
                 runner,
                 "Write what it did into the function {0}_ of {2}; it returns what `result()` was there.",
             )
-            reason = self._mistral.get(str(_peek(node, "name") or ""))
-            self.report.gap(file, line, f"action {name} of the runner {runner}{f': {reason}' if reason else ''}",
+            refused = self._mistral.get(str(_peek(node, "name") or ""))
+            why = f": {refused}" if isinstance(refused, NotMapped) else ""
+            self.report.gap(file, line, f"action {name} of the runner {runner}{why}",
                             advice.format(name, entry, f"{self.project.module}.py"))  # fmt: skip
         return self._unwritten(file, node, name, runner, schema, timeout)
 
