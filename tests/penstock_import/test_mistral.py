@@ -1,6 +1,6 @@
-"""Workflows of Mistral run as Mistral's engine runs them, or are not mapped, with the reason. The expectations are read from
-the engine of Mistral 23: conditions see what their task published, published values do not see each other, an item is not
-split, and a failure stops only what depends on it."""
+"""Workflows of Mistral run as Mistral's engine runs them, or are not mapped, with the reason. The expectations are
+read from the engine of Mistral 23. Conditions see what their task published. Published values do not see each other. An item is
+not split. A failure stops only what depends on it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def files(
     tasks: dict[str, Any],
     parameters: dict[str, Any] | None = None,
     document: dict[str, Any] | None = None,
-    **rest: Any,
+    **keys: Any,
 ) -> dict[str, Any]:
     parameters = parameters or {}
     metadata = {
@@ -36,7 +36,7 @@ def files(
         "parameters": parameters,
     }
     inputs = {"input": list(parameters)} if parameters else {}
-    whole = {"version": "2.0", "depot.flow": {"type": "direct", **inputs, "tasks": tasks, **rest}}
+    whole = {"version": "2.0", "depot.flow": {"type": "direct", **inputs, "tasks": tasks, **keys}}
     return {
         "actions/fetch.yaml": FETCH,
         "actions/flow.yaml": metadata,
@@ -45,9 +45,9 @@ def files(
 
 
 def mapped(
-    folder: Path, tasks: dict[str, Any], parameters: dict[str, Any] | None = None, **rest: Any
+    folder: Path, tasks: dict[str, Any], parameters: dict[str, Any] | None = None, **keys: Any
 ) -> tuple[Simulation, Report]:
-    simulation, report = simulated(folder, files(tasks, parameters, **rest))
+    simulation, report = simulated(folder, files(tasks, parameters, **keys))
     assert report.mapped["workflows"] == 1, texts(report)
     return simulation, report
 
@@ -92,7 +92,7 @@ def test_published_values_reach_inputs_and_output(tmp_path: Path) -> None:
     assert [run.input(name) for name in ("first", "second")] == [{"name": "pen"}, {"name": "of first"}]
 
 
-def test_failure_stops_only_what_depends_on_it(tmp_path: Path) -> None:
+def test_failure_stops_only_dependent_tasks(tmp_path: Path) -> None:
     """Mistral goes on with other branches, and fails the workflow at its end. No line names a difference."""
     tasks = {"breaks": ECHO, "first": ECHO | {"on-success": "second"}, "second": ECHO}
     simulation, report = mapped(tmp_path, tasks)
@@ -123,7 +123,7 @@ READS_NEIGHBOUR = {"a": "<% task(one).result %>", "b": "<% $.a %>"}
 
 
 @pytest.mark.parametrize(
-    ("task", "reason"),
+    ("options", "reason"),
     [
         ({"on-complete": "two"}, "`on-complete` of the task one"),
         ({"publish-on-error": {"x": 1}}, "`publish-on-error` of the task one"),
@@ -167,12 +167,12 @@ READS_NEIGHBOUR = {"a": "<% task(one).result %>", "b": "<% $.a %>"}
         ({"workflow": "other"}, "`workflow` of the task one"),
     ],
 )
-def test_part_without_an_equal_is_named(tmp_path: Path, task: dict[str, Any], reason: str) -> None:
-    one = {key: value for key, value in (ECHO | task).items() if value is not None}
+def test_part_without_an_equal_is_named(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    task = {key: value for key, value in (ECHO | options).items() if value is not None}
     project, report = of_pack(
         tmp_path,
         files(
-            {"one": one, "two": ECHO | {"publish": {"seen": 1}}},
+            {"one": task, "two": ECHO | {"publish": {"seen": 1}}},
             {"who": {"type": "string", "required": True}},
         ),
     )
@@ -207,12 +207,12 @@ def test_document_without_an_equal_is_named(tmp_path: Path, document: dict[str, 
 
 def test_result_of_task_with_items_is_not_read_as_the_one_of_orquesta(tmp_path: Path) -> None:
     """The result is a list in Mistral, and a mapping of `items` in Orquesta."""
-    each = {
+    looped = {
         "action": "depot.fetch",
         "with-items": "x in <% $.who %>",
         "publish": {"all": "<% task(each).result %>"},
     }
-    _, report = of_pack(tmp_path, files({"each": each}, {"who": {"type": "array", "required": True}}))
+    _, report = of_pack(tmp_path, files({"each": looped}, {"who": {"type": "array", "required": True}}))
     assert any("the result of a task with items" in text for text in texts(report))
 
 
@@ -242,22 +242,22 @@ def test_caller_that_reads_a_mistral_result_is_named(tmp_path: Path) -> None:
 )
 def test_text_with_jinja_loses_its_last_line_break(tmp_path: Path, text: str, expected: str) -> None:
     """Mistral renders such a text in one piece, as Jinja does by default."""
-    one = {"action": "depot.fetch", "input": {"name": text}}
-    simulation, _ = mapped(tmp_path, {"one": one}, {"who": {"type": "string", "required": True}})
+    task = {"action": "depot.fetch", "input": {"name": text}}
+    simulation, _ = mapped(tmp_path, {"one": task}, {"who": {"type": "string", "required": True}})
     simulation.fake("one", returns={})
     assert simulation.run("depot.flow", {"who": "pen"}).input("one") == {"name": expected}
 
 
-@pytest.mark.parametrize(("found", "expected"), [("no", "made"), ("yes", "left")])
-def test_condition_sees_what_its_task_publishes(tmp_path: Path, found: str, expected: str) -> None:
+@pytest.mark.parametrize(("answer", "expected"), [("no", "made"), ("yes", "left")])
+def test_condition_sees_values_of_its_own_task(tmp_path: Path, answer: str, expected: str) -> None:
     """Orquesta evaluates the condition first."""
     look = ECHO | {
         "publish": {"found": "<% task(look).result.result.found %>"},
         "on-success": [{"made": '<% $.found = "no" %>'}, {"left": '<% $.found = "yes" %>'}],
     }
-    after = ECHO | {"on-success": "end"}
-    simulation, _ = mapped(tmp_path, {"look": look, "made": after, "left": after, "end": ECHO})
-    simulation.fake("look", returns={"result": {"found": found}})
+    follower = ECHO | {"on-success": "end"}
+    simulation, _ = mapped(tmp_path, {"look": look, "made": follower, "left": follower, "end": ECHO})
+    simulation.fake("look", returns={"result": {"found": answer}})
     for name in ("made", "left", "end"):
         simulation.fake(name, returns={})
     tasks = simulation.run("depot.flow").tasks

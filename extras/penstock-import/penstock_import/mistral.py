@@ -1,8 +1,8 @@
 """The conversion of a Mistral workflow to a tree of Orquesta, which `orquesta` maps. Only parts with the same meaning in both
 are converted. Any other part refuses the whole workflow.
 
-The meaning is that of Mistral's own engine: conditions see what their task published, published values do not see each
-other, an item has no parts, and a failure stops only what depends on it.
+The meaning is that of Mistral's own engine. Conditions see what their task published. Published values do not see each
+other. An item has no parts. A failure stops only what depends on it.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ def _definition(root: Node, ref: str) -> Node:
     return definition
 
 
-def _refuse_other_keys(node: Node, known: frozenset[str], subject: str) -> None:
+def _refuse_other_keys(node: Node, keys: frozenset[str], subject: str) -> None:
     for key, child in node.items():
-        if key not in known:
+        if key not in keys:
             raise NotMapped(f"`{key}` of {subject} in line {child.line}")
 
 
@@ -150,17 +150,17 @@ def _action(name: str, task: Node, with_items: set[str], item: str) -> tuple[Nod
         raise NotMapped(f"the task {name} in line {task.line}, which has no action")
     match = _ACTION.match(words)
     ref = match[0] if match is not None else ""
-    rest = words[len(ref) :]
-    values = {pair[1]: _unquoted(pair[2]) for pair in _INLINE.finditer(rest)}
-    if not ref or _INLINE.sub("", rest).strip() or (values and inputs is not None):
+    inline_text = words[len(ref) :]
+    values = {pair[1]: _unquoted(pair[2]) for pair in _INLINE.finditer(inline_text)}
+    if not ref or _INLINE.sub("", inline_text).strip() or (values and inputs is not None):
         raise NotMapped(
             f"the action of {name} in line {node.line}, which is computed or has an unusual input"
         )
     ref = "core.noop" if ref == "std.noop" else ref
     if ref.startswith("std."):
         raise NotMapped(f"the action {ref} of {name} in line {node.line}")
-    given = Node(node.line, {key: Node(node.line, None, value) for key, value in values.items()})
-    mapped = _mapped(inputs if inputs is not None else given, with_items, item)
+    inline = Node(node.line, {key: Node(node.line, None, value) for key, value in values.items()})
+    mapped = _mapped(inputs if inputs is not None else inline, with_items, item)
     if not mapped.is_mapping:
         raise NotMapped(f"the input of {name} in line {mapped.line}, which is not a mapping")
     return Node(node.line, None, ref), mapped if mapped.items() else None
@@ -255,7 +255,7 @@ def _condition(
     if _BLOCK.fullmatch(text) is None:
         raise NotMapped(f"the condition of {name} in line {node.line}, which is not one expression")
     published = task.get("publish") or Node(1, {})
-    others = [  # a mapping is merged into the one that it replaces
+    published_elsewhere = [  # a mapping is merged into the one that it replaces
         key
         for other, entry in tasks.items()
         if other != name and (child := entry.get("publish")) is not None
@@ -271,7 +271,7 @@ def _condition(
         is_alike = _BLOCK.fullmatch(expression) is not None and expression.startswith("<%") == is_yaql
         if (
             not is_alike
-            or match[1] in (*parameters, *others)
+            or match[1] in (*parameters, *published_elsewhere)
             or _names_in(expression) & published.peek().keys()
         ):
             raise NotMapped(f"the condition of {name} in line {node.line}, which reads what {name} publishes")

@@ -712,14 +712,14 @@ class StackStormPack:
                 tell, action_of, self._types_of, surroundings, partial(self._tell_type, entry), self._keep
             ).workflow(root, schema)
         if runner in _NO_RESULT:
-            what, parts = ("action chain", "`tasks` and `published`")
+            subject, parts = ("action chain", "`tasks` and `published`")
             if runner == _CONVERTED:
-                what, parts = ("Mistral workflow", "`tasks` and, without an `output`, all variables")
+                subject, parts = ("Mistral workflow", "`tasks` and, without an `output`, all variables")
             self._tell_apart(
-                f"results of {what}s",
+                f"results of {subject}s",
                 entry,
                 1,
-                f"the result of the {what} {name}, of {parts}",
+                f"the result of the {subject} {name}, of {parts}",
                 "Nothing here returns it: write what is read of it as `output` of the workflow.",
             )
         self._leftovers(entry, root, "chain" if runner == "action-chain" else "workflow", name)
