@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from penstock.testing import Simulation
 from penstock_import.report import Report
@@ -263,3 +264,20 @@ def test_condition_sees_values_of_its_own_task(tmp_path: Path, answer: str, expe
     tasks = simulation.run("depot.flow").tasks
     other = {"made": "left", "left": "made"}[expected]
     assert tasks == {"look": "completed", expected: "completed", other: "skipped", "end": "completed"}
+
+
+def test_key_that_occurs_twice_is_named(tmp_path: Path) -> None:
+    """YAML keeps the last one."""
+    source = files({"task": ECHO})
+    text = yaml.safe_dump(source["actions/workflows/flow.yaml"])
+    source["actions/workflows/flow.yaml"] = text.replace("name: a\n", "name: a\n        name: b\n")
+    _, report = of_pack(tmp_path, source)
+    assert any("the key name in line" in text and "twice" in text for text in texts(report))
+
+
+def test_output_does_not_see_its_neighbours(tmp_path: Path) -> None:
+    """A later output of Orquesta sees the earlier ones."""
+    output = {"who": "<% task(task).result %>", "again": "<% $.who %>"}
+    parameters = {"who": {"type": "string", "required": True}}
+    _, report = of_pack(tmp_path, files({"task": ECHO}, parameters, output=output))
+    assert any("`output` in line" in text for text in texts(report))

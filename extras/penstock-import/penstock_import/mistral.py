@@ -56,6 +56,8 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
     NotMapped for a part without an equal in Orquesta."""
     if of_runner := _OF_RUNNER & set(parameters):
         raise NotMapped(f"the parameter {min(of_runner)}, which is one of the runner")
+    for key, line in root.repetitions():
+        raise NotMapped(f"the key {key} in line {line}, which occurs twice")
     definition = _definition(root, ref)
     _refuse_other_keys(definition, _OF_WORKFLOW, "the workflow")
     if definition.text("type", "direct") != "direct":
@@ -74,6 +76,7 @@ def orquesta_tree(root: Node, ref: str, parameters: Collection[str]) -> Node:
     if (output := definition.get("output")) is not None:
         if not output.is_mapping:
             raise NotMapped("an output that is not a mapping")
+        _refuse_neighbours(output, "`output`")
         pairs = [Node(node.line, {name: _mapped(node, with_items)}) for name, node in output.items()]
         children["output"] = Node(output.line, pairs)
     children["tasks"] = Node(
@@ -216,13 +219,19 @@ def _step(task: Node, when: str, pairs: list[Node], targets: list[str]) -> Node:
 
 
 def _published(name: str, node: Node, with_items: set[str]) -> list[Node]:
-    """Return the published values. Orquesta evaluates them in order, so that a later one sees the earlier ones."""
+    """Return the published values."""
     if not node.is_mapping:
         raise NotMapped(f"`publish` of {name} in line {node.line}, which is not a mapping")
+    _refuse_neighbours(node, f"`publish` of {name}")
+    return [Node(child.line, {key: _mapped(child, with_items)}) for key, child in node.items()]
+
+
+def _refuse_neighbours(node: Node, subject: str) -> None:
+    """Raise NotMapped for a value that reads the name of another one. Orquesta evaluates them in order, so that a later one
+    sees the earlier ones."""
     for key, child in node.items():
         if _NAME.fullmatch(key) is None or _names_in(child.peek()) & (node.peek().keys() - {key}):
-            raise NotMapped(f"`publish` of {name} in line {child.line}, which reads what stands beside it")
-    return [Node(child.line, {key: _mapped(child, with_items)}) for key, child in node.items()]
+            raise NotMapped(f"{subject} in line {child.line}, which reads what stands beside it")
 
 
 def _targets(name: str, key: str, task: Node, tasks: Node) -> tuple[list[str], list[tuple[str, Node]]]:
