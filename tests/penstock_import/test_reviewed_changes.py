@@ -159,7 +159,8 @@ def test_result_of_action_chain_is_named(tmp_path: Path) -> None:
     _, report = of_pack(tmp_path, files)
     assert named(report, "actions/workflows/flow.yaml:1 the result of the action chain flow")
     assert any(
-        "the result of one, an action chain, which has no result here" in text for text in texts(report)
+        "the result of one, an action chain or a Mistral workflow, which has no such result here" in text
+        for text in texts(report)
     )
 
 

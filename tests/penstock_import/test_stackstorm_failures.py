@@ -375,3 +375,33 @@ def test_branches_run_side_by_side(
         gap.what for gap in report.gaps if "side by side" in gap.what or "starts nothing more" in gap.what
     ]
     assert named == ([] if subject is None else [subject])
+
+
+@pytest.mark.parametrize(
+    ("beside", "is_named"),
+    [
+        ({}, False),
+        ({"next": [{"when": "<% succeeded() %>", "publish": [{"x": "a text"}]}]}, False),
+        ({"next": [{"publish": [{"x": "<% ctx().missing %>"}]}]}, True),
+        ({"next": [{"when": "<% succeeded() and ctx().missing %>", "do": "noop"}]}, True),
+        ({"input": {"y": "<% ctx().missing %>"}}, True),
+        ({"delay": 1}, True),
+        ({"next": [{"do": "fail"}]}, True),
+    ],
+)
+def test_noop_that_evaluates_nothing_cannot_fail(
+    tmp_path: Path, beside: dict[str, Any], is_named: bool
+) -> None:
+    """A failure beside a chain of tasks stops the chain in StackStorm, and not here. A `core.noop` can only fail by an
+    expression, or by `fail`."""
+    run = {"action": "core.local", "input": {"cmd": "true"}}
+    tasks: dict[str, Any] = {
+        "first": run | {"next": [{"when": "<% succeeded() %>", "do": "second"}]},
+        "second": run,
+        "beside": {"action": "core.noop"} | beside,
+    }
+    _, report = imported(tmp_path, {"vars": [{"x": 0}], "tasks": tasks})
+    named = [gap.what for gap in report.gaps if "starts nothing more" in gap.what]
+    assert named == (
+        ["when beside fails, StackStorm starts nothing more, as after first"] if is_named else []
+    )

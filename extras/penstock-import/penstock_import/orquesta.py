@@ -69,7 +69,11 @@ class Orquesta:
         keep: Callable[[KnownAction], KnownAction | None] = lambda _: None,
         surroundings: Surroundings = NOWHERE,
         types_of: Callable[[str], Mapping[str, Any]] = lambda _: {},
+        *,
+        failure_stops_all: bool = True,
     ) -> None:
+        """Create the converter. `failure_stops_all` is False if a failure stops only what depends on it, as here."""
+        self._failure_stops_all = failure_stops_all
         self._tell, self._action_of, self._keep, self._types_of = tell, action_of, keep, types_of
         self._inputs_take = surroundings
         self._surroundings = replace(surroundings, note_key=None)
@@ -748,7 +752,8 @@ class Orquesta:
                 ]
                 limited = self._tasks[other].get("with")
                 limited_items = limited is not None and limited.is_mapping and limited.has("concurrency")
-                fails = graph.may_fail_unhandled(failing) or self._says_fail(failing)
+                may_stop = self._failure_stops_all and not self._always_succeeds(failing)
+                fails = (may_stop and graph.may_fail_unhandled(failing)) or self._says_fail(failing)
                 if fails and (goes_on or limited_items):
                     self._gap(
                         self._tasks[failing].line,
@@ -794,6 +799,21 @@ class Orquesta:
 
     def _may_fail(self) -> bool:
         return any(action.ref != "noop" for action in self._known.values())
+
+    def _always_succeeds(self, name: str) -> bool:
+        """Return whether a task is a `core.noop` that evaluates nothing beyond its own outcome."""
+        task = self._tasks[name]
+        if self._known[name].ref != "noop" or has_expressions(
+            str([child.peek() for key in ("action", "input") if (child := task.get(key)) is not None])
+        ):
+            return False
+        for step in (task.get("next") or Node(1)).parts():
+            when, publish = step.get("when"), step.get("publish")
+            if guard_of(when.peek() if when is not None else None).atoms:
+                return False
+            if publish is not None and has_expressions(str(publish.peek())):
+                return False
+        return True
 
     def _says_fail(self, name: str) -> bool:
         return any(

@@ -204,7 +204,9 @@ class OrquestaNames:
         if shape == UNKNOWN:
             raise NotMapped(f"the result of {task}, whose action is not known")
         if shape == OF_CHAIN:
-            raise NotMapped(f"the result of {task}, an action chain, which has no result here")
+            raise NotMapped(
+                f"the result of {task}, an action chain or a Mistral workflow, which has no such result here"
+            )
         if task in self.failure_keepers:
             value = Ours(f"{value.text}.result")
         if shape == PLAIN:

@@ -19,6 +19,7 @@ from penstock_import.computed_defaults import ComputedDefaults, without_default
 from penstock_import.consumed import Node, read_tree
 from penstock_import.known_keys import IDENTITY, by_hand
 from penstock_import.loose_expressions import LOOSE, loose_parts
+from penstock_import.mistral import MISTRAL, orquesta_tree
 from penstock_import.nested_fields import has_secrets
 from penstock_import.orquesta import KnownAction, Orquesta
 from penstock_import.orquesta_names import OF_CHAIN, OF_CONFIGURATION, OF_WORKFLOW, PLAIN, Surroundings
@@ -48,7 +49,11 @@ from penstock_import.stackstorm_runners import (
 )
 from penstock_import.wanted_text import NotMapped
 
-_WORKFLOWS = frozenset({"orquesta", "action-chain"})
+_CONVERTED = "mistral"
+"""The runner of a Mistral workflow that has an equal in Orquesta."""
+_WORKFLOWS = frozenset({"orquesta", "action-chain", _CONVERTED})
+_NO_RESULT = frozenset({"action-chain", _CONVERTED})
+"""The runners whose results have parts that nothing here returns."""
 _NEVER_FAILS = frozenset({"core_noop", "noop", "fail"})
 _READ = frozenset({"actions", "rules", "triggers", "sensors", "policies", "aliases", "pack.yaml"})
 _SET_FOR_COMMANDS = re.compile(r"\bST2_ACTION_[A-Z_]+")
@@ -107,6 +112,8 @@ class StackStormPack:
         """By the ref of an action here: its immutable parameters, which its function fills in."""
         self._stored: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its other parameters with a key of the store as their default."""
+        self._mistral: dict[str, Node | NotMapped] = {}
+        """By the name of a Mistral workflow there: its tree as one of Orquesta, or the reason why it has none."""
         self._computed: dict[str, dict[str, str]] = {}
         """By the ref of a workflow here: its parameters with a computed default, with the template of the variable."""
         self._loose: set[str] = set()
@@ -340,7 +347,7 @@ class StackStormPack:
 
     def _know_action(self, file: str, node: Node) -> None:
         theirs = str(_peek(node, "name") or "")
-        runner = runner_of(_peek(node, "runner_type"))
+        runner = self._runner_and_tree(theirs, node)
         previous = self.report.recorded
         if _name(theirs) in {_name(name) for name in self._sources}:
             self.report.gap(file, node.line, f"two actions become {_name(theirs)}", "Rename one of them.")
@@ -380,6 +387,21 @@ class StackStormPack:
         if self.report.recorded > previous:
             self._with_gaps.add(file)
 
+    def _runner_and_tree(self, theirs: str, node: Node) -> str:
+        """Return the runner of an action. Convert the workflow of a Mistral action, once."""
+        runner = runner_of(_peek(node, "runner_type"))
+        if runner != MISTRAL:
+            return runner
+        if theirs not in self._mistral:
+            try:
+                path = self._folder / f"actions/{_peek(node, 'entry_point')}"
+                root = read_tree(path) if path.is_file() else Node(1)
+                parameters = [name for name, _ in (node.get("parameters") or Node(1)).items()]
+                self._mistral[theirs] = orquesta_tree(root, f"{self._theirs}.{theirs}", parameters)
+            except (InvalidInput, NotMapped) as reason:
+                self._mistral[theirs] = NotMapped(str(reason))
+        return runner if isinstance(self._mistral[theirs], NotMapped) else _CONVERTED
+
     def _settle_immutable(self, file: str, ref: str, name: str, source: Node, is_of_workflow: bool) -> None:
         """Leave an immutable parameter out of an action. The function fills it in. Record a gap for one of a workflow."""
         if not is_of_workflow:
@@ -407,7 +429,7 @@ class StackStormPack:
             )
 
     def _action(self, file: str, node: Node) -> None:
-        runner = runner_of(_peek(node, "runner_type"))
+        runner = self._runner_and_tree(str(_peek(node, "name") or ""), node)
         kind = "workflows" if runner in _WORKFLOWS else "actions"
         name = self._own_name(node)
         with self._entity(kind, file, node, "action", name):
@@ -527,7 +549,9 @@ class StackStormPack:
                 runner,
                 "Write what it did into the function {0}_ of {2}; it returns what `result()` was there.",
             )
-            self.report.gap(file, line, f"action {name} of the runner {runner}",
+            refused = self._mistral.get(str(_peek(node, "name") or ""))
+            why = f": {refused}" if isinstance(refused, NotMapped) else ""
+            self.report.gap(file, line, f"action {name} of the runner {runner}{why}",
                             advice.format(name, entry, f"{self.project.module}.py"))  # fmt: skip
         return self._unwritten(file, node, name, runner, schema, timeout)
 
@@ -655,8 +679,9 @@ class StackStormPack:
             )
             self._stand_in(file, node, name, entry)
             return
+        converted = self._mistral.get(str(_peek(node, "name") or ""))
         try:
-            root = read_tree(path)
+            root = converted if isinstance(converted, Node) else read_tree(path)
         except InvalidInput as error:
             self.report.gap(entry, 1, f"{entry} cannot be read: {str(error).removeprefix(f'{path}: ')}",
                             "Correct the file, and import again.")  # fmt: skip
@@ -676,20 +701,28 @@ class StackStormPack:
             self._fixed.get(f"{self.project.name}.{name}", {}),
             self._computed.get(f"{self.project.name}.{name}", {}),
         )
-        if runner == "orquesta":
-            body = Orquesta(tell, action_of, self._keep, surroundings, self._types_of).workflow(root, schema)
+        if runner != "action-chain":
+            stops = runner == "orquesta"
+            orquesta = Orquesta(
+                tell, action_of, self._keep, surroundings, self._types_of, failure_stops_all=stops
+            )
+            body = orquesta.workflow(root, schema)
         else:
             body = ActionChain(
                 tell, action_of, self._types_of, surroundings, partial(self._tell_type, entry), self._keep
             ).workflow(root, schema)
+        if runner in _NO_RESULT:
+            subject, parts = ("action chain", "`tasks` and `published`")
+            if runner == _CONVERTED:
+                subject, parts = ("Mistral workflow", "`tasks` and, without an `output`, all variables")
             self._tell_apart(
-                "results of action chains",
+                f"results of {subject}s",
                 entry,
                 1,
-                f"the result of the action chain {name}, of `tasks` and `published`",
+                f"the result of the {subject} {name}, of {parts}",
                 "Nothing here returns it: write what is read of it as `output` of the workflow.",
             )
-        self._leftovers(entry, root, "workflow" if runner == "orquesta" else "chain", name)
+        self._leftovers(entry, root, "chain" if runner == "action-chain" else "workflow", name)
         description = str(_peek(node, "description") or "")
         if description:
             body["description"] = description
@@ -843,7 +876,9 @@ class StackStormPack:
         if pack == self._theirs:
             for name, (_, _, runner) in self._sources.items():
                 if name == theirs:
-                    shape = {"orquesta": OF_WORKFLOW, "action-chain": OF_CHAIN}.get(runner, PLAIN)
+                    shape = (
+                        OF_CHAIN if runner in _NO_RESULT else OF_WORKFLOW if runner == "orquesta" else PLAIN
+                    )
                     ours = f"{self.project.name}.{_name(name)}"
                     is_workflow = runner in _WORKFLOWS and _may_start(self._sources[name][1])
                     return KnownAction(ours, is_workflow, shape, runner)

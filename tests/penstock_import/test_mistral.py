@@ -1,0 +1,283 @@
+"""Workflows of Mistral run as Mistral's engine runs them, or are not mapped, with the reason. The expectations are
+read from the engine of Mistral 23. Conditions see what their task published. Published values do not see each other. An item is
+not split. A failure stops only what depends on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from penstock.testing import Simulation
+from penstock_import.report import Report
+from tests.penstock_import.test_reviewed_changes import of_pack, simulated, texts
+
+FETCH: dict[str, Any] = {
+    "name": "fetch",
+    "runner_type": "python-script",
+    "entry_point": "fetch.py",
+    "parameters": {"name": {"type": "string"}, "names": {"type": "array"}},
+}
+ECHO = {"action": "depot.fetch", "input": {"name": "a"}}
+
+
+def files(
+    tasks: dict[str, Any],
+    parameters: dict[str, Any] | None = None,
+    document: dict[str, Any] | None = None,
+    **keys: Any,
+) -> dict[str, Any]:
+    parameters = parameters or {}
+    metadata = {
+        "name": "flow",
+        "runner_type": "mistral-v2",
+        "entry_point": "workflows/flow.yaml",
+        "parameters": parameters,
+    }
+    inputs = {"input": list(parameters)} if parameters else {}
+    whole = {"version": "2.0", "depot.flow": {"type": "direct", **inputs, "tasks": tasks, **keys}}
+    return {
+        "actions/fetch.yaml": FETCH,
+        "actions/flow.yaml": metadata,
+        "actions/workflows/flow.yaml": whole if document is None else document,
+    }
+
+
+def mapped(
+    folder: Path, tasks: dict[str, Any], parameters: dict[str, Any] | None = None, **keys: Any
+) -> tuple[Simulation, Report]:
+    simulation, report = simulated(folder, files(tasks, parameters, **keys))
+    assert report.mapped["workflows"] == 1, texts(report)
+    return simulation, report
+
+
+@pytest.mark.parametrize(
+    ("fails", "started", "status"),
+    [([], ["first", "good"], "completed"), (["first"], ["bad", "first"], "completed"),
+     (["first", "bad"], ["bad", "first"], "failed"), (["good"], ["first", "good"], "failed")],
+)  # fmt: skip
+def test_outcome_chooses_the_next_task(
+    tmp_path: Path, fails: list[str], started: list[str], status: str
+) -> None:
+    first = ECHO | {"on-success": ["good"], "on-error": "bad"}
+    simulation, _ = mapped(tmp_path, {"first": first, "good": ECHO, "bad": ECHO})
+    for name in ("first", "good", "bad"):
+        if name in fails:
+            simulation.fake(name, raises=RuntimeError("no"))
+        else:
+            simulation.fake(name, returns={"result": name})
+    run = simulation.run("depot.flow")
+    assert run.status == status
+    assert sorted(name for name, status in run.tasks.items() if status != "skipped") == started
+
+
+def test_published_values_reach_inputs_and_output(tmp_path: Path) -> None:
+    tasks = {
+        "first": {
+            "action": "depot.fetch name=<% $.who %>",
+            "publish": {"seen": "<% task(first).result.result %>"},
+            "on-success": [{"second": "<% $.who = 'pen' %>"}, {"third": "{{ _.who == 'ink' }}"}],
+        },
+        "second": {"action": "depot.fetch", "input": {"name": "<% $.seen %>"}},
+        "third": ECHO,
+    }
+    output = {"seen": "<% $.seen %>"}
+    simulation, _ = mapped(tmp_path, tasks, {"who": {"type": "string", "required": True}}, output=output)
+    for name in tasks:
+        simulation.fake(name, returns={"result": f"of {name}"})
+    run = simulation.run("depot.flow", {"who": "pen"})
+    assert run.result == {"seen": "of first"}
+    assert run.tasks == {"first": "completed", "second": "completed", "third": "skipped"}
+    assert [run.input(name) for name in ("first", "second")] == [{"name": "pen"}, {"name": "of first"}]
+
+
+def test_failure_stops_only_dependent_tasks(tmp_path: Path) -> None:
+    """Mistral goes on with other branches, and fails the workflow at its end. No line names a difference."""
+    tasks = {"breaks": ECHO, "first": ECHO | {"on-success": "second"}, "second": ECHO}
+    simulation, report = mapped(tmp_path, tasks)
+    simulation.fake("breaks", raises=RuntimeError("no"))
+    for name in ("first", "second"):
+        simulation.fake(name, returns={})
+    run = simulation.run("depot.flow")
+    assert run.status == "failed"
+    assert run.tasks["second"] == "completed"
+    assert not [text for text in texts(report) if "starts nothing more" in text]
+
+
+def test_item_that_is_a_list_stays_whole(tmp_path: Path) -> None:
+    """Orquesta splits an item that has a name, and Mistral does not."""
+    task = {
+        "action": "depot.fetch",
+        "with-items": "pair in <% $.pairs %>",
+        "input": {"names": "<% $.pair %>"},
+    }
+    simulation, _ = mapped(tmp_path, {"each": task}, {"pairs": {"type": "array", "required": True}})
+    simulation.fake("each", returns={})
+    run = simulation.run("depot.flow", {"pairs": [["a", "b"], ["c"]]})
+    assert run.status == "completed"
+    assert [run.input("each", item)["names"] for item in (0, 1)] == [["a", "b"], ["c"]]
+
+
+READS_NEIGHBOUR = {"a": "<% task(one).result %>", "b": "<% $.a %>"}
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"on-complete": "two"}, "`on-complete` of the task one"),
+        ({"publish-on-error": {"x": 1}}, "`publish-on-error` of the task one"),
+        ({"timeout": 3}, "`timeout` of the task one"),
+        ({"concurrency": 3}, "`concurrency` of the task one"),
+        ({"on-error": [{"two": "<% $.who = 1 %>"}]}, "`on-error` of one"),
+        ({"on-success": "pause"}, "which starts pause"),
+        ({"on-success": ["two", "two"]}, "which starts a task twice"),
+        ({"join": "one"}, "the join of one"),
+        ({"join": "all", "on-error": "two"}, "the join of one"),
+        ({"retry": {"count": 2, "break-on": "<% $.who %>"}}, "`break-on` of `retry` of one"),
+        ({"retry": {"count": "<% $.who %>"}}, "`retry` of one"),
+        ({"with-items": ["a in <% $.who %>", "b in <% $.who %>"]}, "`with-items` of one"),
+        ({"publish": {"x": 1}, "on-success": [{"two": "<% $.x = 1 %>"}]}, "which reads what one publishes"),
+        (
+            {"publish": {"x": "<% $.who %>"}, "on-success": [{"two": "{{ _.x == 1 }}"}]},
+            "which reads what one publishes",
+        ),
+        (
+            {"publish": {"seen": "<% $.who %>"}, "on-success": [{"two": "<% $.seen = 1 %>"}]},
+            "which reads what one publishes",
+        ),
+        (
+            {"publish": {"who": "<% task(one).result %>"}, "on-success": [{"two": "<% $.who = 1 %>"}]},
+            "which reads what one publishes",
+        ),
+        ({"publish": READS_NEIGHBOUR}, "which reads what stands beside it"),
+        ({"publish": {"x": "<% $ %>"}}, "the whole context"),
+        ({"publish": {"x": "{{ _ }}"}}, "the whole context"),
+        ({"publish": {"x": "<% env().x %>"}}, "`env`"),
+        ({"publish": {"x": "<% $.who.select($.y) %>"}}, "select()"),
+        ({"publish": {"x": "<% task(one).state %>"}}, "a part of a task beside its result"),
+        ({"publish": {"x": "<% $.who\n + 1 %>"}}, "over several lines"),
+        ({"publish": {"x": "{% if _.who %}a{% endif %}"}}, "a block of Jinja"),
+        ({"publish": {"x": "{{ _.who }}\n"}}, "whose value is a text"),
+        ({"publish": {"x": "a {{- _.who }}"}}, "takes the spaces around it away"),
+        ({"publish": {"x": "a\r\n<% $.who %>"}}, "a carriage return"),
+        ({"action": "std.http"}, "the action std.http"),
+        ({"action": "<% $.who %>"}, "the action of one"),
+        ({"action": "depot.fetch name=[1]", "input": None}, "the action of one"),
+        ({"workflow": "other"}, "`workflow` of the task one"),
+    ],
+)
+def test_part_without_an_equal_is_named(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    task = {key: value for key, value in (ECHO | options).items() if value is not None}
+    project, report = of_pack(
+        tmp_path,
+        files(
+            {"one": task, "two": ECHO | {"publish": {"seen": 1}}},
+            {"who": {"type": "string", "required": True}},
+        ),
+    )
+    assert report.mapped["workflows"] == 0
+    assert "flow" in project.actions
+    assert "flow" not in project.workflows
+    [text] = [text for text in texts(report) if "the runner mistral-v2" in text]
+    assert reason in text
+
+
+ONE = {"depot.flow": {"tasks": {"one": ECHO}}}
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        ({"version": "2.0", "depot.other": {"tasks": {"one": ECHO}}}, "version 2.0 with the one workflow depot.flow"),
+        ({"version": "2.0", "workflows": {"main": {"tasks": {"one": ECHO}}}}, "version 2.0"),
+        (ONE, "version 2.0"),
+        ({"version": "2.0", "depot.flow": {"type": "reverse", "tasks": {"one": ECHO}}}, "the type reverse"),
+        ({"version": "2.0", "depot.flow": {"task-defaults": {}, "tasks": {"one": ECHO}}}, "`task-defaults`"),
+        ({"version": "2.0", "depot.flow": {"input": [{"a": 1}], "tasks": {"one": ECHO}}}, "an input with a default"),
+        ({"version": "2.0", "depot.flow": {"input": ["a"], "tasks": {"one": ECHO}}}, "a, which is a parameter"),
+        ({"version": "2.0", "depot.flow": {"tasks": {"one": ECHO, "a b": ECHO}}}, "the task a b"),
+    ],
+)  # fmt: skip
+def test_document_without_an_equal_is_named(tmp_path: Path, document: dict[str, Any], reason: str) -> None:
+    _, report = of_pack(tmp_path, files({}, document=document))
+    [text] = [text for text in texts(report) if "the runner mistral-v2" in text]
+    assert reason in text
+
+
+def test_result_of_task_with_items_is_not_read_as_the_one_of_orquesta(tmp_path: Path) -> None:
+    """The result is a list in Mistral, and a mapping of `items` in Orquesta."""
+    looped = {
+        "action": "depot.fetch",
+        "with-items": "x in <% $.who %>",
+        "publish": {"all": "<% task(each).result %>"},
+    }
+    _, report = of_pack(tmp_path, files({"each": looped}, {"who": {"type": "array", "required": True}}))
+    assert any("the result of a task with items" in text for text in texts(report))
+
+
+def test_caller_that_reads_a_mistral_result_is_named(tmp_path: Path) -> None:
+    """StackStorm's result has `tasks` beside the output."""
+    source = files({"one": ECHO}, output={"x": "1"})
+    caller = {"tasks": {"call": {"action": "depot.flow", "next": [{"publish": [{"x": "<% result().x %>"}]}]}}}
+    source["actions/caller.yaml"] = {
+        "name": "caller",
+        "runner_type": "orquesta",
+        "entry_point": "workflows/caller.yaml",
+    }
+    source["actions/workflows/caller.yaml"] = caller
+    _, report = of_pack(tmp_path, source)
+    assert any("a Mistral workflow, which has no such result here" in text for text in texts(report))
+    assert any("the result of the Mistral workflow flow" in text for text in texts(report))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a {{ _.who }}\n", "a pen"),
+        ("a {{ _.who }}\n\n", "a pen\n"),
+        ("a <% $.who %>\n", "a pen\n"),
+        ("a\n", "a\n"),
+    ],
+)
+def test_text_with_jinja_loses_its_last_line_break(tmp_path: Path, text: str, expected: str) -> None:
+    """Mistral renders such a text in one piece, as Jinja does by default."""
+    task = {"action": "depot.fetch", "input": {"name": text}}
+    simulation, _ = mapped(tmp_path, {"one": task}, {"who": {"type": "string", "required": True}})
+    simulation.fake("one", returns={})
+    assert simulation.run("depot.flow", {"who": "pen"}).input("one") == {"name": expected}
+
+
+@pytest.mark.parametrize(("answer", "expected"), [("no", "made"), ("yes", "left")])
+def test_condition_sees_values_of_its_own_task(tmp_path: Path, answer: str, expected: str) -> None:
+    """Orquesta evaluates the condition first."""
+    look = ECHO | {
+        "publish": {"found": "<% task(look).result.result.found %>"},
+        "on-success": [{"made": '<% $.found = "no" %>'}, {"left": '<% $.found = "yes" %>'}],
+    }
+    follower = ECHO | {"on-success": "end"}
+    simulation, _ = mapped(tmp_path, {"look": look, "made": follower, "left": follower, "end": ECHO})
+    simulation.fake("look", returns={"result": {"found": answer}})
+    for name in ("made", "left", "end"):
+        simulation.fake(name, returns={})
+    tasks = simulation.run("depot.flow").tasks
+    other = {"made": "left", "left": "made"}[expected]
+    assert tasks == {"look": "completed", expected: "completed", other: "skipped", "end": "completed"}
+
+
+def test_key_that_occurs_twice_is_named(tmp_path: Path) -> None:
+    """YAML keeps the last one."""
+    source = files({"task": ECHO})
+    text = yaml.safe_dump(source["actions/workflows/flow.yaml"])
+    source["actions/workflows/flow.yaml"] = text.replace("name: a\n", "name: a\n        name: b\n")
+    _, report = of_pack(tmp_path, source)
+    assert any("the key name in line" in text and "twice" in text for text in texts(report))
+
+
+def test_output_does_not_see_its_neighbours(tmp_path: Path) -> None:
+    """A later output of Orquesta sees the earlier ones."""
+    output = {"who": "<% task(task).result %>", "again": "<% $.who %>"}
+    parameters = {"who": {"type": "string", "required": True}}
+    _, report = of_pack(tmp_path, files({"task": ECHO}, parameters, output=output))
+    assert any("`output` in line" in text for text in texts(report))
