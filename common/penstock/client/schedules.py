@@ -146,7 +146,7 @@ class Schedules:
         return await reading.history(self._session, ref, limit, before)
 
     async def stats(self, ref: str, seconds: float = 86_400) -> FireStats:
-        """Return counts and times of the fires that were due in the last `seconds` seconds."""
+        """Return counts and durations of the fires that were due in a recent period."""
         check_period(seconds)
         await self.get(ref)
         return await reading.stats(self._session, ref, seconds)
