@@ -63,7 +63,7 @@ class Schedules:
         valid, and Conflict if the schedule exists."""
         if await reading.listed(self._session, ref):
             hint = f"Change it with `penstock schedule update {ref} ...`."
-            raise Conflict(f"there is a schedule {ref}", hint=hint)
+            raise Conflict(f"there already is a schedule {ref}", hint=hint)
         if "action" not in options:
             raise InvalidInput("a schedule needs an action", hint="`penstock actions` lists them.")
         return await self._declare({"ref": ref, **options})

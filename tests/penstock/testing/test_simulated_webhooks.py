@@ -116,7 +116,7 @@ def test_large_and_unknown_calls_are_refused_as_by_the_api(simulation: Simulatio
 def test_wrong_webhook_is_refused_when_it_is_set(simulation: Simulation) -> None:
     with pytest.raises(NotFound, match=r"knows no trigger 'invoices\.piad'"):
         simulation.webhook("bank", trigger="invoices.piad")
-    with pytest.raises(InvalidInput, match="there is no signature 'gitub'"):
+    with pytest.raises(InvalidInput, match="there is no signature scheme 'gitub'"):
         simulation.webhook("bank", trigger=invoices.paid, signature="gitub")
     with pytest.raises(InvalidInput, match="the secret is too short"):
         simulation.webhook("bank", trigger=invoices.paid, secret="short")
