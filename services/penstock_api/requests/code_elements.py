@@ -29,8 +29,8 @@ def with_links(text: str, links: Mapping[str, tuple[str, str]]) -> Markup:
         address, name = links[part]
         if subject:
             return Markup('See <a href="{}">{}</a>').format(address, subject)
-        before = match.string[: match.start()].rstrip()
-        article = "the" if before and not before.endswith((".", "!", "?")) else "The"
+        preceding = match.string[: match.start()].rstrip()
+        article = "the" if preceding and not preceding.endswith((".", "!", "?")) else "The"
         return Markup('{} page <a href="{}">{}</a>').format(article, address, name)
 
     return Markup(_CODE.sub(element, str(escape(text))))

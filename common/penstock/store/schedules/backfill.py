@@ -43,7 +43,8 @@ class BackfillFire:
 
 
 async def range_of(session: Session, ref: str, first: datetime, last: datetime) -> list[BackfillFire]:
-    """Return the fires of a backfill from `first` to `last`, both included. Future fires are left to the schedule. Raises NotFound if the schedule does not exist, and InvalidInput if there are more than MOST."""
+    """Return the fires of a backfill from `first` to `last`, both included. Future fires are left to the schedule. Raises
+    NotFound if the schedule does not exist, and InvalidInput if there are more than MOST."""
     row = next(iter(await reading.listed(session, ref)), None)
     if row is None:
         raise await missing(session, ref)

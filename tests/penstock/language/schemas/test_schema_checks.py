@@ -26,7 +26,8 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a reference to nothing": ({"items": {"$ref": "#/$defs/a"}}, "refers to '#/$defs/a' at items"),
     "a reference to a value": ({"$ref": "#/default", "default": {}}, "refers to '#/default' at its top"),
     "a reference to a list": ({"$ref": "#/allOf", "allOf": [{}]}, "refers to '#/allOf'"),
-    "a mark that is not a boolean": ({"items": {"secret": "yes"}}, "has a value of secret that is neither true nor false at items"),
+    "a mark that is not a boolean": (
+        {"items": {"secret": "yes"}}, "has a value of secret that is neither true nor false at items"),
     "a mark that is a number": ({"secret": 1}, "has a value of secret that is neither true nor false at its top"),
     "another mark that is a text": ({"writeOnly": "yes"}, "expected boolean, got string"),
     "a pattern": ({"items": {"pattern": "(x"}}, "has a pattern that is not a regular expression: '(x'"),
