@@ -120,7 +120,7 @@ def test_wrong_webhook_is_refused_when_it_is_set(simulation: Simulation) -> None
         simulation.webhook("bank", trigger=invoices.paid, signature="gitub")
     with pytest.raises(InvalidInput, match="the secret is too short"):
         simulation.webhook("bank", trigger=invoices.paid, secret="short")
-    with pytest.raises(InvalidInput, match="completes is without a key"):
+    with pytest.raises(InvalidInput, match="`completes` needs a key"):
         simulation.webhook("bank", trigger=invoices.paid, completes="{{ body.id }}")
     with pytest.raises(InvalidInput, match="bod"):
         simulation.webhook("bank", trigger=invoices.paid, payload={"invoice": "{{ bod.n }}"})

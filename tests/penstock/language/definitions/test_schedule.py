@@ -102,7 +102,7 @@ def test_wrong_schedules_are_refused_with_the_field_that_is_wrong() -> None:
     refused(scheduled(at="tomorrow"), "at: is not an instant")
     refused(scheduled(every=5, starts_at=datetime(2030, 1, 1)), "starts_at: is an instant without a zone")
     refused(scheduled(every="10ms"), "shorter than a second")
-    refused(scheduled(rrule="FREQ=WEEKLY"), "not a start and a rule", "DTSTART")
+    refused(scheduled(rrule="FREQ=WEEKLY"), "not a DTSTART and an RRULE", "DTSTART")
     late, early = "2031-01-01T00:00Z", "2030-01-01T00:00Z"
     refused(scheduled(every=5, starts_at=late, ends_at=early), "ends before it starts")
     refused(scheduled(every=5, overlap="maybe"), "overlap: ")
