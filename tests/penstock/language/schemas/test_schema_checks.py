@@ -32,7 +32,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "another mark that is a text": ({"writeOnly": "yes"}, "expected boolean, got string"),
     "a pattern": ({"items": {"pattern": "(x"}}, "has a pattern that is not a regular expression: '(x'"),
     "a pattern of names": ({"patternProperties": {"(x": {}}}, "has a pattern that is not a regular expression: '(x'"),
-    "a long pattern that is none": ({"pattern": "(" + "x" * 200}, f"is none: '({'x' * 98}…'"),
+    "a long pattern that is none": ({"pattern": "(" + "x" * 200}, f"is not a regular expression: '({'x' * 98}…'"),
     "a NUL": ({"title": "\0"}, "NUL"),
     "a value of Python": ({"default": {1, 2}}, "not JSON"),
     **{f"the word {word}": ({"not": {word: {} if word == "$vocabulary" else "x"}}, f"uses {word} at not")
