@@ -29,7 +29,7 @@ LOG_IN_PATHS = (LOG_IN_PATH, SIGN_IN_PATH)
 DESCRIPTION = """\
 The API can start, show and control all work, and administer access and operation. Code is applied with \
 `penstock apply`. Errors are problem details (RFC 9457) with the fix in `hint`.
-For the next page of a list, pass the value of `next` of the last answer as `before`.
+For the next page of a list, pass the value of `next` of the last answer in the parameter `before`.
 Instants are ISO 8601 with an offset. Durations are seconds. Where a field says so, a request may have a text such as "5m"."""
 
 

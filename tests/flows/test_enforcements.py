@@ -80,7 +80,7 @@ async def test_enforcements_are_listed_by_rule_event_and_status(house: Installat
     assert others == []
     with pytest.raises(InvalidInput, match="is never 'done'"):
         await listed(house.session, EnforcementFilter(status="done"))
-    with pytest.raises(InvalidInput, match="is not where a page"):
+    with pytest.raises(InvalidInput, match="is not a cursor of this list"):
         await listed(house.session, EnforcementFilter(), cursor="x")
 
 

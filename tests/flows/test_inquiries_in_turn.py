@@ -32,7 +32,7 @@ async def test_an_answer_is_to_the_question_that_was_meant(house: Installation) 
     [first] = await listed(house.session)
     await house.client.answer(id, "one", by="ada")
     await house.until(ASKS, id, "Second?")
-    with pytest.raises(Conflict, match="something else is asked by now") as refused:
+    with pytest.raises(Conflict, match="another one is open now") as refused:
         await house.client.answer(id, "uno", by="bob", asked=first.created_at)
     assert refused.value.hint == "It asks: Second?"
     [second] = await listed(house.session)
@@ -73,7 +73,7 @@ async def test_an_answer_whose_commit_was_lost_is_not_given_to_the_next_question
 
     answering = answer(cast(Session, Losing()), id, "one", "ada")
     if meanwhile == "somebody":
-        with pytest.raises(Conflict, match="something else is asked"):
+        with pytest.raises(Conflict, match="another one is open now"):
             await answering
     else:
         await answering

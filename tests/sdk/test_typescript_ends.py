@@ -125,7 +125,7 @@ CASES = {
     "nan": unstorable("return NaN;", words(float("nan"))),
     "infinity": unstorable(
         "return { a: [{ b: -Infinity }] };",
-        "the result at a[0].b is NaN or Infinity, which JSON has no word for.",
+        "the result at a[0].b is NaN or Infinity, which JSON cannot represent.",
     ),
     "map": unstorable(
         "return new Map([[1, 2]]);", "the result is not JSON: Type is not JSON serializable: Map."

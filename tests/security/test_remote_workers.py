@@ -153,7 +153,7 @@ async def test_token_is_for_its_routes_and_packs(api: Api) -> None:
             message = {**hello, "routes": routes, "actions": [{"ref": ref}]}
             answer = await caller.post(f"{V1}/work/hello", json=message)
             assert answer.status_code == 403, answer.text
-            assert f"is not for the {word}" in answer.json()["detail"]
+            assert f"may not use the {word}" in answer.json()["detail"]
 
 
 async def test_revoked_token_ends_its_sessions(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

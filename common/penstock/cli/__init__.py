@@ -255,7 +255,8 @@ def _unwritable(reason: str) -> Exception:
 
     return ConfigurationError(
         f"standard output cannot be written: {reason}",
-        hint="Print to a file or a pipe that takes it; `> /dev/null` prints to nowhere. What was asked for may be done.",
+        hint="Print to a file or a pipe that takes it; `> /dev/null` discards it. The command may have "
+        "done its work.",
     )
 
 

@@ -47,7 +47,7 @@ Target = Annotated[str | None, typer.Option(help="Only targets that begin with t
 Outcome = Annotated[str | None, typer.Option(help="Only with this outcome: done, refused or unchanged.")]
 DatabaseRole = Annotated[str | None, typer.Option(help="Only rows that this database role wrote.")]
 NamedTenant = Annotated[
-    str | None, typer.Option("--tenant", help="Only changes with this tenant among their values.")
+    str | None, typer.Option("--tenant", help="Only changes whose values name this tenant.")
 ]
 Heads = Annotated[
     list[str] | None,

@@ -66,7 +66,7 @@ def open_(
     by: Annotated[str, typer.Option(help="The author, stored with the breaker.")] = ME,
     json: Json = False,
 ) -> None:
-    """Open a breaker by hand: executions of its actions wait, and keep their place in line. Running executions go on."""
+    """Open a breaker by hand: executions of its actions wait, and keep their place in the queue. Running executions go on."""
     until = None if for_ is None else now() + timedelta(seconds=parse_duration("--for", for_))
     values = parse_params(parameters or [])
     by_either(lambda client: client.breakers.open(ref, values, by=by, reason=reason, until=until))

@@ -103,7 +103,7 @@ async def _show(
         description, payloads = repository.events(folder, commits=commits, files=files)
         if not payloads:
             raise NotFound(
-                f"nothing in {folder} to look at", hint="Name a git repository: penstock demo FOLDER"
+                f"{folder} has no files to analyze", hint="Name a git repository: penstock demo FOLDER"
             )
         say.print(f"\nEvents: {escape(description)}\n")
         say.print(f"pages: [bold]{local.address}[/bold]")

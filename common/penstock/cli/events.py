@@ -199,9 +199,7 @@ def show(
         table(
             ["rule", "verdict", "reason", "execution"],
             [(v["rule"], v["verdict"], v["error"] or v["why"], v["execution"]) for v in verdicts],
-            empty="No rule has this trigger, and this event needed none."
-            if record["continued"]
-            else "No rule has this trigger.",
+            empty="No rule has this trigger.",
         )
     else:
         print_execution(record)

@@ -216,7 +216,7 @@ def rerun(
     (--set). With a filter, executions that were re-run before are left out, so after an interruption it can be called again."""
     if id is not None and chosen.labels:
         raise InvalidInput(
-            "--label selects executions by a label, and the run is named",
+            "--label is a filter, and an execution is named by its id",
             hint="--set-label KEY=VALUE gives the new run a label.",
         )
     _say_which(id is not None, chosen, every, dry_run)
@@ -289,7 +289,9 @@ def _say_which(named: bool, filters: ExecutionFilter, every: bool, dry_run: bool
     """Raise InvalidInput unless the executions are selected in exactly one way."""
     filtered = filters != ExecutionFilter() or every
     if named and (filtered or dry_run):
-        raise InvalidInput("they are named, and chosen by options, too", hint="Do one of the two.")
+        raise InvalidInput(
+            "executions are named by their ids and selected by options", hint="Do one of the two."
+        )
     if not named and not filtered:
         raise InvalidInput(
             "nothing is selected",

@@ -50,7 +50,8 @@ WaitsForAnswer = Annotated[
     bool, typer.Option("--waits-for-answer", help="Include only executions with an open question to a human.")
 ]
 Paused = Annotated[
-    bool, typer.Option("--paused", help="Include only paused workflows, and the executions around them.")
+    bool,
+    typer.Option("--paused", help="Include only paused workflows, and the executions that contain them."),
 ]
 Key = Annotated[Text, typer.Option(help="Only the one with this idempotency key (of --tenant, or public).")]
 

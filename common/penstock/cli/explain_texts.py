@@ -196,7 +196,7 @@ TEXTS: Mapping[str, Text] = {
     "TooManyAttempts": Text(
         why="Too many sign-ins failed in a quarter of an hour, of one user or from one address.",
         do="Wait as long as the hint says. `penstock users password NAME` sets another password.",
-        message="too many sign-ins have failed of late\nhint:  Try again in 15 minutes.",
+        message="too many sign-ins have failed recently\nhint:  Try again in 15 minutes.",
     ),
     "NotAllowed": Text(
         why="The token or the user has other scopes, or belongs to another tenant.",

@@ -145,7 +145,7 @@ def rm(ref: Ref, json: Json = False) -> None:
 def allows(row: LimitInForce) -> str:
     """Return the text of a limit's bounds: `5 at once, 100 in 60 s`, or `90,000 tokens in 60 s`."""
     if row.budget:
-        return f"the budget of {row.unit} of each tree"
+        return f"the budget of {row.unit} of each execution tree"
     if row.breaker:
         numbers = orjson.loads(row.breaker)
         return f"a breaker, {numbers['failures']} of {numbers['of']} in {numbers['within']:g} s"

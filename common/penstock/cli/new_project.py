@@ -83,7 +83,7 @@ def _check_name(name: str) -> None:
             hint="Use small letters, digits and _, with a letter first: shop or order_desk.",
         )
     if name in sys.stdlib_module_names or name in ("penstock", "pytest"):
-        raise InvalidInput(f"{name!r} is a module of Python's or of a library", hint="Choose another name.")
+        raise InvalidInput(f"{name!r} is the name of a Python or library module", hint="Choose another name.")
 
 
 def add_to(app: typer.Typer) -> None:

@@ -90,7 +90,7 @@ def run(
     debounce_key: Annotated[
         str | None, typer.Option(help="Starts with the same key, action and tenant form one burst.")
     ] = None,
-    at_most: Annotated[str | None, typer.Option(help="The longest time of a burst, such as 1m.")] = None,
+    at_most: Annotated[str | None, typer.Option(help="The maximum time of a burst, such as 1m.")] = None,
     keep: Annotated[
         StartKeep, typer.Option(help="The start of a burst that gives the parameters: the last or the first.")
     ] = "last",

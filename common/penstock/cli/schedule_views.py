@@ -274,7 +274,7 @@ def _seconds(value: float | None) -> str:
 
 
 def check_health(json: Json = False) -> None:
-    """List the troubles of schedules, by name. Exit code 1 if there are any."""
+    """List the problems of schedules, by name. Exit code 1 if there are any."""
     troubles = with_session(health.troubles)
     if json:
         for trouble in troubles:

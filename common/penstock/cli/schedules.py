@@ -110,7 +110,7 @@ def backfill(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be started.")] = False,
     json: Json = False,
 ) -> None:
-    """Start the fires of a past range that have no execution. A second call starts none of them again."""
+    """Start an execution for each fire of a past range that has none. A second call starts nothing again."""
     ends_now = now() if last is None else None
 
     async def work(schedules: Schedules) -> list[BackfillFire]:

@@ -98,7 +98,7 @@ async def _locked(tx: Transaction, ref: str, parameters: Mapping[str, Any]) -> B
     names = dict.fromkeys(path if is_label(path) else path.partition(".")[0] for path in by)
     if set(names) != set(parameters):
         raise InvalidInput(
-            f"{ref} has a breaker for each: {', '.join(by) or 'none'}",
+            f"the breaker of {ref} is grouped by {', '.join(by) or 'nothing'}",
             hint=f"Give {' '.join(f'{name}=VALUE' for name in names)}." if by else "Give no parameters.",
         )
     labels = {path.removeprefix(LABELS): parameters[path] for path in names if is_label(path)}

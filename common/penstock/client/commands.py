@@ -173,11 +173,11 @@ async def _see_what_is_kept(
     """Return whether the re-run keeps tasks or steps of the old run. Raises an error if the request contradicts the
     execution."""
     if from_failed and from_task is not None:
-        raise InvalidInput("it is either from what failed or from a task", hint="Choose one of the two.")
+        raise InvalidInput("from_failed and from_task are both given", hint="Choose one of the two.")
     if from_failed and row.status == COMPLETED:
         raise Conflict(
-            "it has completed: there is nothing that failed",
-            hint="Run it again as a whole, or, a workflow, from one of its tasks.",
+            "the execution has completed, so nothing has failed",
+            hint="Run it again as a whole, or, if it is a workflow, from one of its tasks.",
         )
     body = (await catalog.bodies(tx, [row.definition_id]))[row.definition_id]
     if "durable" in body:

@@ -28,7 +28,7 @@ def error_of(answer: httpx.Response) -> PenstockError:
         name = str(problem.get("type", "")).removeprefix(KIND)
     except (ValueError, KeyError, TypeError):
         return ConnectionFailed(
-            f"this is not an API of Penstock: it answers {answer.status_code} with no problem that can be read",
+            f"this is not an API of Penstock: its answer {answer.status_code} is not a problem document",
             hint="The address is that of `penstock api`, such as http://127.0.0.1:8000.",
         )
     kind = getattr(errors, name, None)
@@ -43,7 +43,7 @@ def filter_of(filters: ExecutionFilter) -> dict[str, Any]:
     fields = asdict(filters)
     for name in ("params", "tenants", "ended"):
         if fields.pop(name) is not None:
-            raise InvalidInput(f"the API does not choose by {name}", hint="Choose by something else.")
+            raise InvalidInput(f"the API has no filter {name}", hint="Use another filter.")
     fields["label"] = [f"{key}={value}" for key, value in (fields.pop("labels") or {}).items()] or None
     for name, value in fields.items():
         if value is not None and not value and name not in FLAGS:
@@ -62,6 +62,6 @@ def word_of(value: Any) -> Any:
         return value.isoformat()
     if isinstance(value, str) and not is_text(value):
         raise InvalidInput(
-            f"no address can hold {cut_end(ascii(value), 60)}", hint="Give text without NUL characters."
+            f"a URL cannot contain {cut_end(ascii(value), 60)}", hint="Give text without NUL characters."
         )
     return str(value).lower() if isinstance(value, bool) else value

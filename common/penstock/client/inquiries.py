@@ -101,7 +101,7 @@ async def _asking(tx: Transaction, execution: UUID) -> Inquiry:
 async def _answer(tx: Transaction, inquiry: Inquiry, asked_at: datetime, response: object, by: str) -> None:
     if inquiry.created_at != asked_at:
         raise Conflict(
-            "something else is asked by now, after an answer to this",
+            "this question was answered, and another one is open now",
             hint=f"It asks: {inquiry.prompt}" if inquiry.status == "created" else None,
         )
     if not may_answer(inquiry.assignee, by):

@@ -41,9 +41,7 @@ class RerunRule:
     execution_id: Annotated[
         UUID | None, Field(description="The id of the execution that was started; null: none was.")
     ]
-    error: Annotated[
-        str | None, Field(description="The reason why it failed again, or was left; null: it was neither.")
-    ]
+    error: Annotated[str | None, Field(description="The reason for `failed` or `left`; else null.")]
 
 
 async def newest(session: Session, *, rule: str | None = None, limit: int = 50) -> list[RuleError]:

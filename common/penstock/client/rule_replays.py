@@ -184,7 +184,7 @@ async def _rule(tx: Transaction, replay: Replay) -> CurrentRule:
     if not rows[0].enabled and not replay.dry_run:
         raise Conflict(
             f"rule {replay.rule} is disabled, and starts nothing",
-            hint=f"Enable it (penstock rules enable {replay.rule}), or replay it dry.",
+            hint=f"Enable it (penstock rules enable {replay.rule}), or replay it as a dry run.",
         )
     return (await bursts.rules(tx, [rows[0].definition_id]))[rows[0].definition_id]
 

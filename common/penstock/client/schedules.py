@@ -63,7 +63,7 @@ class Schedules:
         valid, and Conflict if the schedule exists."""
         if await reading.listed(self._session, ref):
             hint = f"Change it with `penstock schedule update {ref} ...`."
-            raise Conflict(f"there is a schedule {ref}", hint=hint)
+            raise Conflict(f"there already is a schedule {ref}", hint=hint)
         if "action" not in options:
             raise InvalidInput("a schedule needs an action", hint="`penstock actions` lists them.")
         return await self._declare({"ref": ref, **options})
@@ -146,7 +146,7 @@ class Schedules:
         return await reading.history(self._session, ref, limit, before)
 
     async def stats(self, ref: str, seconds: float = 86_400) -> FireStats:
-        """Return counts and times of the fires that were due in the last `seconds` seconds."""
+        """Return counts and durations of the fires that were due in a recent period."""
         check_period(seconds)
         await self.get(ref)
         return await reading.stats(self._session, ref, seconds)

@@ -138,7 +138,9 @@ class Starts:
         kinds = ("action", "workflow")
         rows = await retried(lambda: catalog.current(self._session, kinds, [ref]), deadline=30)
         if not rows:
-            register = "Register it with `penstock apply FILE`; `penstock actions` lists what there is."
+            register = (
+                "Register it with `penstock apply FILE`; `penstock actions` lists actions and workflows."
+            )
             hint = await catalog.hint(self._session, kinds, ref, register)
             raise NotFound(f"no action or workflow {ref!r}", hint=hint)
         current = rows[0]
@@ -155,7 +157,7 @@ def check_priority(priority: Any) -> None:
     if not isinstance(priority, int) or isinstance(priority, bool) or abs(priority) > HIGHEST_PRIORITY:
         raise InvalidInput(
             f"the priority is not a whole number from -{HIGHEST_PRIORITY} to {HIGHEST_PRIORITY}",
-            hint="Give 0 for what is ordinary, and more for what goes first.",
+            hint="0 is the default, and a higher number starts first.",
         )
 
 

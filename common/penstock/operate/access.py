@@ -148,7 +148,9 @@ async def create_token(
         )
         tx.tell(scopes=granted, tenants=owners)
     if token is None:
-        raise Conflict(f"there is a token {name!r}", hint="Choose another name, or revoke that one first.")
+        raise Conflict(
+            f"there already is a token {name!r}", hint="Choose another name, or revoke that one first."
+        )
     return token, secret
 
 

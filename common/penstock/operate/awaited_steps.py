@@ -36,8 +36,8 @@ class StepWait:
     since: Annotated[
         datetime,
         Field(
-            description="The beginning of the wait. Of a signal without a deadline it is the last instant at which the function "
-            "was suspended."
+            description="The beginning of the wait. For a signal without a deadline: the last instant at which the "
+            "function was suspended."
         ),
     ]
     until: Annotated[

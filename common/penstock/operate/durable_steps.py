@@ -69,16 +69,15 @@ class Step:
     status: Annotated[
         str,
         Field(
-            description="`started`: it has begun. `completed` or `failed`: it has its result or error. "
-            "`cancelled`: its branch was cancelled, or the signal of its deadline has come. `superseded`: a later attempt "
-            "of the function did not make this step. `timeout`: the deadline that the function set for a "
-            "signal, a block, an event or a question has passed. A step with a child execution has the status of that."
+            description="`started`: it has begun. `completed` or `failed`: it has its result or error. `cancelled`: "
+            "its branch was cancelled, or it is the deadline of a signal that came in time. "
+            "`superseded`: a later attempt of the function did not make this step. `timeout`: the "
+            "deadline that the function set for a signal, a block, an event or a question has passed. A "
+            "step with a child execution has the status of that."
         ),
     ]
     tries: Annotated[int, Field(description="The number of times that it was tried.")]
-    took: Annotated[
-        float, Field(description="The seconds for which its function ran, in all tries together.")
-    ]
+    took: Annotated[float, Field(description="The seconds for which its function ran, over all tries.")]
     at: Annotated[datetime, Field(description="The instant at which its status was recorded.")]
     result: Annotated[Any, Field(description="The result, any JSON; null: there is none.")]
     error: Annotated[Any, Field(description="The error, with `type` and `message`; null: there is none.")]

@@ -90,8 +90,8 @@ async def rewrap(session: Session) -> int:
                 raise
             except Exception as error:
                 raise ConfigurationError(
-                    f"the key service does not open key {key.number} of tenant {key.tenant}: {type(error).__name__}: {error}",
-                    hint="Look at the service, and at what this process may do there.",
+                    f"the key service could not decrypt key {key.number} of tenant {key.tenant}: {type(error).__name__}: {error}",
+                    hint="Check the service, and the permissions of this process there.",
                 ) from error
             key_id, data_key = await asyncio.to_thread(keys.wrap, raw, context)
             done += await tenant_keys.rewrap(session, key, data_key, key_id)

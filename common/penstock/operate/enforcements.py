@@ -34,6 +34,6 @@ def _place(text: str) -> Place:
         return UUID(event), rule
     except ValueError:
         raise InvalidInput(
-            f"{text!r} is not where a page of enforcements ends",
-            hint="Give what `next` of the page before says.",
+            f"{text!r} is not a cursor of this list",
+            hint="Give the value of `next` of the previous page.",
         ) from None

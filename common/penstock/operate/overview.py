@@ -55,13 +55,13 @@ class RecentActivity:
     p50: Annotated[
         float | None,
         Field(
-            description="The seconds from creation to end, waits included, within which half of the executions ended, without "
-            "the tasks of workflows. Only the latest 15-second period in which an execution ended counts; null: none ended "
-            "in the last 15 minutes."
+            description="The median of the seconds from creation to end, waits included, without the tasks of "
+            "workflows. Only the latest 15-second period in which an execution ended counts; null: none "
+            "ended in the last 15 minutes."
         ),
     ]
     p95: Annotated[
-        float | None, Field(description="The same seconds for 95 % of the executions; null: none ended.")
+        float | None, Field(description="The 95th percentile of the same seconds; null: none ended.")
     ]
 
 

@@ -35,7 +35,7 @@ def checked(password: str) -> str:
     if any(unicodedata.category(character) in UNTYPED for character in password):
         raise InvalidInput(
             "a password is one line of text, and this one has a line break or a control character",
-            hint="Write it once, on a single line. A pipe is not asked to repeat the password.",
+            hint="Write it once, on a single line. A password from a pipe is read once.",
         )
     return password
 

@@ -88,7 +88,9 @@ async def create(
     hashed = await passwords.hash_of(passwords.checked(password))
     async with session.transaction() as tx:
         if not await people.create(tx, new_id(), name, hashed, by):
-            raise Conflict(f"there is a user {name!r}", hint="Change roles with `penstock users roles`.")
+            raise Conflict(
+                f"there already is a user {name!r}", hint="Change roles with `penstock users roles`."
+            )
         await people.set_roles(tx, name, *pairs)
         person = await people.named(tx, name)
         tx.tell(after=_roles_of(person))
@@ -304,7 +306,7 @@ async def count_as_failed(session: Session, attempt: UUID, name: str, address: s
         if failed.both > MOST_OF_BOTH or is_locked or failed.address > MOST_OF_ADDRESS:
             await people.forget_failure(session, attempt)
             raise TooManyAttempts(
-                "too many sign-ins have failed of late",
+                "too many sign-ins have failed recently",
                 hint=f"Try again in {WINDOW / 60:.0f} minutes.",
                 seconds=WINDOW,
             )

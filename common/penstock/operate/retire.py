@@ -25,7 +25,7 @@ async def retire(session: Session, ref: str, *, undo: bool = False) -> list[str]
     async def write(tx: Transaction) -> list[str]:
         kinds = [row.kind for row in await catalog.current(tx, RETIRABLE, [ref])]
         if not kinds:
-            otherwise = "`penstock actions` and `penstock triggers` list what there is."
+            otherwise = "`penstock actions` and `penstock triggers` list the definitions."
             raise NotFound(
                 f"there is no action, workflow or trigger {ref!r}",
                 hint=await catalog.hint(tx, RETIRABLE, ref, otherwise),

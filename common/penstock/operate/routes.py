@@ -86,7 +86,7 @@ async def explain(session: Session, target: str) -> tuple[str, RouteChoice]:
     kind = "action" if task is None else "workflow"
     rows = await catalog.current(session, [kind], [ref])
     if not rows:
-        otherwise = "`penstock actions` lists what there is."
+        otherwise = "`penstock actions` lists actions and workflows."
         raise NotFound(
             f"there is no {kind} {ref!r}", hint=await catalog.hint(session, [kind], ref, otherwise)
         )

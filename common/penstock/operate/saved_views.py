@@ -263,7 +263,7 @@ async def _keep_owner(tx: Transaction, owner: str) -> None:
 
 def _name_is_taken(name: str) -> Conflict:
     return Conflict(
-        f"there is a view {name!r} of the same owner",
+        f"there already is a view {name!r} of the same owner",
         hint="Choose another name, or change that view: penstock views save NAME --replace",
     )
 
@@ -308,7 +308,7 @@ def _filters(filters: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         )
     if "tenant" in checked and not caller.sees(checked["tenant"]):
         raise NotAllowed(
-            f"{caller.name} is not for tenant {checked['tenant']!r}",
-            hint=f"It is for: {', '.join(sorted(caller.tenants or ()))}.",
+            f"{caller.name} may not use tenant {checked['tenant']!r}",
+            hint=f"It may use: {', '.join(sorted(caller.tenants or ()))}.",
         )
     return checked

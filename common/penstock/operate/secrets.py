@@ -162,8 +162,8 @@ async def _unwrap(keys: MasterKeys, secret: Sealed, context: bytes) -> bytes:
         raise
     except Exception as error:
         raise ConfigurationError(
-            f"the key service does not open secret {secret.name}: {type(error).__name__}: {error}",
-            hint="Look at the service, and at what this process may do there.",
+            f"the key service could not decrypt secret {secret.name}: {type(error).__name__}: {error}",
+            hint="Check the service, and the permissions of this process there.",
         ) from error
 
 

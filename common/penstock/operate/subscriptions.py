@@ -70,7 +70,7 @@ async def put(
         stored = await store.put(tx, subscription, by, only_new)
         if stored is None:
             raise Conflict(
-                f"there is a subscription {name!r}", hint="Change that one, or choose another name."
+                f"there already is a subscription {name!r}", hint="Change that one, or choose another name."
             )
         saved, is_new = stored
         if is_new or secret is not None:

@@ -85,7 +85,9 @@ async def put(
             tx, name, trigger, tenant, signature, header, key_header, template, completes, fails, by, only_new
         )
         if webhook is None:
-            raise Conflict(f"there is a webhook {name!r}", hint="Change that one, or choose another name.")
+            raise Conflict(
+                f"there already is a webhook {name!r}", hint="Change that one, or choose another name."
+            )
         if sealed:
             await signing_secrets.put(tx, sealed, by)
     return webhook
@@ -109,7 +111,9 @@ def check_call(
         )
     check_tenant(tenant)
     if signature not in SIGNATURES:
-        raise InvalidInput(f"there is no signature {signature!r}", hint=did_you_mean(signature, SIGNATURES))
+        raise InvalidInput(
+            f"there is no signature scheme {signature!r}", hint=did_you_mean(signature, SIGNATURES)
+        )
     for header_name in (header, key_header):
         if header_name is not None and not _HEADER.fullmatch(header_name):
             raise InvalidInput(
@@ -135,13 +139,14 @@ def check_templates(
         _check_names("completes", names_used(completes))
         if not has_key:
             raise InvalidInput(
-                "completes is without a key, so a repeated call could complete another wait for the same id",
+                "`completes` needs a key, since a repeated call could otherwise complete another wait "
+                "for the same id",
                 hint="Name the header that is equal for a repeated call: --key-header.",
             )
     if fails is not None:
         if completes is None:
             raise InvalidInput(
-                "fails is without completes", hint="Say which id a call completes: --completes."
+                "`fails` needs `completes`", hint="Say which id a call completes: --completes."
             )
         _check_names("fails", condition(fails).names)
 

@@ -40,7 +40,7 @@ def encode(value: object, limit: int = RESULT_LIMIT, label: str = RESULT) -> byt
         raise ResultNotStorable(f"{label} is not JSON: {error}", hint=_HINT) from None
     # orjson writes NaN and Infinity as null. Only a result with a null can have lost a number that way.
     if NULL in encoded and any(isinstance(x, float) and not math.isfinite(x) for x in _leaves(value)):
-        raise ResultNotStorable(f"{label} holds NaN or Infinity, which JSON has no word for", hint=_HINT)
+        raise ResultNotStorable(f"{label} holds NaN or Infinity, which JSON cannot represent", hint=_HINT)
     return _within(encoded, limit, label)
 
 

@@ -29,7 +29,7 @@ def explained(error: Exception) -> PenstockError:
     if isinstance(error, asyncpg.DataError) or (
         isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
     ):  # the value does not fit its column: too large a number, an instant that PostgreSQL cannot hold
-        return InvalidInput(f"PostgreSQL cannot hold what was given: {error}", hint="Give a smaller value.")
+        return InvalidInput(f"PostgreSQL cannot store this value: {error}", hint="Give a smaller value.")
     if isinstance(
         error,
         asyncpg.PostgresError | asyncpg.InterfaceError | asyncpg.InternalClientError | OSError | TimeoutError,

@@ -116,7 +116,10 @@ class SimulatedRun:
                 if items
                 else did_you_mean(path, set(self.ran))
             )
-            raise NotFound(f"`{path}` did not run" if not items else f"`{path}` ran, but not so", hint=hint)
+            raise NotFound(
+                f"`{path}` did not run" if not items else f"`{path}` ran, but not for this item",
+                hint=hint,
+            )
         return steps
 
     def input(self, path: str, item: int | None = None) -> dict[str, Any]:

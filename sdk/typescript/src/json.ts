@@ -147,7 +147,7 @@ class Encoder {
   private number(number: number): string {
     if (!Number.isFinite(number)) {
       const verb = this.place.length === 0 ? "holds" : "is";
-      throw new NotStorable(`${this.at()} ${verb} NaN or Infinity, which JSON has no word for. ${JSON_HINT}.`);
+      throw new NotStorable(`${this.at()} ${verb} NaN or Infinity, which JSON cannot represent. ${JSON_HINT}.`);
     }
     // JavaScript writes numbers below 1e21 as integers. Beyond 64 bits no integer is stored, and a number is.
     return Number.isInteger(number) && !hasSixtyFourBits(BigInt(number)) ? number.toExponential() : String(number);

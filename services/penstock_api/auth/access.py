@@ -81,7 +81,7 @@ class Guard(HTTPBearer):
         caller = must_have(caller, scope)
         if self.everywhere and caller.tenants is not None:
             raise NotAllowed(
-                f"{caller.name} is for {', '.join(sorted(caller.tenants))} alone, and this belongs to all tenants",
+                f"{caller.name} may only use {', '.join(sorted(caller.tenants))}, and this belongs to all tenants",
                 hint="Use a token that is not limited to tenants.",
             )
         return caller
@@ -117,7 +117,7 @@ class Guard(HTTPBearer):
         if caller is None:
             raise NotAuthenticated(
                 "this token or session is unknown, or has expired",
-                hint="`penstock tokens list` shows those there are; `penstock tokens create` makes one. Or sign in again.",
+                hint="`penstock tokens list` lists the tokens; `penstock tokens create` makes one. Or sign in again.",
             )
         return caller
 
@@ -321,8 +321,8 @@ def own(caller: Caller, tenant: str) -> str:
     check_tenant(tenant)
     if not caller.sees(tenant):
         raise NotAllowed(
-            f"{caller.name} is not for tenant {tenant!r}",
-            hint=f"It is for: {', '.join(sorted(caller.tenants or ()))}.",
+            f"{caller.name} may not use tenant {tenant!r}",
+            hint=f"It may use: {', '.join(sorted(caller.tenants or ()))}.",
         )
     return tenant
 

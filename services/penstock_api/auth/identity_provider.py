@@ -110,12 +110,12 @@ class IdentityProvider:
         if not hmac.compare_digest(
             query.get("state", "").encode("utf-8", "replace"), auth_request.state.encode()
         ):
-            raise _refused("this is not the answer to what was asked (another `state`)")
+            raise _refused("this answer belongs to another sign-in (`state` differs)")
         if "error" in query:
             reason = query.get("error_description") or query["error"]
             raise _refused(f"the provider did not let you in: {cut_end(reason, 200)}")
         if query.get("iss", self.issuer) != self.issuer:
-            raise _refused("another provider has answered (another `iss`)")
+            raise _refused("another provider has answered (`iss` differs)")
         if not query.get("code"):
             raise _refused("the provider sent no code")
         token = await self._token(query["code"], auth_request)
@@ -155,10 +155,12 @@ class IdentityProvider:
             error_code = _document(answer).get("error", "")
             if error_code in ("invalid_client", "unauthorized_client"):
                 raise ConfigurationError(
-                    "the provider does not know this client, or its secret is another",
+                    "the provider does not know this client, or the client secret is wrong",
                     hint="Compare PENSTOCK_OIDC_CLIENT_ID and PENSTOCK_OIDC_CLIENT_SECRET with what it says.",
                 )
-            raise _refused("the provider did not take its own code: it may be over, or used already")
+            raise _refused(
+                "the provider did not accept its own code: it may have expired, or been used already"
+            )
         return _document(_good(answer))
 
     async def _claims(self, token: Mapping[str, Any], auth_request: Asked) -> Mapping[str, Any]:
@@ -276,7 +278,7 @@ def _document(answer: httpx.Response) -> Mapping[str, Any]:
 
 def _down() -> ConnectionFailed:
     return ConnectionFailed(
-        "the provider that people sign in with does not answer as it should",
+        "the sign-in provider does not answer as expected",
         hint="Try again in a moment; a password or a token still lets you in.",
     )
 

@@ -55,7 +55,7 @@ class ChosenExecutions(Given):
         default=False, description="True: only executions in which a question to a human is open."
     )
     paused: bool = Field(
-        default=False, description="True: only paused workflows, and the executions around them."
+        default=False, description="True: only paused workflows, and the executions that contain them."
     )
 
 
@@ -66,10 +66,10 @@ class Bulk(Given):
         default_factory=ChosenExecutions,
         description="The filter. If it is omitted or empty, then the field `all` must be true, and all executions are selected.",
     )
-    all: bool = Field(default=False, description="True to select all, if no other field selects.")
+    all: bool = Field(default=False, description="True: select all. Required if no filter is set.")
     dry_run: bool = Field(default=False, description="True: only count, and change nothing.")
     before: Id | None = Field(
-        default=None, description="The `next` of the previous answer. null: from the beginning."
+        default=None, description="The value of `next` of the previous answer. null: from the beginning."
     )
     reason: ReasonText | None = Field(
         default=None, description="The reason, stored with each execution. null: none."
@@ -93,7 +93,7 @@ class BulkLetters(Given):
     reason: ReasonText | None = Field(
         default=None, description="Only letters with this text in their reason. null: with any reason."
     )
-    all: bool = Field(default=False, description="True to select all, if no other field selects.")
+    all: bool = Field(default=False, description="True: select all. Required if no filter is set.")
     dry_run: bool = Field(default=False, description="True: only count, and change nothing.")
 
     @model_validator(mode="after")
@@ -121,7 +121,7 @@ class BulkDone(Answer):
     )
     next: UUID | None = Field(
         default=None,
-        description="The `before` of the next request, if objects are left; null if all are done.",
+        description="The value of `before` for the next request; null: all objects are done.",
     )
 
     @classmethod

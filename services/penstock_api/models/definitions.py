@@ -86,9 +86,9 @@ class PutRule(Given):
         "execution. null: each event starts one.",
     )
     by: list[str] = Field(
-        default_factory=list, description="The paths that separate bursts by their values: payload.doc."
+        default_factory=list, description="The paths whose values separate bursts, such as payload.doc."
     )
-    at_most: Duration | None = Field(default=None, description="The longest time of a burst. null: no bound.")
+    at_most: Duration | None = Field(default=None, description="The maximum time of a burst. null: no bound.")
     keep: Keep = Field(
         default="last",
         description="The event of a burst that gives the parameters: the last or the first. "
@@ -187,4 +187,4 @@ class RerunRules(Given):
 
     rule: str | None = Field(default=None, description="Only failures of this rule. null: of all rules.")
     event: Id | None = Field(default=None, description="Only failures on this event. null: on all events.")
-    all: bool = Field(default=False, description="True to select all, if no other field selects.")
+    all: bool = Field(default=False, description="True: select all. Required if no filter is set.")

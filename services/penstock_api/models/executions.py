@@ -51,8 +51,8 @@ class Start(Given):
     secrets: dict[str, str] = Field(
         default_factory=dict,
         max_length=100,
-        description="The parameters with stored secrets as values, with the names of the secrets: "
-        '`{"api_key": "NAME"}`. Needs the scope `define`.',
+        description='Parameters whose values are stored secrets, each with the name of its secret: `{"api_key": '
+        '"NAME"}`. Needs the scope `define`.',
     )
     tenant: Tenant = Field(default="public", description="The tenant of the execution.")
     priority: int = Field(default=0, ge=-HIGHEST_PRIORITY, le=HIGHEST_PRIORITY)
@@ -70,7 +70,7 @@ class Start(Given):
         default=None,
         min_length=1,
         max_length=MAX_UNITS,
-        description="An amount for each unit, shared by all of its tree. null: no budget.",
+        description="An amount for each unit, shared by the execution and all that it starts. null: no budget.",
     )
     when_spent: WhenSpent = Field(
         default="refuse",
@@ -97,7 +97,7 @@ class Start(Given):
     )
     at_most: Duration | None = Field(
         default=None,
-        description='The longest time of a burst: seconds, or a text such as "5m". null: no bound.',
+        description='The maximum time of a burst: seconds, or a text such as "5m". null: no bound.',
     )
     keep: StartKeep = Field(
         default="last", description="The request of a burst that gives the parameters: the last or the first."
@@ -139,7 +139,7 @@ class Task(Answer):
     )
     waited: float | None = Field(
         default=None,
-        description="The seconds, from its beginning on, during which none of its executions ran; null: not known.",
+        description="The seconds since it began in which none of its executions ran; null: not known.",
     )
     ran: float | None = Field(
         default=None, description="The seconds in which at least one of its executions ran; null: not known."
@@ -169,9 +169,9 @@ class Task(Answer):
 
 
 class Trace(Answer):
-    id: str = Field(description="The id of the trace, in the notation of W3C.")
+    id: str = Field(description="The trace id, as in the header `traceparent` (W3C Trace Context).")
     url: str | None = Field(
-        description="The address that shows the trace, as PENSTOCK_TRACE_URL says; null: that is not set."
+        description="The URL of the trace, from PENSTOCK_TRACE_URL; null: that is not set."
     )
 
 
@@ -198,15 +198,15 @@ class RaiseBudget(Given):
 class Budget(Answer):
     """A budget of the execution's tree."""
 
-    owner: UUID = Field(description="The execution for which it was made.")
+    owner: UUID = Field(description="The execution that has the budget.")
     unit: str = Field(description="The unit, such as tokens.")
-    amount: float = Field(description="The whole budget, in its unit.")
+    amount: float = Field(description="The size of the whole budget.")
     when_spent: str = Field(
         description="The reaction to a spent budget. `refuse`: an execution that needs more than is left "
         "is cancelled. `wait`: it waits until the budget is raised."
     )
-    used: float = Field(description="The amount that ended attempts took.")
-    reserved: float = Field(description="The amount that attempts hold which have not ended.")
+    used: float = Field(description="The amount that ended attempts used.")
+    reserved: float = Field(description="The amount that is reserved for attempts that have not ended.")
     remaining: float = Field(
         description="The amount that is left: `amount` less `used` and `reserved`. Below 0 if attempts "
         "took more than they had reserved."
@@ -244,8 +244,8 @@ class Execution(Answer):
     item: Item
     created_at: datetime
     ready_at: datetime | None = Field(
-        description="The instant at which it, or its retry, became ready: its place in line. null if it is "
-        "archived."
+        description="The instant at which it, or its retry, became ready. It decides the place in the queue. null "
+        "if it is archived."
     )
     since: datetime | None = Field(
         description="The beginning of its present wait for a limit or a worker, if that is later than "
@@ -261,8 +261,8 @@ class Execution(Answer):
     )
     ran: float | None = Field(
         default=None,
-        description="The seconds for which it ran; for a workflow, in which at least one of its tasks ran. null: its "
-        "history is not kept any more.",
+        description="The seconds for which it ran; for a workflow: for which at least one of its tasks ran. null: "
+        "its history is not kept any more.",
     )
     title: str | None = Field(
         default=None, description="The title, if its action has one. null: it has none."

@@ -54,8 +54,8 @@ class SetLimit(Given):
     )
     fair: list[str] | None = Field(
         default=None,
-        description="The parameters and labels whose values take turns: the long line of one customer does not hold up another "
-        "customer. null: first come, first served.",
+        description="The parameters and labels whose values take turns: the long queue of one customer does not "
+        "delay another customer. null: first come, first served.",
     )
     while_waiting: Literal["release", "keep"] | None = Field(
         default=None,

@@ -28,8 +28,8 @@ class InquiryAnswer(Given):
 class ReplayedLetter(Answer):
     id: UUID = Field(description="The id of the dead letter.")
     became: str = Field(
-        description="The outcome, such as `event ID` for a new event, or the number of ids that are "
-        "back on a queue."
+        description="The outcome as text, such as `event ID` for a new event, or `3 on work.gpu` for 3 executions "
+        "on that queue."
     )
 
 

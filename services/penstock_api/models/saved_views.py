@@ -56,7 +56,7 @@ class ViewFilters(Given):
         default=False, description="True: only executions in which a question to a human is open."
     )
     paused: bool = Field(
-        default=False, description="True: only paused workflows, and the executions around them."
+        default=False, description="True: only paused workflows, and the executions that contain them."
     )
 
     def document(self) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class NewView(Given):
     replace: bool = Field(
         default=False,
         description="True: replace the caller's view of this name, if there is one, whatever its version. False: "
-        "such a view is a conflict.",
+        "then the answer is 409.",
     )
 
 

@@ -96,8 +96,8 @@ class ChangeSchedule(Given):
     )
     missed: MissedFires | None = Field(
         default=None,
-        description="The policy for fires that come later than the grace, such as after an outage. null: as if "
-        "omitted.",
+        description="The policy for fires that are late by more than the grace, such as after an outage. null: as "
+        "if omitted.",
     )
     jitter: Duration | None = Field(
         default=None,
@@ -182,7 +182,7 @@ class Backfill(Given):
         description="The beginning of the range. A fire that was due at this instant is included."
     )
     last: Instant = Field(
-        description="The end of the range. A fire that was due at this instant is included. Fires that are still to "
-        "come are left to the schedule."
+        description="The end of the range. A fire that was due at this instant is included. Future fires are left "
+        "to the schedule."
     )
     dry_run: bool = Field(default=False, description="True: start nothing, and only list the fires.")

@@ -80,7 +80,8 @@ class LoggedIn(Answer):
     name: str = Field(description="The user name.")
     expires_at: datetime
     needs_code: bool = Field(
-        description="The session grants no access until `POST /api/v1/session/code` has brought the code of the second factor."
+        description="True: the session grants no access until `POST /api/v1/session/code` has received a code "
+        "of the second factor."
     )
 
 

@@ -173,8 +173,8 @@ class End(Sent):
     state: Any = Field(default=None, description="Of a deferred attempt: the state that the next one gets.")
     carry: Carry | None = Field(
         default=None,
-        description="Of a deferred attempt: more values for the next one, which a library needs beside `state`; "
-        "null: none.",
+        description="Of a deferred attempt: values of the worker's library for the next one, in addition to "
+        "`state`; null: none.",
     )
     started: bool = Field(
         default=True,
@@ -194,7 +194,8 @@ class Taking(Sent):
     ends: list[End] = Field(
         default_factory=list,
         max_length=MOST_IN_BATCH,
-        description="Ends as in `finish`. The answer comes as soon as they are stored, with the work that is there.",
+        description="Ended attempts, as in `POST /api/v1/work/finish`. With them the answer comes once they are "
+        "stored: `wait` does not count.",
     )
 
 
@@ -260,8 +261,8 @@ class Beat(Sent):
     holding: list[HeldAttempt] = Field(
         default_factory=list,
         max_length=10_000,
-        description="All attempts that the worker has in hand. An attempt that two heartbeats in a row "
-        "leave out is taken for lost.",
+        description="All attempts that the worker holds. An attempt that two heartbeats in a row leave out counts "
+        "as lost.",
     )
     draining: bool = Field(default=False, description="True: the worker takes no more work.")
     wait: float = Field(
@@ -277,9 +278,7 @@ class BeatAnswer(Answer):
         serialization_alias="lost",
         description="The executions whose attempt no longer belongs to this worker.",
     )
-    cancel: list[UUID] = Field(
-        description="The executions whose attempt the worker has to end as `cancelled`."
-    )
+    cancel: list[UUID] = Field(description="The executions whose attempt the worker must end as `cancelled`.")
     drain: bool = Field(description="True: the worker must take no more work.")
 
 

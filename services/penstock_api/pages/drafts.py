@@ -37,7 +37,7 @@ async def stored_options(session: Session, kind: str, ref: str) -> dict[str, Any
     if masked != orjson.loads(stored.body):
         raise InvalidInput(
             f"{ref} has a secret value, which a page does not show",
-            hint="Change it in its file, and `penstock apply` that.",
+            hint="Change it in its file, and load the file with `penstock apply`.",
         )
     return dict(masked)
 
@@ -70,7 +70,7 @@ def _document(form: Mapping[str, str], name: str) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         raise InvalidInput(f"{name} is not JSON: {error}", hint=hint) from None
     if not isinstance(value, dict):
-        raise InvalidInput(f"{name} is not an object of JSON", hint=hint)
+        raise InvalidInput(f"{name} is not a JSON object", hint=hint)
     return value
 
 

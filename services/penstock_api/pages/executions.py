@@ -198,7 +198,7 @@ async def _done(
     dry_run: bool,
 ) -> Tally:
     if does == "cancel":
-        cancel_reason = f"{reason or 'asked on the pages'} ({caller.name})"
+        cancel_reason = f"{reason or 'requested on a page'} ({caller.name})"
         return Tally(
             await many.cancel(backend.client, execution_filter, reason=cancel_reason, dry_run=dry_run)
         )

@@ -100,7 +100,7 @@ def _provider(request: Request) -> IdentityProvider:
     provider: IdentityProvider | None = request.app.state.provider
     if provider is None:
         raise NotFound(
-            "there is no provider to sign in with", hint="An administrator can set PENSTOCK_OIDC_ISSUER."
+            "no sign-in provider is configured", hint="An administrator can set PENSTOCK_OIDC_ISSUER."
         )
     return provider
 

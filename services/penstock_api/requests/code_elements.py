@@ -17,7 +17,8 @@ def with_code(text: str) -> Markup:
 
 def with_links(text: str, links: Mapping[str, tuple[str, str]]) -> Markup:
     """Return a text of Penstock with an element for each part in backticks: a link, if `links` has the address and the name
-    of a page for it, or else a code element. In "See the list: `command`", the link is on "the list"."""
+    of a page for it, or else a code element. In "See the list: `command`", the link is on "the list". Elsewhere it is on
+    "the page Name"."""
 
     def element(match: re.Match[str]) -> str:
         # Both are parts of the escaped text.
@@ -26,7 +27,10 @@ def with_links(text: str, links: Mapping[str, tuple[str, str]]) -> Markup:
             code = Markup("<code>{}</code>").format(part)
             return Markup("See {}: {}").format(subject, code) if subject else code
         address, name = links[part]
-        link = Markup('<a href="{}">{}</a>').format(address, subject or name)
-        return Markup("See {}").format(link) if subject else link
+        if subject:
+            return Markup('See <a href="{}">{}</a>').format(address, subject)
+        preceding = match.string[: match.start()].rstrip()
+        article = "the" if preceding and not preceding.endswith((".", "!", "?")) else "The"
+        return Markup('{} page <a href="{}">{}</a>').format(article, address, name)
 
     return Markup(_CODE.sub(element, str(escape(text))))

@@ -44,7 +44,7 @@ async def change_password(
 
 @router.get("/account/totp", dependencies=[ACCOUNT])
 async def show_totp(session: Db, caller: Asked) -> SecondFactor:
-    """Show since when the caller needs a second factor."""
+    """Show whether the caller needs a second factor, and since when."""
     return await second_factor.state(session, name_of(caller))
 
 

@@ -37,9 +37,7 @@ async def list_changes(
         str | None, Query(description="Only with this outcome: done, refused or unchanged.")
     ] = None,
     role: Annotated[str | None, Query(description="Only rows that this database role wrote.")] = None,
-    tenant: Annotated[
-        str | None, Query(description="Only changes with this tenant among their values.")
-    ] = None,
+    tenant: Annotated[str | None, Query(description="Only changes whose values name this tenant.")] = None,
     since: Since = None,
     until: Until = None,
     before: Annotated[

@@ -20,7 +20,7 @@ async def list_breakers(session: Db) -> list[BreakerState]:
 
 @router.post("/breakers/open", status_code=204, dependencies=[OPERATE_ALL])
 async def open_breaker(body: models.OpenBreaker, session: Db, caller: Asked) -> None:
-    """Open a breaker by hand: executions of its actions wait, and keep their place in line."""
+    """Open a breaker by hand: executions of its actions wait, and keep their place in the queue."""
     await Breakers(session).open(
         body.ref, body.parameters, by=caller.name, reason=body.reason, until=body.until
     )

@@ -113,7 +113,7 @@ async def list_executions(
         bool, Query(description="Only executions in which a question to a human is open.")
     ] = False,
     paused: Annotated[
-        bool, Query(description="Only paused workflows, and the executions around them.")
+        bool, Query(description="Only paused workflows, and the executions that contain them.")
     ] = False,
     before: Annotated[UUID | None, Query(description="The value of `next` of the previous page.")] = None,
     limit: Limit = 50,
@@ -213,7 +213,8 @@ async def logs(
     id: ExecutionId,
     session: Db,
     after: Annotated[
-        str | None, Query(pattern=r"^\d{1,9}-\d{1,18}$", description="The `next` of the previous answer.")
+        str | None,
+        Query(pattern=r"^\d{1,9}-\d{1,18}$", description="The value of `next` of the previous answer."),
     ] = None,
 ) -> models.Log:
     """Return the printed and logged lines of an execution, at most 5,000 at once."""
@@ -283,8 +284,8 @@ async def raise_budget(id: ExecutionId, backend: Here, body: models.RaiseBudget)
 
 @router.post("/executions/{id}/rerun", status_code=201, dependencies=[OPERATE])
 async def rerun(id: ExecutionId, backend: Here, caller: Asked, body: models.Rerun = WHOLE) -> models.Started:
-    """Run an ended execution again, with the same version, and the same parameters unless some are changed. Changing a
-    parameter that a reused task has read is refused (409). A change of parameters
+    """Run an ended execution again, with the same version, and the same parameters unless some are changed. A
+    change of a parameter that a kept task has read is refused (409). A change of parameters
     that refer to stored secrets needs the scope `define`."""
     if body.parameters or body.unset:
         row = await executions.get(backend.client.session, id)

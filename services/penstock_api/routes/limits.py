@@ -38,10 +38,10 @@ async def totals(
     session: Lists,
     limits: OnLimits,
     hours: Annotated[
-        float, Query(gt=0, le=TOTALS_HOURS, description="Hours to count, up to now.")
+        float, Query(gt=0, le=TOTALS_HOURS, description="The hours to look back.")
     ] = TOTALS_HOURS,
 ) -> LimitTotals:
-    """Count the attempts that asked for a slot of a limit, got it, and gave it back."""
+    """Count the attempts that requested, got and released a slot of a limit."""
     await limits.get(ref)
     since = await clock.in_seconds(session, -hours * 3600)
     return (await limit_totals(session, since, ref))[0]
@@ -49,7 +49,7 @@ async def totals(
 
 @router.get("/limits/{ref}/holders", dependencies=[READ_ALL])
 async def holders(ref: str, session: Db, limits: OnLimits, limit: Most = 100) -> list[limit_holders.Holder]:
-    """List the holders of a limit's slots, the longest first."""
+    """List the holders of a limit's slots, the oldest first."""
     await limits.get(ref)
     return await limit_holders.holders(session, ref, limit)
 
@@ -77,8 +77,8 @@ async def remove(ref: str, limits: OnLimits) -> models.RemovedLimit:
 
 @router.get("/lines", dependencies=[READ_ALL])
 async def lines(session: Db, limit: Most = 20) -> list[waiting_work.WaitingLine]:
-    """List the lines of executions that wait for a limit or a worker, the longest first. A limit with a
-    key (`by`) has a line for each key, that is, for each combination of parameter values (`group_value`)."""
+    """List the queues of executions that wait for a limit or a worker, the longest first. A limit with a
+    key (`by`) has a queue for each key, that is, for each combination of parameter values (`group_value`)."""
     return await waiting_work.lines(session, limit)
 
 

@@ -11,7 +11,7 @@ from penstock_api.auth.access import GuardedRoute
 
 OnlyNew = Annotated[
     Literal["*"] | None,
-    Header(alias="If-None-Match", description="`*`: create it only. An existing one is refused with 409."),
+    Header(alias="If-None-Match", description="`*`: only create it. If it exists, the answer is 409."),
 ]
 
 

@@ -36,7 +36,7 @@ async def create(body: models.CreateSchedule, schedules: OnSchedules) -> models.
 
 @router.get("/schedule-health", dependencies=[READ_ALL])
 async def health(schedules: OnSchedules) -> list[ScheduleTrouble]:
-    """List the troubles of schedules, by name. The list is empty if there is none."""
+    """List the problems of schedules, by name. The list is empty if there is none."""
     return await schedules.health()
 
 
@@ -108,7 +108,7 @@ async def stats(
     schedules: OnSchedules,
     seconds: Annotated[float, Query(gt=0, le=3e8, description="The seconds to look back.")] = 86_400,
 ) -> FireStats:
-    """Return counts and times of the fires that were due in the last `seconds` seconds."""
+    """Return counts and durations of the fires that were due in a recent period."""
     return await schedules.stats(ref, seconds)
 
 
@@ -138,5 +138,5 @@ async def run(ref: str, schedules: OnSchedules) -> Fire:
 
 @router.post("/schedules/{ref}/backfill", dependencies=[OPERATE_ALL])
 async def backfill(ref: str, body: models.Backfill, schedules: OnSchedules) -> list[BackfillFire]:
-    """Start the fires of a past range that have no execution. A second call starts none of them again."""
+    """Start an execution for each fire of a past range that has none. A second call starts nothing again."""
     return await schedules.backfill(ref, body.first, body.last, dry_run=body.dry_run)

@@ -45,7 +45,7 @@ async def stream(
     ] = None,
 ) -> AsyncIterator[ServerSentEvent]:
     """Stream the status changes of executions as server-sent events named `changed`, in batches, at most a few times a
-    second. After too many changes there is one named `reset`, and the client should read its list again. After a lost
+    second. After too many changes comes an event named `reset`: the client should then read its list again. After a lost
     connection the same change may come twice. The stream ends within seconds once the token or the session does."""
 
     watched = Watched(tenants, execution, action)

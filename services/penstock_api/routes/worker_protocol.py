@@ -121,7 +121,8 @@ async def take(body: models.Taking, worker: Calling, backend: Here, request: Req
 @router.post("/work/beat", dependencies=[WORK])
 @quickly(models.Beat, _of_waiting_worker, takes_key=False)
 async def beat(body: models.Beat, worker: Calling, backend: Here, request: Request) -> models.BeatAnswer:
-    """Say which attempts this worker holds. The answer says which of them it has lost, and which it has to cancel."""
+    """Send a heartbeat with the attempts that this worker holds. The answer lists those that it has lost, and those that
+    it must cancel."""
     beating = backend.gateway.beats.beat(
         worker,
         {held.execution: held.attempt for held in body.holding},
@@ -148,7 +149,7 @@ async def log(body: models.NewLogLines, worker: Calling, backend: Here) -> model
 @router.post("/work/progress", dependencies=[WORK])
 @quickly(models.ProgressReports, _of_worker, takes_key=False)
 async def progress(body: models.ProgressReports, worker: Calling, backend: Here) -> models.LostAttempts:
-    """Store how far attempts of this worker are."""
+    """Store the progress of attempts of this worker."""
     lines = [
         NewLine(
             report.execution, report.attempt, report.seq, STREAM, Progress(report.done, report.text).line()
@@ -161,7 +162,7 @@ async def progress(body: models.ProgressReports, worker: Calling, backend: Here)
 @router.post("/work/finish", dependencies=[WORK])
 @quickly(models.Ends, _of_worker, takes_key=False)
 async def finish(body: models.Ends, worker: Calling, backend: Here) -> models.LostAttempts:
-    """End attempts of this worker. An end that is sent twice is stored once."""
+    """Report the ends of attempts of this worker. An end that is sent twice is stored once."""
     ends = _ends(body.ends, backend)
     settled = await backend.gateway.held.finish(worker, ends)
     return _lost([execution for execution, _ in ends if execution not in settled], len(ends))
@@ -169,7 +170,7 @@ async def finish(body: models.Ends, worker: Calling, backend: Here) -> models.Lo
 
 @router.post("/work/bye", status_code=204, dependencies=[WORK])
 async def bye(secret: Secret, worker: Calling, backend: Here) -> Response:
-    """End the session. Attempts that the worker still holds are given to others soon."""
+    """End the session. Attempts that the worker still holds are soon given to other workers."""
     gateway = backend.gateway
     async with gateway.pool.session() as session:
         await gateway.sessions.end(session, worker, secret)

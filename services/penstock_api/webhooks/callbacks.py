@@ -42,7 +42,7 @@ async def report(
     request: Request,
     backend: Here,
 ) -> ReportEffect:
-    """Complete or fail an execution that waits for something outside, or report its progress. The same outcome again
+    """Complete or fail an execution that waits for an outside system, or report its progress. The same outcome again
     changes nothing."""
     with refused_as(request, {ClientDisconnect: "callback: caller hung up"}):
         raw = await request.body()

@@ -210,7 +210,7 @@ def _refuse_others(kind: str, kinds: str, named: Sequence[str], allowed: frozens
     excluded = [] if allowed is None else sorted(set(named) - allowed)
     if excluded:
         raise NotAllowed(
-            f"this token is not for the {kind} {', '.join(excluded)}",
+            f"this token may not use the {kind} {', '.join(excluded)}",
             hint=f"It is for the {kinds} {', '.join(sorted(allowed or ()))}.",
         )
 

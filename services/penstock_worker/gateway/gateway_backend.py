@@ -93,8 +93,8 @@ class RefusedRequests:
     async def _refuse(self, request: Request) -> None:
         raise InvalidInput(
             f"a worker that calls a gateway cannot carry out {type(request).__name__}",
-            hint="Return what has to follow, and let a workflow or a trigger start it; or run this action on a worker with "
-            "PENSTOCK_DATABASE_URL.",
+            hint="Return the values that the next action needs, and let a workflow or a rule start it; or run this action "
+            "on a worker with PENSTOCK_DATABASE_URL.",
         )
 
 

@@ -24,7 +24,7 @@ async def test_tokens_are_made_listed_and_revoked(named: str) -> None:
     assert secret.startswith("pst_")
     assert "read, operate" in made.err
     again = await penstock("tokens", "create", "ci")
-    assert (again.code, "there is a token 'ci'" in again.err) == (1, True)
+    assert (again.code, "there already is a token 'ci'" in again.err) == (1, True)
     listed = await penstock("tokens", "list", "--json")
     assert (listed.document["scopes"], listed.document["tenants"]) == (["read", "operate"], ["acme"])
     assert secret not in listed.out

@@ -54,5 +54,5 @@ async def test_breaker_that_does_not_exist_is_refused(house: Installation) -> No
     missing = await penstock("breaker", "open", "bank.missing")
     assert (missing.code, "has no breaker" in missing.err) == (1, True)
     nameless = await penstock("breaker", "open", "bank.fetch")
-    assert (nameless.code, "has a breaker for each: host" in nameless.err) == (1, True)
+    assert (nameless.code, "is grouped by host" in nameless.err) == (1, True)
     assert await house.rows("select from breaker") == []

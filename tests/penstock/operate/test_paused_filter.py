@@ -1,4 +1,4 @@
-"""Paused workflows and the executions around them are found by a filter, from every client."""
+"""Paused workflows and the executions that contain them are found by a filter, from every client."""
 
 from __future__ import annotations
 

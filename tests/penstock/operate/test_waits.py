@@ -261,7 +261,7 @@ async def limit_full(scene: Scene) -> UUID:
     return await in_line(scene)
 
 
-@kind(r"Has just left the line, and is about to be scheduled\.")
+@kind(r"Has just left the queue, and is about to be scheduled\.")
 async def line_just_left(scene: Scene) -> UUID:
     id = await in_line(scene)
     await scene.sql("delete from waiter")
@@ -370,7 +370,7 @@ async def room(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Runs on worker for .* m?s, attempt 1\.")
+@kind(r"Has run on worker for .* m?s, attempt 1\.")
 async def running(scene: Scene) -> UUID:
     await scene.desk.open()
     [id] = await scene.desk.start(1)
@@ -378,7 +378,7 @@ async def running(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Is being stopped \(asked\), and still runs on worker for .* m?s\.")
+@kind(r"Is being stopped \(asked\), and has run on worker for .* m?s\.")
 async def canceling(scene: Scene) -> UUID:
     id = await running(scene)
     await scene.desk.cancel([id])
@@ -476,7 +476,7 @@ async def child_of_a_function(scene: Scene) -> UUID:
     return id
 
 
-@kind(r"Task 'each\[0\]' runs on \S+ for .* m?s, attempt 1\.")
+@kind(r"Task 'each\[0\]' has run on \S+ for .* m?s, attempt 1\.")
 async def items(scene: Scene) -> UUID:
     return await scene.run(
         "wait.items", "select from execution where parent = $1 and status = 'running' having count(*) = 3"

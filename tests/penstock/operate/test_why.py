@@ -233,7 +233,7 @@ async def test_while_it_runs_it_says_where_and_whether_that_worker_is_heard_of(d
     await desk.claim([id])
     answer = await ask(id)
     assert answer.because == "running"
-    assert answer.sentence.startswith("Runs on worker for ")
+    assert answer.sentence.startswith("Has run on worker for ")
     await desk.session.fetch(
         "update process set beat_at = beat_at - interval '50 s', started_at = started_at - interval '60 s' returning 1"
     )

@@ -116,11 +116,11 @@ def test_large_and_unknown_calls_are_refused_as_by_the_api(simulation: Simulatio
 def test_wrong_webhook_is_refused_when_it_is_set(simulation: Simulation) -> None:
     with pytest.raises(NotFound, match=r"knows no trigger 'invoices\.piad'"):
         simulation.webhook("bank", trigger="invoices.piad")
-    with pytest.raises(InvalidInput, match="there is no signature 'gitub'"):
+    with pytest.raises(InvalidInput, match="there is no signature scheme 'gitub'"):
         simulation.webhook("bank", trigger=invoices.paid, signature="gitub")
     with pytest.raises(InvalidInput, match="the secret is too short"):
         simulation.webhook("bank", trigger=invoices.paid, secret="short")
-    with pytest.raises(InvalidInput, match="completes is without a key"):
+    with pytest.raises(InvalidInput, match="`completes` needs a key"):
         simulation.webhook("bank", trigger=invoices.paid, completes="{{ body.id }}")
     with pytest.raises(InvalidInput, match="bod"):
         simulation.webhook("bank", trigger=invoices.paid, payload={"invoice": "{{ bod.n }}"})

@@ -132,7 +132,7 @@ async def test_hold_is_made_and_released_on_its_page(
     if pictures is not None:
         await page.screenshot(path=pictures / f"held_action_{width}.png")
     await page.locator("summary", has_text="Release gradually").click()
-    await page.get_by_label("Starts within a time").fill("1/h")
+    await page.get_by_label("Rate of starts").fill("1/h")
     await page.get_by_role("button", name="Release at this rate").click()
     await site.house.until(RELEASING)
     await page.goto("/holds")

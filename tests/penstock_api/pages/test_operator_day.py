@@ -226,7 +226,7 @@ async def test_secret_webhook_and_subscription_are_created_and_removed(page: Pag
     )
     await page.locator("#put").get_by_label("signature").select_option("github")
     await page.get_by_role("button", name="Create the webhook").click()
-    await expect(page.locator("#put .problem")).to_contain_text("there is a webhook 'day-hook'")
+    await expect(page.locator("#put .problem")).to_contain_text("there already is a webhook 'day-hook'")
     await row.get_by_role("link", name="Change …").click()
     await expect(page.locator("#put").get_by_label("trigger")).to_have_value("depot.placed")
     await page.locator("#rows tr", has_text="day-hook").get_by_text("Remove …").click()

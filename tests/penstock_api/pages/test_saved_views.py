@@ -70,7 +70,7 @@ async def test_name_that_is_taken_is_refused_in_the_form(page: Page, site: Site)
             page.locator(".views [aria-current]", has_text="Done").or_(page.locator("#save-view .problem"))
         ).to_be_visible()
     await expect(page.locator("#save-view .problem")).to_contain_text(
-        "there is a view 'Done' of the same owner"
+        "there already is a view 'Done' of the same owner"
     )
     await site.house.rows("delete from saved_view where name = 'Done'")
 

@@ -488,7 +488,7 @@ async def test_refusal_links_the_list_instead_of_its_command(site: Site) -> None
 def test_hint_links_only_pages_of_the_menu() -> None:
     hint = "`penstock executions` & `penstock users list` & `penstock show <b>`"
     assert with_pages(hint, MENU[:2]) == (
-        '<a href="/executions">Executions</a> &amp; <code>penstock users list</code> &amp; '
+        'The page <a href="/executions">Executions</a> &amp; <code>penstock users list</code> &amp; '
         "<code>penstock show &lt;b&gt;</code>"
     )
 

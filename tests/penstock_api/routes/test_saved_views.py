@@ -145,7 +145,7 @@ async def test_view_of_a_lost_tenant_lists_nothing_of_it(api: Api) -> None:
     await api.house.rows("update saved_view set owner = 'token:views-sam-now' where id = $1", view.id)
     async with api.caller("views-sam-now") as caller:
         page = await caller.get(f"/executions?view={view.id}", headers={"accept": "text/html"})
-        assert (page.status_code, "is not for tenant &#39;acme&#39;" in page.text) == (200, True)
+        assert (page.status_code, "may not use tenant &#39;acme&#39;" in page.text) == (200, True)
         assert "<tr data-row>" not in page.text
     await people.delete(api.house.session, "sam")
 

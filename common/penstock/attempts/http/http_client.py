@@ -156,7 +156,7 @@ class _Exchange:
             if answer.status in TURNS_TO_GET and method not in ("GET", "HEAD"):
                 if answer.status != 303 and method != "POST":
                     raise DefinitionError(
-                        f"{method} {shown(url)} is answered with {answer.status} to {shown(onward)}",
+                        f"{method} {shown(url)} is redirected with {answer.status} to {shown(onward)}",
                         hint="Name the new URL: a redirect of this status would change the method.",
                     )
                 method, content, content_type = "GET", b"", None

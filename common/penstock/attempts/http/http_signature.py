@@ -39,6 +39,6 @@ def _key(secret: str) -> bytes:
         return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except binascii.Error:
         raise ConfigurationError(
-            "a signing secret that starts with whsec_ must go on in base64",
+            "a signing secret that starts with whsec_ must continue in base64",
             hint="Make one: openssl rand -base64 32",
         ) from None

@@ -143,7 +143,7 @@ def of_function(
     if first in ("self", "cls"):
         raise source.wrong(
             f"{plain.__name__} takes {first!r}, as a method does",
-            f"An action is a function: take {first!r} away. What it would tell of the run is in current().",
+            f"An action is a function: take {first!r} away. Data about the run is in current().",
         )
     pack_name = pack.name if isinstance(pack, Pack) else pack
     if pack_name is None and "." not in (ref or ""):

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 from penstock.language.terms.options import Items, Wrong
 
 LONGEST_S = 86_400
-"""The longest time of a burst or a window, in seconds."""
+"""The maximum time of a burst or a window, in seconds."""
 _PATH = re.compile(r"(payload|event)(\.[A-Za-z0-9_-]+)*")
 
 

@@ -232,7 +232,8 @@ class Limit(Declaration):
         if self.when_full == "cancel_running" and self.max is None and self.rate is not None:
             raise Wrong(
                 "when_full: cancel_running needs max",
-                "A cancelled execution gives its slot back, and no start of the rate. Give max, or use enqueue or cancel_new.",
+                "A cancelled execution releases its slot, but its start still counts for the rate. Give "
+                "max, or use enqueue or cancel_new.",
             )
         if self.max is None and self.rate is None:
             raise Wrong("limits nothing", "Give max, such as Limit(5), or rate, such as rate='100/min'.")

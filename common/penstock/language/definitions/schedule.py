@@ -219,7 +219,7 @@ class Schedule(Declaration):
     @model_validator(mode="after")
     def _relations(self) -> Self:
         if sum(timing is not None for timing in (self.cron, self.every, self.at, self.rrule)) != 1:
-            raise Wrong("must say when exactly once", "Give one of cron, every, at and rrule.")
+            raise Wrong("needs exactly one time", "Give one of cron, every, at and rrule.")
         if self.starts_at and self.ends_at and self.starts_at >= self.ends_at:
             raise Wrong("ends before it starts", None)
         self._expires_later()

@@ -124,7 +124,7 @@ def poll_trigger(
     source = source or of_code(plain.__code__)
     if [name for name in inspect.signature(function).parameters if name != "state"]:
         raise source.wrong(
-            f"trigger {plain.__name__} takes parameters that nobody gives it",
+            f"trigger {plain.__name__} takes parameters that it cannot get",
             "A poll trigger takes nothing, or one parameter called state.",
         )
     module_pack = pack_of(plain.__globals__)

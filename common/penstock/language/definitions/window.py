@@ -153,7 +153,7 @@ class Window(Options):
         if (self.within or 0) + (self.lateness or 0) > LONGEST_S:
             raise Wrong("has within and lateness of more than a day together", "Write shorter times.")
         if pattern == "count" and (self.at_least or 1) < 2:
-            raise Wrong("counts to less than 2", "Write at_least=5.")
+            raise Wrong("has at_least below 2", "Write at_least=5.")
         if pattern == "any" and (self.at_least or 1) > len(parts):
             raise Wrong(f"needs {self.at_least} of {len(parts)} parts", "Write a smaller at_least.")
         if pattern not in ("count", "any") and self.at_least is not None:
@@ -174,12 +174,12 @@ class Window(Options):
         for part in parts:
             if part.by and len(part.by) != len(self.by):
                 raise Wrong(
-                    f"has a part with {len(part.by)} paths in by, and {len(self.by)} itself",
+                    f"has {len(self.by)} paths in by, and one of its parts has {len(part.by)}",
                     "Write as many paths, in the same order.",
                 )
             if paths.setdefault(part.trigger, part.by) != part.by:
                 raise Wrong(
-                    f"has parts of {part.trigger} with different paths in by",
+                    f"has different by in parts of {part.trigger}",
                     "An event has one key: write the same.",
                 )
         if self.pattern == "absence" and parts[1].name:

@@ -21,7 +21,7 @@ from penstock.language.expressions.permitted_syntax import Guards, check
 from penstock.language.expressions.secret_text import check_secrets
 from penstock.language.expressions.text import concatenate
 
-_EXAMPLE = "An expression looks like `payload.amount > 100`; in a text it stands in {{ }}."
+_EXAMPLE = "An expression looks like `payload.amount > 100`; inside a text it is written in {{ }}."
 _SHOWN = 200
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _HABITS = {

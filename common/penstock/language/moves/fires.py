@@ -9,7 +9,7 @@ QUEUED = "queued"
 SKIPPED = "skipped"
 """The fire has no execution, and `error` says why. A backfill can still start it."""
 FAILED = "failed"
-"""The fire's execution could not be started, or was lost too often. `error` says why; a backfill can try again."""
+"""The fire's execution could not be started, or was lost too many times. `error` says why; a backfill can try again."""
 
 MOVES: dict[str, frozenset[str]] = {
     QUEUED: frozenset({CREATED, SKIPPED}),

@@ -46,7 +46,7 @@ def parse_rrule(text: str, zone: ZoneInfo) -> Callable[[datetime], Iterator[Due]
     match = _FORM.fullmatch(text.strip())
     if match is None:
         hint = "Write DTSTART:20300107T090000 RRULE:FREQ=WEEKLY;BYDAY=MO."
-        raise _wrong(text, "it is not a start and a rule", hint)
+        raise _wrong(text, "it is not a DTSTART and an RRULE", hint)
     if match["zone"] not in (None, zone.key):
         raise _wrong(text, f"TZID is {match['zone']}, the schedule's zone is {zone.key}", "Leave TZID out.")
     start = _local(text, "DTSTART", match["start"], zone).replace(microsecond=0)

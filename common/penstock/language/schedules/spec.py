@@ -22,7 +22,7 @@ _WORDS_HINT = f"There is {', '.join(WORDS)}, and `@every 90s`."
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A coming fire. `local` is `instant` in the schedule's zone."""
+    """A future fire. `local` is `instant` in the schedule's zone."""
 
     instant: Annotated[datetime, Field(description="The instant of the fire, in UTC.")]
     local: Annotated[datetime, Field(description="The same instant in the zone of the schedule.")]

@@ -47,6 +47,6 @@ class Budget:
 
 def too_costly() -> CheckTooCostly:
     return CheckTooCostly(
-        f"holding it against its schema takes more than {STEPS:,} steps",
+        f"checking it against its schema takes more than {STEPS:,} steps",
         hint="Send a smaller value, or simplify the schema: fewer alternatives for each value, fewer names in patterns.",
     )

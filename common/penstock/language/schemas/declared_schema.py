@@ -65,7 +65,7 @@ def check_words(schema: Mapping[str, Any]) -> None:
             if word not in _WORDS and not word.startswith("x-"):
                 at = f" at {dotted(place)}" if place else ""
                 hint = f"{did_you_mean(word, _WORDS)} A word of your own begins with x-."
-                raise Wrong(f"has a word that JSON Schema does not know{at}: {word!r}", hint)
+                raise Wrong(f"has a keyword that JSON Schema does not know{at}: {word!r}", hint)
 
 
 def _is_json_schema(declared: Mapping[str, Any]) -> bool:

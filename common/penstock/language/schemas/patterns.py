@@ -50,6 +50,6 @@ def search(pattern: regex.Pattern[str], text: str, budget: Budget) -> bool:
     finally:
         budget.spend_time_since(began)
     raise CheckTooCostly(
-        f"a text of {len(text):,} characters takes too long to be held against the pattern {pattern.pattern!r}",
-        hint="Send shorter and fewer ones, or have the pattern repeat nothing that has two ways: not (a|aa)+ but a+.",
+        f"a text of {len(text):,} characters takes too long to be matched with the pattern {pattern.pattern!r}",
+        hint="Send shorter and fewer ones, or repeat only what can match in one way: a+ instead of (a|aa)+.",
     )

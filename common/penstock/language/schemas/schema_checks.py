@@ -42,7 +42,7 @@ def check_schema(schema: Any) -> None:
     if len(parts) > SCHEMA_PARTS_CAP:
         raise Wrong(
             f"has {len(parts):,} schemas inside; at most {SCHEMA_PARTS_CAP:,} are taken",
-            "Say less of each value.",
+            "Simplify it.",
         )
     identities = {id(part) for _, part in parts}
     for place, part in parts:
@@ -63,7 +63,7 @@ def _check_words(schema: Mapping[str, Any]) -> None:
             return
         fault = next(faults(_metaschema, schema, budget))
     except CheckTooCostly:
-        raise Wrong("takes too long to be checked", "Split it, or say less.") from None
+        raise Wrong("takes too long to be checked", "Split or simplify it.") from None
     where = dotted(fault.place)
     words, _ = fault_text(fault, "it")
     raise Wrong(
@@ -85,7 +85,7 @@ def _check_part(root: Mapping[str, Any], part: Mapping[str, Any], identities: se
             "Penstock fetches nothing: copy the schema into $defs and refer to #/$defs/name.",
         )
     if not isinstance(part.get("secret", False), bool):
-        raise Wrong(f"says neither true nor false to secret at {place}", None)
+        raise Wrong(f"has a value of secret that is neither true nor false at {place}", None)
 
 
 def _is_part(target: Any, identities: set[int]) -> bool:
@@ -109,7 +109,9 @@ def _check_patterns(parts: Iterator[Mapping[str, Any]]) -> None:
         try:
             patterns.compiled(pattern)
         except ValueError as error:
-            raise Wrong(f"has a pattern that is none: {cut_end(pattern, 100)!r}: {error}", None) from None
+            raise Wrong(
+                f"has a pattern that is not a regular expression: {cut_end(pattern, 100)!r}: {error}", None
+            ) from None
 
 
 def _check_circles(root: Mapping[str, Any], parts: list[tuple[Any, Mapping[str, Any]]]) -> None:

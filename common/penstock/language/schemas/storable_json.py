@@ -35,7 +35,7 @@ def check_value(value: object, cap: int = PAYLOAD_CAP, *, what: str = "the value
         )
     # orjson writes NaN and Infinity as null, so only a value with a null in its JSON can contain them.
     if b"null" in encoded and _may_hide_nan(value) and (place := _find(value, _not_finite)) is not None:
-        raise InvalidInput(f"{_at(what, place)} is NaN or Infinity, which JSON has no word for", hint=_HINT)
+        raise InvalidInput(f"{_at(what, place)} is NaN or Infinity, which JSON cannot represent", hint=_HINT)
     # An escaped backslash before u0000 is harmless text, so each match is checked again.
     if b"\\u0000" in encoded and (place := _find(orjson.loads(encoded), _has_nul)) is not None:
         raise InvalidInput(

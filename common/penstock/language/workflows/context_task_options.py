@@ -102,7 +102,7 @@ def _retried_errors(value: Any) -> dict[str, Any]:
         return {"max_attempts": 1}
     if value == "transient":
         raise Wrong(
-            "is `transient`, and which errors pass by is yours to say",
+            "is `transient`, which does not say which errors to retry",
             "Write retry={'max_attempts': 3, 'retry_on': [ConnectionError, TimeoutError]}.",
         )
     raise Wrong(

@@ -86,8 +86,8 @@ class TaskRule(dict[str, Any]):
 
     def __bool__(self) -> bool:
         raise of_frame(caller()).wrong(
-            "how a task comes out is only known when the workflow runs",
-            "Write all_of(...), any_of(...) or none_of(...) in place of and, or, not.",
+            "the outcome of a task is only known when the workflow runs",
+            "Write all_of(...), any_of(...) or none_of(...) instead of and, or, not.",
         )
 
 

@@ -26,6 +26,6 @@ async def findings(session: Session) -> list[Finding]:
             "durable functions",
             text,
             f"See whether the new code fits: penstock replay {other[0].example} --against FILE.py. Where it does not, its run "
-            "stops and says where; ctx.version keeps old runs on the old way.",
+            "stops and says where; ctx.version keeps old runs on the old code path.",
         )
     ]

@@ -12,7 +12,7 @@ State = Literal["ok", "warning", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The subject of a check, its state, and, unless it is ok, what to do."""
+    """The result of a check, with the next step unless the state is `ok`."""
 
     what: Annotated[str, Field(description="The subject of the check.")]
     state: Annotated[State, Field(description="ok, warning, bad"), WithJsonSchema({"type": "string"})]

@@ -115,8 +115,8 @@ async def _partitions(session: Session) -> list[Finding]:
         warning(
             "default partitions",
             f"rows of days that had no partition are in {', '.join(f'{table}_default' for table in full)}",
-            "They are read as ever, and go with their time, row by row. Keep an executor running, so that days get "
-            "their partitions in time.",
+            "They are still read, and are deleted row by row when their retention is over. Keep an "
+            "executor running, so that days get their partitions in time.",
         )
         if full
         else ok("default partitions", "empty")

@@ -27,7 +27,7 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
                 f"policy on {letters.queue}",
                 f"a policy of the broker ({policy}) has ended {letters.deliveries} messages there, the last {last} ago",
                 f"Find it with `rabbitmqctl list_policies -p VHOST` (and list_operator_policies), and take {policy} from "
-                f"queues that begin with {settings.prefix}. Work is staged again meanwhile, later and later.",
+                f"queues that begin with {settings.prefix}. Meanwhile work is staged again, after longer and longer delays.",
             )
         )
     return results

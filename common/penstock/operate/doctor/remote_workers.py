@@ -27,8 +27,8 @@ async def findings(session: Session, settings: Settings) -> list[Finding]:
         return [
             warning(
                 "remote workers",
-                f"the database does not let this role look: {error.message}",
-                "Run this command with the address of the schema's owner.",
+                f"the database does not let this role read them: {error.message}",
+                "Run this command as the schema's owner.",
             )
         ]
     if not workers:

@@ -43,7 +43,7 @@ async def examine(settings: Settings) -> list[Finding]:
             findings += await as_far_as_allowed("tokens", stored_tokens(session))
             findings += await as_far_as_allowed("secrets", stored_secrets(session))
     except PenstockError as error:
-        fix = error.hint or "Run this command with the address of the schema's owner."
+        fix = error.hint or "Run this command as the schema's owner."
         findings.append(warning("database", f"it does not let this role look: {error.message}", fix))
     finally:
         await database.close()
@@ -115,8 +115,9 @@ def public_address(settings: Settings) -> Finding:
         return ok("TLS of the API", f"callers reach it at {settings.api_address}")
     return bad(
         "TLS of the API",
-        "callers of other machines send tokens and passwords in the clear",
-        "Put a proxy with TLS before it, and set PENSTOCK_API_ADDRESS=https://... (docs/api.md, Behind a proxy).",
+        "callers on other machines send tokens and passwords in the clear",
+        "Put a proxy with TLS in front of it, and set PENSTOCK_API_ADDRESS=https://... (docs/api.md, "
+        "Behind a proxy).",
     )
 
 

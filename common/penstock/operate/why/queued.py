@@ -25,7 +25,7 @@ HISTORY = 3
 async def queued(session: Session, row: Execution, settings: Settings) -> Why:
     place = await admission_line.place(session, row.id)
     if place is None:
-        return why_of(row, "message", "has just left the line, and is about to be scheduled")
+        return why_of(row, "message", "has just left the queue, and is about to be scheduled")
     limits = await admission_line.limits(session, place.lane, row.id)
     keys = [{"limit": limit.ref, "group": group_of(limit.group_value, limit.by)} for limit in limits]
     facts: dict[str, Any] = {"waited": place.waited, "keys": keys, "priority": -place.rank}

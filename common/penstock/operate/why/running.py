@@ -33,7 +33,7 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
     if row.kind != namespaces.ACTION:
         return await workflow.running(session, row, settings)
     holder = await _holder(session, row)
-    clause = f"runs{_on(holder)}, attempt {row.attempt}{_silence(holder, settings)}"
+    clause = f"{_runs(holder) or 'runs'}, attempt {row.attempt}{_silence(holder, settings)}"
     details = []
     if holder is not None and holder.within is not None and holder.seconds < holder.within:
         details = [
@@ -44,7 +44,9 @@ async def running(session: Session, row: Execution, settings: Settings) -> Why:
 
 async def canceling(session: Session, row: Execution, settings: Settings) -> Why:
     holder = await _holder(session, row)
-    clause = f"is being stopped ({row.reason}), and still runs{_on(holder)}{_silence(holder, settings)}"
+    clause = (
+        f"is being stopped ({row.reason}), and {_runs(holder) or 'still runs'}{_silence(holder, settings)}"
+    )
     return why_of(
         row,
         "stopping",
@@ -177,10 +179,10 @@ async def _holder(session: Session, row: Execution) -> ClaimHolder | None:
     return await waiting_for.holder(session, row.claim, row.id)
 
 
-def _on(holder: ClaimHolder | None) -> str:
+def _runs(holder: ClaimHolder | None) -> str:
     if holder is None:
         return ""
-    return f" on {holder.name or 'a worker that has left'} for {span(holder.seconds)}"
+    return f"has run on {holder.name or 'a worker that has left'} for {span(holder.seconds)}"
 
 
 def _silence(holder: ClaimHolder | None, settings: Settings) -> str:

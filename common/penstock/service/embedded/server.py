@@ -208,7 +208,7 @@ def _halt(at: Place) -> bool:
 def _throw_away(at: Place) -> None:
     if not users.nobody(at.users):
         raise Conflict(
-            f"The data in {at.folder} cannot be thrown away: another process is using it.",
+            f"The data in {at.folder} cannot be deleted: another process is using it.",
             hint="Stop the other `penstock dev` first.",
         )
     _halt(at)

@@ -16,7 +16,7 @@ from penstock.store.session.rows import first_as, rows_as
 
 @dataclass(frozen=True, slots=True)
 class AuditedChange:
-    """A row of the audit. `position`, `previous` and `seal` are its place in the chain."""
+    """A row of the audit. `position`, `previous` and `seal` are its place in the hash chain."""
 
     id: Annotated[int, Field(description="The number of the row, in the order of writing.")]
     at: Annotated[datetime, Field(description="The instant of the change.")]
@@ -37,18 +37,21 @@ class AuditedChange:
     ]
     reason: str | None
     details: Annotated[JsonObject, Field(description="The values of the change. Of a secret, only its size.")]
-    position: Annotated[int | None, Field(description="Its position in the chain; null until it is sealed.")]
+    position: Annotated[
+        int | None, Field(description="The position in the hash chain; null: the row is not in it yet.")
+    ]
     previous: Annotated[
         HexOrNull,
         Field(
-            description="The seal of the row before, in hexadecimal; null until it is sealed, and for the first row."
+            description="The seal of the row before, in hexadecimal; null: this is the first row, or it is not "
+            "in the hash chain yet."
         ),
     ]
     seal: Annotated[
         HexOrNull,
         Field(
-            description="The seal of the row: a hash, in hexadecimal, over the row and the previous seal; null "
-            "until it is sealed."
+            description="The seal of the row: a hash, in hexadecimal, over the row and the previous seal; null: the "
+            "row is not in the hash chain yet."
         ),
     ]
 

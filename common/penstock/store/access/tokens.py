@@ -39,7 +39,7 @@ class Token:
     ]
     used_at: Annotated[
         datetime | None,
-        Field(description="The instant of its last use, to ten minutes; null if it was never used."),
+        Field(description="The instant of its last use, exact to ten minutes; null if it was never used."),
     ]
     old_until: Annotated[
         datetime | None,

@@ -23,7 +23,8 @@ class WebhookRefusals:
     webhook: Annotated[
         str | None,
         Field(
-            description="The name of the webhook; null: no webhook has the called name, or the call was one of a callback."
+            description="The name of the webhook; null: no webhook has the called name, or the calls were "
+            "callbacks."
         ),
     ]
     reason: Annotated[
@@ -38,8 +39,8 @@ class WebhookRefusals:
     last_name: Annotated[
         str | None,
         Field(
-            description="If no webhook has the called name: the last such name. null: there is a webhook, the name "
-            "cannot be one of a webhook, or the call was one of a callback."
+            description="The last called name that no webhook has. null: these are calls of a webhook or callbacks, "
+            "or the name is not valid."
         ),
     ]
 

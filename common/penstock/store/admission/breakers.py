@@ -24,8 +24,8 @@ class BreakerState:
     by: Annotated[
         list[str],
         Field(
-            description="The parameters and labels that it is grouped by: each combination of values has its own breaker. Empty: "
-            "there is one for all."
+            description="The parameters and labels that it is grouped by: each combination of values has its own "
+            "breaker. Empty: all executions share one breaker."
         ),
     ]
     group_value: Annotated[str, Field(description="The values of these parameters, as text.")]
@@ -37,17 +37,21 @@ class BreakerState:
     ]
     since: Annotated[
         datetime | None,
-        Field(description="The instant at which it opened, or began to release; null while it is closed."),
+        Field(
+            description="The instant at which it opened, or began to release executions; null while it is closed."
+        ),
     ]
     failed: Annotated[
         int,
-        Field(description="The number of failures among `attempts`. While it is open: as of the opening."),
+        Field(
+            description="The number of failures among `attempts`. While it is open: the number when it opened."
+        ),
     ]
     attempts: Annotated[
         int,
         Field(
-            description="The number of attempts that count: those among the latest `of` attempts that ended at most `within` "
-            "seconds ago. While it is open: as of the opening."
+            description="The number of attempts that count: those among the latest `of` attempts that ended at most "
+            "`within` seconds ago. While it is open: the number when it opened."
         ),
     ]
     failures: Annotated[int, Field(description="The number of failures that opens it.")]
@@ -83,7 +87,7 @@ class BreakerState:
             "none was given."
         ),
     ]
-    waiting: Annotated[int, Field(description="The number of executions that wait at it.")]
+    waiting: Annotated[int, Field(description="The number of executions that wait for it.")]
     counts_running: Annotated[
         bool,
         Field(

@@ -15,15 +15,17 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class BudgetShare:
-    """The part of a budget that the attempts of one action took."""
+    """The part of a budget that the attempts of one action used."""
 
     action: Annotated[
         str,
         Field(description="The action or workflow, such as `shop.charge`. Empty: it is not known any more."),
     ]
-    attempts: Annotated[int, Field(description="The number of its attempts that took from the budget.")]
-    used: Annotated[float, Field(description="The amount that its ended attempts took.")]
-    reserved: Annotated[float, Field(description="The amount that its attempts hold which have not ended.")]
+    attempts: Annotated[int, Field(description="The number of its attempts that used the budget.")]
+    used: Annotated[float, Field(description="The amount that its ended attempts used.")]
+    reserved: Annotated[
+        float, Field(description="The amount that is reserved for its attempts that have not ended.")
+    ]
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ class Hold:
     name: Annotated[str, Field(description="The name of the held action, pack, route or tenant.")]
     reason: str | None
     by: str
-    since: Annotated[datetime, Field(description="The instant at which it was made.")]
+    since: Annotated[datetime, Field(description="The instant at which it was created.")]
     until: Annotated[
         datetime | None,
         Field(description="The instant at which it ends by itself; null: it stays until it is released."),

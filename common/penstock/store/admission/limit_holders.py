@@ -39,13 +39,13 @@ async def holders(session: Session, ref: str, limit: int) -> list[Holder]:
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """An execution that stands in line, and since when."""
+    """An execution that waits for a slot, and since when."""
 
     execution_id: UUID
     namespace: str
     group_value: str
     priority: int
-    since: Annotated[datetime, Field(description="The instant since which it stands in line.")]
+    since: Annotated[datetime, Field(description="The instant since which it waits.")]
 
 
 WAITERS = """

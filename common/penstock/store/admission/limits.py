@@ -213,8 +213,8 @@ class LimitInForce:
     fair: Annotated[
         list[str],
         Field(
-            description="The parameters and labels whose values take turns: the long line of one customer does not hold up "
-            "another customer. Empty: first come, first served."
+            description="The parameters and labels whose values take turns: the long queue of one customer does not "
+            "delay another customer. Empty: first come, first served."
         ),
     ]
     when_full: Annotated[
@@ -320,10 +320,10 @@ class LimitTotals:
     """The counts of a limit since an instant, at most a day ago."""
 
     ref: str
-    enqueued: Annotated[int, Field(description="The number of attempts that asked for a slot.")]
+    enqueued: Annotated[int, Field(description="The number of attempts that requested a slot.")]
     admitted: Annotated[int, Field(description="The number of attempts that got a slot.")]
     completed: Annotated[
-        int, Field(description="The number of attempts that gave their slot back, whatever their outcome.")
+        int, Field(description="The number of attempts that released their slot, whatever their outcome.")
     ]
     held: int
     waiting: int

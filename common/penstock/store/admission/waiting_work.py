@@ -107,7 +107,9 @@ class WaitingLine:
     waiting: Annotated[int, Field(description="The number of executions that wait.")]
     oldest: Annotated[
         float | None,
-        Field(description="The seconds since the first one in line became ready; null: none waits."),
+        Field(
+            description="The seconds since the first execution of the queue became ready; null: none waits."
+        ),
     ]
     per_minute: Annotated[
         float | None,

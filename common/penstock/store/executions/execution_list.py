@@ -32,7 +32,7 @@ class ExecutionFilter:
     (or public). `labels` are labels that an execution has, among others; the list reads the index of the first of them.
     `tenants` restricts the result to these tenants, whatever the other fields are. `ended`: only ended executions, or
     only open ones. `children`: include tasks of workflows. `waits_for_answer`: only executions in which a question to a human
-    is open. `paused`: only paused workflows, and the executions around them."""
+    is open. `paused`: only paused workflows, and the executions that contain them."""
 
     status: Collection[str] | None = None
     action: str | None = None
@@ -117,7 +117,7 @@ class ListedExecution:
     ] = None
     failure: Annotated[str | None, Field(description=FAILURE)] = None
     rerun: Annotated[
-        UUID | None, Field(description="The newest execution that ran this failed one again; null: none did.")
+        UUID | None, Field(description="The newest rerun of this failed execution; null: there is none.")
     ] = None
     continued: Annotated[
         bool,

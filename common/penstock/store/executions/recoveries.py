@@ -17,7 +17,7 @@ from penstock.store.session.rows import rows_as
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """A noticed loss of an attempt or of a fire's execution, and what followed."""
+    """A detected loss of an attempt or of a fire's execution, and what followed."""
 
     kind: Annotated[
         str,
@@ -29,7 +29,8 @@ class Recovery:
     at: Annotated[
         datetime,
         Field(
-            description="The instant at which the loss was noticed. For a fire: the instant at which the fire was recorded."
+            description="The instant at which the loss was detected. For a fire: the instant at which the fire "
+            "was recorded."
         ),
     ]
     execution: Annotated[UUID | None, Field(description="The id of the execution; null: the fire has none.")]

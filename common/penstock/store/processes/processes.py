@@ -66,9 +66,7 @@ class Process:
     started_at: Annotated[datetime, Field(description="The instant at which it started.")]
     beat_at: Annotated[datetime, Field(description="The instant of its last heartbeat.")]
     age: Annotated[Seconds, Field(description="The seconds since its last heartbeat.")]
-    held: Annotated[
-        int, Field(description="The number of attempts that it has in hand, as of its last heartbeat.")
-    ]
+    held: Annotated[int, Field(description="The number of attempts that it holds, as of its last heartbeat.")]
     executors: Annotated[
         JsonText,
         Field(

@@ -37,12 +37,14 @@ class BackfillFire:
             description="The present status of the fire; null if the schedule has not fired for this instant."
         ),
     ]
-    starts: Annotated[bool, Field(description="True if the backfill starts it, or would.")]
+    starts: Annotated[
+        bool, Field(description="True: the backfill starts it, or would start it without `dry_run`.")
+    ]
 
 
 async def range_of(session: Session, ref: str, first: datetime, last: datetime) -> list[BackfillFire]:
-    """Return the fires of a backfill from `first` to `last`, both included. Fires that are still to come are left to
-    the schedule. Raises NotFound if the schedule does not exist, and InvalidInput if there are more than MOST."""
+    """Return the fires of a backfill from `first` to `last`, both included. Future fires are left to the schedule. Raises
+    NotFound if the schedule does not exist, and InvalidInput if there are more than MOST."""
     row = next(iter(await reading.listed(session, ref)), None)
     if row is None:
         raise await missing(session, ref)

@@ -123,5 +123,5 @@ async def _locked(tx: Transaction, ref: str) -> LockedSchedule:
 
 async def missing(db: Session | Transaction, ref: str) -> NotFound:
     """Return the error for a schedule that does not exist."""
-    otherwise = "`penstock schedule list` shows the schedules there are."
+    otherwise = "`penstock schedule list` lists the schedules."
     return NotFound(f"no schedule {ref!r}", hint=await catalog.hint(db, ["schedule"], ref, otherwise))

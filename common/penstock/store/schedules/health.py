@@ -27,18 +27,19 @@ STALE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ScheduleTrouble:
-    """A trouble: its kind, the schedule unless it concerns all, a sentence, and what to do."""
+    """A problem of a schedule, or of all schedules, and the next step that helps."""
 
     kind: Annotated[
         str,
         Field(
-            description="`no executor`, `broken` (it cannot be planned), `late`, `erroring` (the latest execution "
-            "failed), `orphaned` (no worker began the execution), `stalled` (it does not end), "
-            "`missed` or `ahead` (it has fired for instants that are to come, and the database's clock went back)."
+            description="`no executor`, `broken` (it cannot be planned), `late`, `erroring` (its latest execution "
+            "failed), `orphaned` (no worker began its execution), `stalled` (its execution does not "
+            "end), `missed`, or `ahead` (the database's clock went back, so future instants have "
+            "already fired)."
         ),
     ]
     schedule: Annotated[str | None, Field(description="The schedule; null: it concerns all.")]
-    says: Annotated[str, Field(description="The trouble, as a sentence.")]
+    says: Annotated[str, Field(description="The problem, as a sentence.")]
     hint: Annotated[str, Field(description="The next step that helps.")]
 
 

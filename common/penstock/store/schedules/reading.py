@@ -149,16 +149,16 @@ class Fire:
     kind: Annotated[
         str,
         Field(
-            description="`due`: in time. `missed`: later than the grace. `manual`: asked for by a command. "
+            description="`due`: in time. `missed`: late by more than the grace. `manual`: requested by a command. "
             "`backfill`: a past fire that was started later."
         ),
     ]
     status: Annotated[
         str,
         Field(
-            description="`queued`: it waits for the execution of an earlier fire. `created`: it has an "
-            "execution. `skipped`: it has none, and `error` says why. `failed`: its execution "
-            "could not be started, or was lost too often."
+            description="`queued`: it waits for the execution of an earlier fire. `created`: it has an execution. "
+            "`skipped`: it has none, and `error` says why. `failed`: its execution could not be "
+            "started, or was lost too many times."
         ),
     ]
     outcome: Annotated[
@@ -173,7 +173,10 @@ class Fire:
     ]
     recoveries: Annotated[
         int,
-        Field(description="The number of times that its execution was lost without a trace, and replaced."),
+        Field(
+            description="The number of times that its execution vanished, such as after a partial restore, and was "
+            "created again."
+        ),
     ]
     started_at: Annotated[
         datetime | None,
@@ -223,10 +226,10 @@ async def history(session: Session, ref: str, limit: int, before: datetime | Non
 
 @dataclass(frozen=True, slots=True)
 class FireStats:
-    """The counts and the times of the fires of a schedule that were due within a time. Of the fires that an outage skipped, the
+    """The counts and durations of the fires of a schedule that were due in a period. Of the fires that an outage skipped, the
     latest 50 are recorded, and only these count."""
 
-    fires: Annotated[int, Field(description="The number of fires that were due in the time.")]
+    fires: Annotated[int, Field(description="The number of fires that were due in the period.")]
     started: Annotated[int, Field(description="The number of fires with an execution.")]
     queued: Annotated[
         int, Field(description="The number of fires that wait for the execution of an earlier fire.")
@@ -235,10 +238,11 @@ class FireStats:
     failed_to_start: Annotated[
         int,
         Field(
-            description="The number of fires with an execution that could not be started, or was lost too often."
+            description="The number of fires with an execution that could not be started, or was lost too many "
+            "times."
         ),
     ]
-    missed: Annotated[int, Field(description="The number of fires that came later than the grace.")]
+    missed: Annotated[int, Field(description="The number of fires that were late by more than the grace.")]
     backfilled: Annotated[int, Field(description="The number of past fires that a backfill started.")]
     completed: Annotated[int, Field(description="The number of fires with an execution that completed.")]
     not_completed: Annotated[
@@ -248,7 +252,7 @@ class FireStats:
     recoveries: Annotated[
         int,
         Field(
-            description="The number of times that executions of these fires were lost without a trace, and replaced."
+            description="The number of times that executions of these fires vanished, and were created again."
         ),
     ]
     lag_average: Annotated[

@@ -49,7 +49,7 @@ async function send(form, button) {
     tell(said.notice ?? "Done.");
     look();
   } catch {
-    show("The server did not answer. Try again: a start is not made twice.");
+    show("The server did not answer. Try again: nothing is started twice.");
   } finally {
     if (button) button.disabled = false;
   }

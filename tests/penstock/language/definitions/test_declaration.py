@@ -80,7 +80,7 @@ def test_a_function_that_looks_for_events_is_a_trigger() -> None:
     assert new_files.document().body["description"] == "New files."
     assert new_files.function is not None
 
-    with pytest.raises(DefinitionError, match="takes parameters that nobody gives it"):
+    with pytest.raises(DefinitionError, match="takes parameters that it cannot get"):
 
         @trigger(every="30s")
         def other(folder: str) -> None: ...

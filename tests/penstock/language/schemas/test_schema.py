@@ -207,7 +207,7 @@ def test_fault_beside_a_stored_result_is_told() -> None:
 def test_check_that_costs_too_much_names_its_subject() -> None:
     schema = Schema({"items": {"anyOf": [{"const": n} for n in range(4_900)]}})
     with pytest.raises(
-        CheckTooCostly, match=r"^payload: holding it against its schema takes more than 600,000 steps$"
+        CheckTooCostly, match=r"^payload: checking it against its schema takes more than 600,000 steps$"
     ) as refused:
         schema.validate([4_899] * 1_000, what="payload")
     assert "smaller value" in str(refused.value.hint)

@@ -26,12 +26,13 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a reference to nothing": ({"items": {"$ref": "#/$defs/a"}}, "refers to '#/$defs/a' at items"),
     "a reference to a value": ({"$ref": "#/default", "default": {}}, "refers to '#/default' at its top"),
     "a reference to a list": ({"$ref": "#/allOf", "allOf": [{}]}, "refers to '#/allOf'"),
-    "a mark that is not a boolean": ({"items": {"secret": "yes"}}, "says neither true nor false to secret at items"),
-    "a mark that is a number": ({"secret": 1}, "says neither true nor false to secret at its top"),
+    "a mark that is not a boolean": (
+        {"items": {"secret": "yes"}}, "has a value of secret that is neither true nor false at items"),
+    "a mark that is a number": ({"secret": 1}, "has a value of secret that is neither true nor false at its top"),
     "another mark that is a text": ({"writeOnly": "yes"}, "expected boolean, got string"),
-    "a pattern": ({"items": {"pattern": "(x"}}, "has a pattern that is none: '(x'"),
-    "a pattern of names": ({"patternProperties": {"(x": {}}}, "has a pattern that is none: '(x'"),
-    "a long pattern that is none": ({"pattern": "(" + "x" * 200}, f"is none: '({'x' * 98}…'"),
+    "a pattern": ({"items": {"pattern": "(x"}}, "has a pattern that is not a regular expression: '(x'"),
+    "a pattern of names": ({"patternProperties": {"(x": {}}}, "has a pattern that is not a regular expression: '(x'"),
+    "a long pattern that is none": ({"pattern": "(" + "x" * 200}, f"is not a regular expression: '({'x' * 98}…'"),
     "a NUL": ({"title": "\0"}, "NUL"),
     "a value of Python": ({"default": {1, 2}}, "not JSON"),
     **{f"the word {word}": ({"not": {word: {} if word == "$vocabulary" else "x"}}, f"uses {word} at not")

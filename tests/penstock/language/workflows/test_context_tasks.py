@@ -111,7 +111,7 @@ def test_words_of_cloacina_make_the_same_record() -> None:
     [
         ({"retry_attempts": 3, "retry": 3}, "retry_attempts: stands beside retry"),
         ({"retry_delay": 1, "retry_delay_ms": 1}, "says initial_delay again"),
-        ({"retry_condition": "transient"}, "which errors pass by"),
+        ({"retry_condition": "transient"}, "which errors to retry"),
         ({"retry_condition": "never", "retry_attempts": 3}, "does nothing beside"),
         ({"retry_delay_ms": "1s"}, "is not a number of milliseconds"),
         ({"retry_attempts": 0}, "greater than or equal to 1"),

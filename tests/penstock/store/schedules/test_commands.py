@@ -172,7 +172,7 @@ async def test_a_schedule_is_made_and_changed_on_the_command_line(terminal: Term
     ("words", "says"),
     [
         (("create", "clock.x", "--cron", "@daily"), "needs an action"),
-        (("create", "clock.x", "--action", "shop.charge"), "must say when exactly once"),
+        (("create", "clock.x", "--action", "shop.charge"), "needs exactly one time"),
         (("create", "clock.x", "--action", "shop.charg", "--cron", "@daily"), "Did you mean 'shop.charge'?"),
         (("create", "clock.x", "--action", "shop.charge", "--cron", "61 * * * *"), "wrong at character 1"),
         (("create", REF, "--action", "shop.charge", "--cron", "@daily"), "penstock schedule update"),

@@ -111,8 +111,8 @@ class PostgresTransport:
                 await self._connected.wait()
         except TimeoutError:
             raise ConnectionFailed(
-                "PostgreSQL does not take LISTEN",
-                hint="If a pooler stands before PostgreSQL, set PENSTOCK_DATABASE_POOLER=true.",
+                "PostgreSQL does not accept LISTEN",
+                hint="If a pooler is in front of PostgreSQL, set PENSTOCK_DATABASE_POOLER=true.",
             ) from None
 
     async def close(self) -> None:

@@ -97,7 +97,7 @@ class Link:
             async with asyncio.timeout(wait):
                 await self._up.wait()
         if self._raw is None:
-            raise ConnectionFailed("RabbitMQ is not connected", hint="It is tried again all the time.")
+            raise ConnectionFailed("RabbitMQ is not connected", hint="The connection is retried.")
         return self._raw
 
     def renew(self, why: str) -> None:
