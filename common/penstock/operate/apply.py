@@ -128,7 +128,7 @@ async def _put_polls(tx: Transaction, documents: Sequence[Document], actions: Ma
             raise DefinitionError(
                 f"trigger {min(every)}: polls run as tenant {POLLED_TENANT}, whose values are encrypted, and their state is not",
                 hint="Publish events with a program instead, or run `penstock encryption off public` "
-                "come first.",
+                "first.",
             )
         spaces = {ref: namespaces.of("public", ref) for ref in every}
         places = await namespaces.places(tx, spaces.values())
