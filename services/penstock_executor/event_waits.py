@@ -3,7 +3,8 @@
 An event is for every task that waited when it was stored: all waits of its trigger and tenant are tested together. An
 event counts if it was stored after the wait began, on the database's clock, and this transaction can see the wait. So
 an event counts if it is published after the task was seen waiting, however late a replica handles the event. An event
-that was stored before does not count.
+that was stored before does not count. If the clock has gone back behind the begin of a wait, each event counts that is
+handled until the clock is there again.
 
 An event, a timeout and a cancellation race for the execution's row. The transaction that moves the row first ends the
 wait.
@@ -44,7 +45,7 @@ async def complete_waits(tx: Transaction, events: Sequence[Event]) -> None:
     failed: dict[UUID, str] = {}
     for wait in await waits.read_open(tx, by_kind):
         for event, namespace in by_kind[wait.kind]:
-            if event.created_at < wait.since:
+            if wait.since is not None and event.created_at < wait.since:
                 continue
             try:
                 fits = matches(wait.filter, wait.bound, namespace)

@@ -299,23 +299,3 @@ async def test_a_line_before_a_limit_does_not_keep_other_work_from_a_worker_that
     await house.client.run("mill.other", timeout=20)
     assert await house.rows("select 1 from execution where finished_at is null and status = 'queued'")
     await house.quiet()
-
-
-@action(pack="mill", limits=[Limit(rate="2/30s")])
-async def sift(n: int) -> int:
-    return n
-
-
-async def test_a_rate_goes_on_after_the_clock_of_the_database_went_back(house: Installation) -> None:
-    """The services may do what that takes, each in its own role."""
-    await house.start(sift)
-    for n in range(3):
-        await house.client.start("mill.sift", {"n": n})
-    await house.until("select 1 from execution where status = 'completed' having count(*) = 2")
-    await house.until("select 1 from wake where at > clock_timestamp() + interval '3 s'")
-    await house.rows("update admission set admitted_at = admitted_at + interval '1 hour' returning 1")
-    await house.rows("update wake set at = at + interval '1 hour' returning 1")
-    last = await house.client.start("mill.sift", {"n": 3})
-    assert await house.client.result(last, timeout=20) == 3
-    await house.quiet()
-    await house.sound()

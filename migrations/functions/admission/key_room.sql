@@ -4,9 +4,9 @@
 -- If a rate without costs is used up while slots are free, write a wake row for the instant of the next permitted start. While a
 -- key with such a rate has that wake row, it gets no room, and its admissions are not counted. A wake row that is due within
 -- 100 ms may instead be that of a locked execution (take_first, choose_at_once), so the admissions are counted then.
--- If the clock of the database went back, admissions and wake rows have instants that are to come. Admissions that are more than
--- one window ahead do not count, and a wake row that is more than two windows ahead is due now. So a step back of the clock lets no
--- execution wait for longer than two windows, and a step within the window lets none start too early.
+-- If the clock of the database went back, admissions have instants that are to come. Those that are more than one window ahead do
+-- not count, and follow_clock moves the wake rows. So a step back of the clock lets no execution wait for longer than two windows,
+-- and a step within the window lets none start too early.
 create or replace function key_room(p_keys limit_key[]) returns room[]
 language plpgsql
 as $$
@@ -26,16 +26,6 @@ begin
             -- A limit that has only a rate may have very many holders, so they are not counted.
             where l.max < 2147483647 and s.limit_id = k.limit_id and s.group_value = k.group_value
         ) s);
-    if exists (select from unnest(v_rooms) m where m.rated) then
-        with late as (
-            delete from wake w
-            using unnest(v_rooms) m join concurrency_limit l on l.id = m.limit_id and l.breaker is null
-            where m.rated and w.limit_id = m.limit_id and w.group_value = m.group_value
-                and w.at > v_now + make_interval(secs => 2 * l.rate_seconds)
-            returning w.limit_id, w.group_value
-        )
-        insert into wake (limit_id, group_value, at) select distinct limit_id, group_value, v_now from late;
-    end if;
     if exists (select from unnest(v_rooms) m where m.weighted and (m.rated or m.allowed = 'Infinity')) then
         v_rooms := array(
             select case when m.weighted then (m.limit_id, m.group_value, m.allowed - w.free, m.allowed, m.rated, w.free, true)::room

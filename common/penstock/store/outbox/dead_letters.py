@@ -236,7 +236,8 @@ select id, queue, message_id, body, cut_from, headers::text as headers
 from (
     select *, sum(octet_length(body)) over (order by id) - octet_length(body) as bytes_before
     from (
-        select * from dead_letter where {CHOSEN} and ($4::uuid is null or id > $4) and last_at <= $7 order by id limit $5) n
+        select * from dead_letter
+        where {CHOSEN} and ($4::uuid is null or id > $4) and last_at not between $7 and clock_timestamp() order by id limit $5) n
 ) b
 where bytes_before < $6 order by id
 """
@@ -252,7 +253,8 @@ async def batch(
     max_bytes: int,
 ) -> list[StoredLetter]:
     """Return the next letters after `cursor` with their contents, in the order of ids: at most `limit`, and not many
-    more bytes than `max_bytes`. Letters that arrived after `until` are left out."""
+    more bytes than `max_bytes`. Letters that arrived after `until` are left out, but not those with an instant that is to
+    come: the clock has gone back since."""
     rows = await session.fetch(BATCH, *_given(filters), cursor, limit, max_bytes, until)
     return [StoredLetter(**{**row, "headers": orjson.loads(row["headers"])}) for row in rows]
 

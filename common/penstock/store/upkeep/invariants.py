@@ -132,12 +132,13 @@ INVARIANTS = (
         # The history has the place of each request of an execution. The place may change only if the attempt before
         # failed, was deferred or waited for an answer, or if a user rescheduled it, or a start joined its burst. Until the
         # next request it stays the same, for waiting and for admitted executions. The history has the last place in a burst
-        # once its execution has left `requested`.
+        # once its execution has left `requested`. If the clock went back, a later attempt may have an earlier instant, and
+        # admissions that are to come were made before.
         """with place as (
                select h.execution_id, h.attempt, h.at, h.ready_at, lag(h.ready_at) over w as before, lag(h.at) over w as since,
                    lead(h.at) over w as until
                from history h join execution e on e.id = h.execution_id where h.ready_at is not null
-               window w as (partition by h.execution_id order by h.at)
+               window w as (partition by h.execution_id order by h.attempt, h.at)
            )
            select p.execution_id::text from place p where p.ready_at <> p.before and not exists (
                select from attempt t
@@ -152,7 +153,7 @@ INVARIANTS = (
                and not (e.status = 'requested' and e.attempt = 0 and exists (
                    select from payload y where y.execution_id = e.id and y.options ? 'debounce'))
            union select a.execution_id::text from place p join admission a on a.execution_id = p.execution_id
-               and a.admitted_at > p.at and (a.admitted_at < p.until or p.until is null)
+               and a.admitted_at > p.at and a.admitted_at < coalesce(p.until, clock_timestamp())
            where a.ready_at <> p.ready_at and not exists (
                select from place q join payload y on y.execution_id = q.execution_id and y.options ? 'debounce'
                where q.execution_id = p.execution_id and q.attempt = 0 and q.ready_at = a.ready_at)""",

@@ -26,11 +26,12 @@ class WaitKind(NamedTuple):
 
 @dataclass(slots=True)
 class EventWait:
-    """A task that has waited since this instant. `filter` is evaluated with the event and the values in `bound`."""
+    """A task that has waited since this instant. `since` is None if the instant is to come, since the clock went back. `filter`
+    is evaluated with the event and the values in `bound`."""
 
     execution: UUID
     kind: WaitKind
-    since: datetime
+    since: datetime | None
     filter: str | None
     bound: Mapping[str, Any]
 
@@ -47,7 +48,8 @@ async def read_paths(tx: Transaction, triggers: Sequence[str]) -> dict[str, list
 
 
 OPEN = """
-select w.execution_id, w.tenant, w.trigger, w.path::text as path, w.key, w.since, p.params::text as params
+select w.execution_id, w.tenant, w.trigger, w.path::text as path, w.key,
+    case when w.since <= clock_timestamp() then w.since end as since, p.params::text as params
 from (
     select w.* from unnest($1::text[], $2::text[]) as x (trigger, tenant)
     join event_wait w on w.trigger = x.trigger and w.tenant = x.tenant and w.key is null

@@ -193,6 +193,7 @@ class Desk:
 
     async def tidy(self) -> None:
         """Take turns of the timers' loop until there is nothing to do within a second."""
+        await self.session.fetch("select follow_clock()")
         await self.session.fetch(
             "update wake set at = clock_timestamp() where at < clock_timestamp() + interval '1 second' returning 1"
         )
@@ -244,6 +245,7 @@ async def later(desk: Desk, seconds: float) -> None:
         f"update slot set admitted_at = admitted_at - {past} returning 1",
         f"update history set at = at - {past} returning 1",
         f"update wake set at = at - {past} returning 1",
+        f"update cluster set seen_at = seen_at - {past} returning 1",
     ):
         await desk.session.fetch(statement, seconds)
 

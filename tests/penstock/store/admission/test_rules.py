@@ -52,6 +52,10 @@ async def test_rate_goes_on_after_the_clock_went_back(desk: Desk, limit: Limit) 
     await desk.tidy()
     assert await desk.scheduled(ids) == [0, 1]
     await later(desk, -3600)
+    await desk.tidy()
+    await later(desk, 61)
+    await desk.tidy()
+    assert await desk.scheduled(ids) == [0, 1, 2, 3]
     ids += await desk.start(1, customer=1)
     await desk.tidy()
     assert await desk.scheduled(ids) == [0, 1, 2, 3]

@@ -64,6 +64,7 @@ cluster = Table(
     ),
     Column("announced", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
     Column("subscribed", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
+    Column("seen_at", INSTANT, nullable=False, server_default=text("'-infinity'::timestamp with time zone")),
 )
 
 
