@@ -98,6 +98,24 @@ async def test_schedule_and_action_name_the_hold_that_keeps_them(
     assert (await call.get(f"{V1}/actions/ferry.cross")).json()["held"] is None
 
 
+async def test_each_hold_links_what_it_covers(api: Api, call: httpx.AsyncClient) -> None:
+    await api.house.apply(cross, row)
+    places = {
+        ("action", "ferry.cross"): "/actions/ferry.cross",
+        ("pack", "ferry"): "/actions?find=ferry.",
+        ("route", "river"): "/workers#routes",
+        ("tenant", "public"): "/executions?tenant=public",
+    }
+    for kind, name in places:
+        await api.house.client.holds.hold(kind, name, by="ada")
+    text = (await call.get("/holds", headers=HTML)).text
+    for kind, name in places:
+        await api.house.client.holds.release(kind, name)
+    for (_, name), place in places.items():
+        assert f'<a href="{place}">{name}</a>' in text
+        assert (await call.get(place, headers=HTML)).status_code == 200
+
+
 async def test_release_is_offered_to_operators_of_all_tenants_alone(api: Api) -> None:
     await api.house.apply(cross)
     await api.house.client.holds.hold("pack", "ferry", by="ada", reason="high water")
