@@ -79,7 +79,8 @@ async def test_each_way_of_starting_counts_by_the_same_label(house: Installation
     keys = await admitted(house, 23)
     expected = [
         ["one", "acme"], ["one", "acme"], ["one", "bolt"], ["mine", "acme"], ["inside", "acme"], ["task", "acme"],
-        ["rule", "true"], ["schedule", None], ["later", "acme"], ["burst", "acme"], *([f"many{n}", "acme"] for n in range(12)), ["plain", None],
+        ["rule", "true"], ["schedule", None], ["later", "acme"], ["burst", "acme"],
+        *([f"many{n}", "acme"] for n in range(12)), ["plain", None],
     ]  # fmt: skip
     assert sorted(map(str, map(orjson.loads, keys))) == sorted(map(str, expected))
     await house.quiet()

@@ -77,8 +77,8 @@ async def take_over(
 
 
 async def print_executions(local: LocalInstallation) -> None:
-    """Print a line for each execution that ends, for each attempt that is followed by another, and for each wait for a person
-    or an outside system, until cancelled."""
+    """Print what happens, until cancelled. Ended executions, failed attempts before others, and waits for a person or an
+    outside system have a line each."""
     database = Database(local.settings, role="dev")
     try:
         session = database.session()

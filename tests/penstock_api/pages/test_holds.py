@@ -98,7 +98,7 @@ async def test_schedule_and_action_name_the_hold_that_keeps_them(
     assert (await call.get(f"{V1}/actions/ferry.cross")).json()["held"] is None
 
 
-async def test_each_hold_links_what_it_covers(api: Api, call: httpx.AsyncClient) -> None:
+async def test_each_hold_links_the_objects_that_it_covers(api: Api, call: httpx.AsyncClient) -> None:
     await api.house.apply(cross, row)
     places = {
         ("action", "ferry.cross"): "/actions/ferry.cross",

@@ -84,14 +84,14 @@ def _made_type(name: str, template: str, expected: Any) -> Iterator[Problem]:
     """Yield a problem for a template that makes values of a type which the parameter refuses: `EUR {{ payload.n }}` is a
     text, whatever n is."""
     try:
-        made = expression(template).json_type
+        json_type = expression(template).json_type
     except ExpressionError:  # the check of its syntax reports it
         return
     accepted = _types(expected)
-    if made is not None and accepted and made not in accepted:
+    if json_type is not None and accepted and json_type not in accepted:
         yield Problem(
             (name,),
-            f"{name}: expected {' or '.join(sorted(accepted))}, and `{template}` is always {made}",
+            f"{name}: expected {' or '.join(sorted(accepted))}, and `{template}` is always {json_type}",
             "Write one expression, with nothing before or after its {{ }}, that has a value of this type.",
         )
 

@@ -176,7 +176,7 @@ def test_template_of_another_type_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "made"),
+    ("template", "json_type"),
     [
         ("EUR {{ payload.n }}", "string"),
         ("{{ payload.n }} ", "string"),
@@ -189,17 +189,17 @@ def test_template_of_another_type_is_refused() -> None:
         ("{{ payload.n is defined }}", "boolean"),
     ],
 )
-def test_template_that_always_makes_another_type_is_refused(template: str, made: str) -> None:
+def test_template_that_always_makes_another_type_is_refused(template: str, json_type: str) -> None:
     counted = Trigger("counted", schema={"properties": {"n": {}, "text": {"type": "string"}}})
     rule = Rule("r", trigger=counted, action=charge, params={"customer": "a", "amount": template})
-    assert f"amount: expected integer, and `{template}` is always {made}" in problems(
+    assert f"amount: expected integer, and `{template}` is always {json_type}" in problems(
         charge, notify, counted, rule
     )
     flow = from_yaml(
         "workflow: a.flow\nparameters: {n: {}}\ntasks:\n  one:\n    action: shop.charge\n    input: "
         + f'{{customer: a, amount: "{template.replace("payload", "parameters")}"}}\n'
     )
-    assert f"is always {made}" in problems(charge, notify, flow)
+    assert f"is always {json_type}" in problems(charge, notify, flow)
 
 
 @pytest.mark.parametrize(
