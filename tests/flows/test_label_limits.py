@@ -61,7 +61,8 @@ async def test_each_way_of_starting_counts_by_the_same_label(house: Installation
     await house.start(send, starts, bill, asked, RULE, FIRE, EACH)
     client, labels = house.client, {"customer": "acme"}
     one = await client.start(send, {"region": "one"}, labels=labels)
-    await client.start_many(send, [{"region": f"many{n}"} for n in range(12)])
+    await client.start_many(send, [{"region": f"many{n}"} for n in range(12)], labels=labels)
+    await client.start_many(send, [{"region": "plain"}])
     mine = await asyncpg.connect(database)
     async with mine.transaction():
         await client.start(send, {"region": "mine"}, labels=labels, connection=mine)
@@ -75,10 +76,11 @@ async def test_each_way_of_starting_counts_by_the_same_label(house: Installation
     await client.rerun(one, labels={"customer": "bolt"}, by="test")
     await client.start(send, {"region": "later"}, labels=labels, delay=0.2)
     await client.start(send, {"region": "burst"}, labels=labels, debounce="200ms", debounce_key="a")
-    keys = await admitted(house, 22)
+    keys = await admitted(house, 23)
     expected = [
         ["one", "acme"], ["one", "acme"], ["one", "bolt"], ["mine", "acme"], ["inside", "acme"], ["task", "acme"],
-        ["rule", "true"], ["schedule", None], ["later", "acme"], ["burst", "acme"], *([f"many{n}", None] for n in range(12)),
+        ["rule", "true"], ["schedule", None], ["later", "acme"], ["burst", "acme"],
+        *([f"many{n}", "acme"] for n in range(12)), ["plain", None],
     ]  # fmt: skip
     assert sorted(map(str, map(orjson.loads, keys))) == sorted(map(str, expected))
     await house.quiet()

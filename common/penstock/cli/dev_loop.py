@@ -1,4 +1,4 @@
-"""The loops of `penstock dev`, which reload saved files, and print the executions that ran."""
+"""The loops of `penstock dev`, which reload saved files, and print the executions that run."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import orjson
 from rich.markup import escape
@@ -21,10 +20,12 @@ from penstock.client.local_installation import LocalInstallation
 from penstock.errors import PenstockError
 from penstock.language.loading.likely_typos import likely_typos
 from penstock.language.loading.reload import folders_of, reload_all
-from penstock.language.moves import FINAL
+from penstock.language.moves import FINAL, REQUESTED, RUNNING, WAITING
 from penstock.operate.executions import described
 from penstock.run.root_cause import headline
 from penstock.store.executions import changes
+from penstock.store.executions.changes import Change
+from penstock.store.executions.execution_list import ListedWait
 from penstock.store.session import clock
 from penstock.store.session.database import Database, Session
 
@@ -35,7 +36,7 @@ MOST = 200
 OVERLAP = timedelta(seconds=2)
 """The time before the last look that is read again, since a move may become visible after a later one."""
 SHOWN = 100
-"""The maximum length of a printed result, in characters."""
+"""The maximum length of a printed result, cause or question, in characters."""
 SUFFIXES = (".py", ".yaml", ".yml")
 
 
@@ -76,46 +77,70 @@ async def take_over(
 
 
 async def print_executions(local: LocalInstallation) -> None:
-    """Print a line for each execution that ends, until cancelled."""
+    """Print what happens, until cancelled. Ended executions, failed attempts before others, and waits for a person or an
+    outside system have a line each."""
     database = Database(local.settings, role="dev")
     try:
         session = database.session()
-        async for id in _ended(session):
-            execution = await described(session, id)
-            if execution is not None:
-                err.print(line_of(execution), highlight=False)
+        async for move in _moves(session):
+            execution = await described(session, move.id)
+            line = None if execution is None else line_of_move(move, execution)
+            if line is not None:
+                err.print(line, highlight=False)
     finally:
         await database.close()
 
 
-async def _ended(session: Session) -> AsyncIterator[UUID]:
-    at, announced = await clock.now(session), dict[UUID, datetime]()
+async def _moves(session: Session) -> AsyncIterator[Change]:
+    """Yield each move once: to a final status, back from a worker, and into a wait."""
+    at, announced = await clock.now(session), set[Change]()
     while True:
         await asyncio.sleep(PAUSE)
         moves = await changes.after(session, at - OVERLAP, MOST)
         for move in moves:
-            if move.new in FINAL and move.id not in announced:
-                yield move.id
-                announced[move.id] = move.at
+            is_taken_back = move.old == RUNNING and move.new == REQUESTED
+            if (move.new in FINAL or move.new == WAITING or is_taken_back) and move not in announced:
+                yield move
+                announced.add(move)
         at = max([at, *(move.at for move in moves)])
-        announced = {id: ended_at for id, ended_at in announced.items() if ended_at > at - 2 * OVERLAP}
+        announced = {move for move in announced if move.at > at - 2 * OVERLAP}
+
+
+def line_of_move(move: Change, execution: dict[str, Any]) -> str | None:
+    """Return the line for a move of an execution; None for a move that is not printed."""
+    if move.new in FINAL:
+        return line_of(execution)
+    if move.new == WAITING:
+        wait: ListedWait | None = execution["waits_for"]
+        if wait is None or wait.execution_id != move.id or wait.because not in ("inquiry", "outside"):
+            return None
+        return _line(execution, f"[{STYLES[WAITING]}]{escape(_cut(wait.text))}[/{STYLES[WAITING]}]")
+    attempts = [row for row in execution["attempts"] if row["attempt"] == move.attempt]
+    if not attempts or attempts[0]["outcome"] not in ("failed", "timeout", "lost"):
+        return None
+    cause = escape(_cut(headline(attempts[0]["error"]) or ""))
+    return _line(execution, f"[yellow]attempt {move.attempt} {attempts[0]['outcome']}[/yellow]  {cause}")
 
 
 def line_of(execution: dict[str, Any]) -> str:
-    """Return the line for an execution: its start, action, title, outcome, duration, and its result or the cause of
-    its failure."""
-    began, finished, status = execution["created_at"], execution["finished_at"], execution["status"]
+    """Return the line for an ended execution: its start, action, title, outcome, duration, and its result or the cause
+    of its failure."""
+    status = execution["status"]
+    style = STYLES.get(status, "")
+    end = f"[{style}]{status}[/{style}]" if style else status
+    duration = span(execution["finished_at"] - execution["created_at"])
+    result = headline(execution.get("error")) or orjson.dumps(execution.get("result")).decode()
+    return _line(execution, f"{end} in {duration}  {escape(_cut(result))}")
+
+
+def _line(execution: dict[str, Any], news: str) -> str:
+    """Return a line with the start, the action and the title of an execution, the markup `news`, and the id."""
     indent = "  " if execution["parent"] else ""
     name = f"{indent}{execution['action']}" + (f" ({execution['task']})" if execution["task"] else "")
     title = f" [bold]{escape(execution['title'])}[/bold]" if execution.get("title") else ""
-    style = STYLES.get(status, "")
-    end = f"[{style}]{status}[/{style}]" if style else status
-    duration = span(finished - began)
-    clock = began.astimezone().strftime("%H:%M:%S")
-    subject, outcome = f"{escape(name)}{title}", escape(_came_of(execution))
-    return f"[dim]{clock}[/dim] {subject}  {end} in {duration}  {outcome}  [dim]{execution['id']}[/dim]"
+    clock = execution["created_at"].astimezone().strftime("%H:%M:%S")
+    return f"[dim]{clock}[/dim] {escape(name)}{title}  {news}  [dim]{execution['id']}[/dim]"
 
 
-def _came_of(execution: dict[str, Any]) -> str:
-    text = headline(execution.get("error")) or orjson.dumps(execution.get("result")).decode()
+def _cut(text: str) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

@@ -104,8 +104,12 @@ async def _schedules(client: AnyClient) -> Offered:
 
 
 async def _workers(client: AnyClient) -> Offered:
+    from penstock.language.moves.processes import DEAD
+
     return [
-        (process.name, process.state) for process in await client.workers.all() if process.kind == "worker"
+        (process.name, process.state)
+        for process in await client.workers.all()
+        if process.kind == "worker" and process.state != DEAD
     ]
 
 

@@ -13,9 +13,11 @@ from penstock.cli import name_completion
 from penstock.cli.command_runner import with_parts, with_session
 from penstock.cli.output import Json, err, fields, json_line, listing, out, span, table
 from penstock.cli.server import read
+from penstock.language.moves.processes import DEAD
 from penstock.language.terms import labels
 from penstock.operate import check as checks
 from penstock.operate import repair as repairs
+from penstock.operate.why.answer import count
 from penstock.store.processes.processes import Process
 
 workers = typer.Typer(help="List, show, cordon and uncordon workers.", no_args_is_help=True)
@@ -79,9 +81,12 @@ def repair(
 
 
 @workers.command("list")
-def list_workers(json: Json = False) -> None:
+def list_workers(
+    all: Annotated[bool, typer.Option("--all", help="Include the dead.")] = False, json: Json = False
+) -> None:
     """List the live executors and workers, by their heartbeats."""
-    rows = read(lambda client: client.workers.all())
+    processes = read(lambda client: client.workers.all())
+    rows = [process for process in processes if all or process.state != DEAD]
     listing(
         ["name", "kind", "state", "routes", "labels", "in use", "slots", "sdk", "last heartbeat"],
         rows,
@@ -104,6 +109,9 @@ def list_workers(json: Json = False) -> None:
         err.print(
             "[dim]In use: as of the last heartbeat. What runs now: penstock executions --status running[/dim]"
         )
+    if len(rows) < len(processes) and not json:
+        dead = count(len(processes) - len(rows), "dead process", "dead processes")
+        err.print(f"[dim]Not listed: {dead}. See all with: penstock workers list --all[/dim]")
 
 
 def _document(process: Process) -> dict[str, Any]:

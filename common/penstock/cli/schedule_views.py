@@ -29,6 +29,9 @@ from penstock.store.session.database import Session
 if TYPE_CHECKING:
     from penstock.cli.server import AnyClient
 
+LABELS = {"since": "fired up to"}
+"""The labels of fields whose names would be read as another thing: a hold is beside this one."""
+
 Ref = Annotated[
     str, typer.Argument(help="The schedule, such as shop.nightly.", autocompletion=name_completion.schedules)
 ]
@@ -108,7 +111,7 @@ def show(ref: Ref, json: Json = False) -> None:
     table(
         ["", ""],
         [
-            (k.replace("_", " "), orjson.dumps(v).decode() if isinstance(v, dict) else v)
+            (LABELS.get(k, k.replace("_", " ")), orjson.dumps(v).decode() if isinstance(v, dict) else v)
             for k, v in schedule.items()
         ],
     )
@@ -203,7 +206,7 @@ def preview(
             json_line({"instant": fire.instant, "local": fire.local.isoformat(), "note": fire.note})
         return
     rows = [(f"{f.local:%a}", f.local.isoformat(sep=" "), f.instant, f.note or "") for f in fires]
-    table(["", "local", "UTC", ""], rows, empty="It has no next start.")
+    table(["", "local", "instant", ""], rows, empty="It has no next start.")
 
 
 async def _upcoming(session: Session, ref: str, count: int) -> list[Preview]:
@@ -229,7 +232,7 @@ def history(
 
     rows = with_session(work)
     listing(
-        ["due (UTC)", "kind", "status", "late", "started", "duration", "execution", "by", "error"],
+        ["due", "kind", "status", "late", "started", "duration", "execution", "by", "error"],
         rows,
         lambda row: (
             row.due_at,

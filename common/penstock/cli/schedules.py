@@ -127,7 +127,7 @@ def backfill(
         return
     if dry_run:
         rows = [(fire.due, fire.status or "", "would start" if fire.starts else "stays") for fire in fires]
-        table(["due (UTC)", "is", ""], rows, empty="No start is due in this range.")
+        table(["due", "is", ""], rows, empty="No start is due in this range.")
         return
     counts = Counter(fire.starts for fire in fires)
     out.print(f"{counts[True]} fires started, {counts[False]} were there already.")

@@ -238,13 +238,15 @@ class Client(StartAndWatch):
         *,
         tenant: str = "public",
         priority: int = 0,
+        labels: Mapping[str, str] | None = None,
     ) -> list[UUID]:
-        """Start one execution for each of `params`, all in one transaction. Raises the errors of `start`, and then
-        starts none."""
+        """Start one execution for each of `params`, all in one transaction. Each has the `labels`. Raises the errors of
+        `start`, and then starts none."""
         from penstock.client.starts import Request
 
         name, _ = named_start(ref)
-        return await self._submits.start_many(Request(name, tenant=tenant, priority=priority), params)
+        request = Request(name, tenant=tenant, priority=priority, labels=labels)
+        return await self._submits.start_many(request, params)
 
     # -- events --------------------------------------------------------------------------------------------------
 

@@ -239,13 +239,14 @@ class HttpWorkers:
         self._ask = ask
 
     async def all(self, *, fresh: bool = False) -> list[Process]:
-        """Return the executors and workers. With `fresh`, leave out those with an overdue heartbeat."""
+        """Return the executors and workers. With `fresh`, leave out the dead, and those with an overdue
+        heartbeat."""
         return _PROCESSES.validate_python(
             await self._ask("GET", "/workers?fresh=true" if fresh else "/workers")
         )
 
     async def named(self, name: str) -> list[Process]:
-        """Return the live processes of this name. Raises NotFound if no live process has it."""
+        """Return the workers of this name, dead ones included. Raises NotFound if no worker has it."""
         return _PROCESSES.validate_python(await self._ask("GET", f"/workers/{segment(name)}"))
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:

@@ -18,11 +18,12 @@ class Workers:
         self._session = session
 
     async def all(self, *, fresh: bool = False) -> list[Process]:
-        """Return the executors and workers. With `fresh`, leave out those with an overdue heartbeat."""
+        """Return the executors and workers. With `fresh`, leave out the dead, and those with an overdue
+        heartbeat."""
         return await workers.listed(self._session, fresh=fresh)
 
     async def named(self, name: str) -> list[Process]:
-        """Return the live workers of this name. Raises NotFound if no live worker has it."""
+        """Return the workers of this name, dead ones included. Raises NotFound if no worker has it."""
         return await workers.named(self._session, name)
 
     async def cordon(self, names: Sequence[str], cordoned: bool) -> list[str]:

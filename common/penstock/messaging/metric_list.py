@@ -149,7 +149,7 @@ OF_THE_INSTALLATION: Mapping[str, Described] = {
 OF_ALL_SCHEDULES: Mapping[str, Described] = {
     "schedules_total": _gauge("Schedules"),
     "schedules_active": _gauge("Those that have a next fire"),
-    "schedules_late": _gauge("Those that have been due for 30 s"),
+    "schedules_late": _gauge("Those that have been due for 30 s and are not held"),
     "schedules_broken": _gauge("Those that cannot be planned"),
     "schedules_erroring": _gauge("Those whose latest run did not end well"),
     "schedules_orphaned": _gauge("Those with a run that did not start for half an hour, or is gone"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
 from functools import cache
 from importlib.metadata import version
 
@@ -30,10 +29,9 @@ def _own_version() -> tuple[int, ...]:
 
 
 async def listed(session: Session, *, fresh: bool = False) -> list[Process]:
-    """Return the executors and workers. With `fresh`, leave out those with an overdue heartbeat."""
+    """Return the executors and workers. With `fresh`, leave out the dead, and those with an overdue heartbeat."""
     rows = await processes.all(session)
-    overdue = timedelta(seconds=session.settings.stale_threshold)
-    return [process for process in rows if not fresh or process.age < overdue]
+    return [process for process in rows if not fresh or process.is_online(session.settings.stale_threshold)]
 
 
 async def named(session: Session, name: str) -> list[Process]:

@@ -70,9 +70,15 @@ async def show_all(request: Request, schedules: OnSchedules, find: str = "") -> 
 
 
 def _fires(state: ScheduleState) -> list[float]:
-    """Return the positions of the next fires on an axis of 24 hours, at most one for each quarter of an hour."""
+    """Return the positions of the next fires on an axis of 24 hours, at most one for each quarter of an hour. A held
+    schedule has none."""
     now, schedule = noted(), state.summary
-    if schedule.state != "active" or schedule.next_due is None or schedule.next_due > now + DAY:
+    if (
+        schedule.held
+        or schedule.state != "active"
+        or schedule.next_due is None
+        or schedule.next_due > now + DAY
+    ):
         return []
     fires = spread(compile_schedule(orjson.loads(state.body)), max(state.since, now), now + DAY, QUARTER)
     return [round((at - now) / DAY * WIDTH, 1) for at in fires]

@@ -11,8 +11,9 @@ from fastapi import APIRouter, Request, Response
 
 from penstock.store.access import webhook_refusals, webhooks
 from penstock.store.definitions import catalog
+from penstock.store.session.master_keys import key_problem
 from penstock_api.auth.access import READ_ALL
-from penstock_api.backend import Db
+from penstock_api.backend import Db, Here
 from penstock_api.models import webhooks as models
 from penstock_api.pages.page import PageRouter, page
 from penstock_api.pages.request_form import request_fields
@@ -26,7 +27,7 @@ SCHEMES = {
 
 
 @router.get("/webhooks", dependencies=[READ_ALL])
-async def show(request: Request, session: Db, change: str = "") -> Response:
+async def show(request: Request, session: Db, backend: Here, change: str = "") -> Response:
     """Show the webhooks, with a form to create one, or to `change` the one of this name."""
     rows = await webhooks.listed(session)
     changed = next((row for row in rows if row.name == change), None)
@@ -53,6 +54,7 @@ async def show(request: Request, session: Db, change: str = "") -> Response:
         changed=changed,
         put=form,
         has_triggers=bool(triggers),
+        key_problem=key_problem(backend.settings),
         new_secret=None if changed is not None else token_hex(32),
         every=5,
     )

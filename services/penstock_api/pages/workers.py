@@ -1,9 +1,10 @@
-"""The page of live workers and executors, and of the routes of work."""
+"""The page of workers and executors, and of the routes of work."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from penstock.language.moves.processes import DEAD
 from penstock.operate import routes
 from penstock.operate.workers import is_outdated
 from penstock.store.admission import waiting_work
@@ -19,13 +20,15 @@ router: APIRouter = PageRouter("operations")
 async def show(request: Request, session: Db, backend: Here) -> Response:
     """Show processes, routes, and the rules that choose routes."""
     rows = await processes.all(session)
+    current = [entry for entry in rows if entry.state != DEAD]
     queues = await waiting_work.routes(session, backend.settings.stale_threshold)
     return page(
         request,
         "workers.html",
-        workers=[entry for entry in rows if entry.kind == "worker"],
+        workers=[entry for entry in current if entry.kind == "worker"],
         outdated={entry.id for entry in rows if is_outdated(entry.sdk)},
-        others=[entry for entry in rows if entry.kind != "worker"],
+        others=[entry for entry in current if entry.kind != "worker"],
+        dead=[entry for entry in rows if entry.state == DEAD],
         has_executor=any(
             entry.kind == "executor" and entry.is_online(backend.settings.stale_threshold) for entry in rows
         ),

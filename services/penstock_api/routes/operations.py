@@ -34,9 +34,11 @@ async def overview(backend: Here) -> Overview:
 @router.get("/workers", dependencies=[READ_ALL])
 async def list_workers(
     session: Db,
-    fresh: Annotated[bool, Query(description="Leave out processes with an overdue heartbeat.")] = False,
+    fresh: Annotated[
+        bool, Query(description="Leave out dead processes, and those with an overdue heartbeat.")
+    ] = False,
 ) -> list[processes.Process]:
-    """List the live executors and workers."""
+    """List the executors and workers, dead ones included."""
     return await workers.listed(session, fresh=fresh)
 
 

@@ -46,6 +46,10 @@ async def test_bash_completes_the_names_that_an_installation_has(house: Installa
     later = str(await house.client.start("shop.charge", {"order": 1}, delay=3600))
     await house.client.result(UUID(done), timeout=20)
     [worker] = await house.rows("select name from process where kind = 'worker'")
+    await house.rows(
+        "insert into process (id, kind, name, beat_at, state) "
+        "values (gen_random_uuid(), 'worker', 'buried', clock_timestamp(), 'dead')"
+    )
     for typed, names in (
         ("run shop.cou", "shop.count"),
         ("workflow show ", "shop.both"),

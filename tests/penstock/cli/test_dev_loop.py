@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pytest
 
-from penstock.cli.dev_loop import line_of, reload_changes, take_over
+from penstock.cli.dev_loop import line_of, print_executions, reload_changes, take_over
 from penstock.client.client import Client
 from penstock.client.local_installation import LocalInstallation
 from penstock.language.loading.reload import folders_of
@@ -25,6 +25,24 @@ async def answer(wait_for: str = "") -> str:
     while wait_for and not Path(wait_for).exists():
         await asyncio.sleep(0.05)
     return "{}"
+"""
+
+RETRIED = """
+from penstock import DurableContext, current, later
+
+@action(pack="reloaded", retry={"max_attempts": 2, "initial_delay": 0.01})
+async def retried() -> str:
+    if current().attempt == 1:
+        raise ConnectionError("the bank is closed")
+    return "paid"
+
+@action(pack="reloaded")
+async def asking(ctx: DurableContext) -> str:
+    return await ctx.ask("Pay 25?")
+
+@action(pack="reloaded")
+async def outside():
+    return later("bank:7", timeout="2d")
 """
 
 
@@ -63,6 +81,36 @@ async def test_a_saved_file_is_taken_over_and_running_work_goes_on(
             gate.touch()
             assert await client.result(first, timeout=20) == "the first"
             assert [attempt.outcome for attempt in await client.attempts(first)] == ["completed"]
+
+
+async def test_failed_attempts_and_questions_have_lines(
+    module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module.write_text(MODULE.format("once") + RETRIED)
+    async with LocalInstallation.started(tmp_path, modules=[str(module)]) as local:
+        printing = asyncio.create_task(print_executions(local))
+        async with Client.connect(local.settings) as client:
+            for ref in ("reloaded.retried", "reloaded.asking", "reloaded.outside"):
+                await client.start(ref)
+            lines = await _lines(capsys, 4)
+        printing.cancel()
+    [failed] = [line for line in lines if "attempt 1 failed" in line]
+    assert "reloaded.retried  attempt 1 failed  ConnectionError: the bank is closed" in failed
+    assert sum("reloaded.retried  completed" in line for line in lines) == 1
+    assert sum("waits for an answer: Pay 25?" in line for line in lines) == 1
+    assert sum("waits for an outside system to complete bank:7" in line for line in lines) == 1
+
+
+async def _lines(capsys: pytest.CaptureFixture[str], count: int) -> list[str]:
+    """Wait until `count` lines are printed, and return them."""
+    printed = ""
+    for _ in range(400):
+        printed += capsys.readouterr().err
+        lines = [line for line in printed.splitlines() if "reloaded." in line or "inquiry" in line]
+        if len(lines) >= count:
+            return lines
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"not {count} lines: {printed}")
 
 
 async def _running(client: Client, id: UUID) -> None:

@@ -97,6 +97,21 @@ async def test_a_worker_that_left_with_work_in_its_hands_is_still_listed(house: 
     assert (await penstock("workers", "list", "--json")).document["name"] == "gone"
 
 
+async def test_dead_workers_are_listed_with_all(house: Installation) -> None:
+    await house.rows(
+        "insert into process (id, kind, name, beat_at, state) "
+        "values (gen_random_uuid(), 'worker', 'lives', clock_timestamp(), 'active'), "
+        "(gen_random_uuid(), 'worker', 'buried', clock_timestamp(), 'dead')"
+    )
+    current = await penstock("workers", "list")
+    assert ("lives" in current.out, "buried" in current.out) == (True, False)
+    assert "Not listed: 1 dead process. See all with: penstock workers list --all" in current.err
+    assert (await penstock("workers", "list", "--json")).document["name"] == "lives"
+    every = await penstock("workers", "list", "--all")
+    assert ("buried" in every.out, "Not listed" in every.err) == (True, False)
+    assert [process.name for process in await house.client.workers.all(fresh=True)] == ["lives"]
+
+
 async def test_migrating_names_the_changes(empty_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PENSTOCK_DATABASE_URL", empty_database)
     due = await penstock("migrate", "--check")

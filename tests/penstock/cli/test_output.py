@@ -41,7 +41,7 @@ def test_an_absent_or_future_instant_has_no_age() -> None:
 def test_values_are_shown_as_they_are() -> None:
     assert text("[red]not markup[/red]") == r"\[red]not markup\[/red]"
     assert text([True, None, {"a": 1}]) == 'yes, , {"a":1}'
-    assert text(datetime(2026, 1, 2, 3, 4, 5, 678_900, UTC)) == "2026-01-02 03:04:05.678"
+    assert text(datetime(2026, 1, 2, 3, 4, 5, 678_900, UTC)) == "2026-01-02 03:04:05.678 UTC"
     assert text("failed") == "[red]failed[/red]"
 
 

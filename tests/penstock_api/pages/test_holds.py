@@ -28,8 +28,15 @@ async def cross() -> None: ...
 async def row() -> None: ...
 
 
+@action(pack="ferry")
+async def free() -> None: ...
+
+
 NIGHTLY = Schedule("ferry.nightly", action=cross, cron="0 2 * * *")
 BY_ROUTE = Schedule("ferry.rowed", action=row, cron="0 3 * * *")
+FREE = Schedule("ferry.free", action=free, cron="0 4 * * *")
+OVERDUE = "update schedule set next_due = clock_timestamp() - interval '2 min' where ref in ('ferry.nightly', 'ferry.rowed')"
+BARS = re.compile(r'<svg class="fires".*?(<rect)', re.DOTALL)
 
 
 async def text_of(call: httpx.AsyncClient, path: str) -> str:
@@ -41,7 +48,7 @@ async def text_of(call: httpx.AsyncClient, path: str) -> str:
 async def test_schedule_and_action_name_the_hold_that_keeps_them(
     api: Api, call: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await api.house.apply(cross, row, NIGHTLY, BY_ROUTE)
+    await api.house.apply(cross, row, free, NIGHTLY, BY_ROUTE, FREE)
     schedules = {row["ref"]: row["held"] for row in (await call.get(f"{V1}/schedules")).json()}
     assert (schedules["ferry.nightly"], schedules["ferry.rowed"]) == (None, None)
     for kind, name in (("action", "ferry.cross"), ("route", "river")):
@@ -55,8 +62,18 @@ async def test_schedule_and_action_name_the_hold_that_keeps_them(
     assert "active held" in await text_of(call, "/schedules?find=ferry.nightly")
     page = await text_of(call, "/schedules/ferry.rowed")
     assert "The route river is on hold , so the schedule does not fire." in page
+    assert "The next start is" not in page
+    assert "None of these starts comes while the hold lasts." in page
+    assert "The next start is" in await text_of(call, "/schedules/ferry.free")
+    schedules_page = (await call.get("/schedules?find=ferry", headers=HTML)).text
+    assert [bool(drawn) for drawn in BARS.findall(schedules_page)] == [True]
+    assert schedules_page.count("after the release") == 2
     overview = await text_of(call, "/")
     assert "The action ferry.cross is on hold, by token:all: high water" in overview
+    await api.house.rows(OVERDUE)
+    troubles = [row["schedule"] or "" for row in (await call.get(f"{V1}/schedule-health")).json()]
+    assert not [ref for ref in troubles if ref.startswith("ferry.")]
+    assert "ferry.nightly: it has been due" not in await text_of(call, "/")
 
     database_url = api.house.settings().database_url
     assert database_url is not None
@@ -79,6 +96,24 @@ async def test_schedule_and_action_name_the_hold_that_keeps_them(
     assert "on hold" not in await text_of(call, "/schedules/ferry.rowed")
     assert "ferry.cross is on hold" not in await text_of(call, "/")
     assert (await call.get(f"{V1}/actions/ferry.cross")).json()["held"] is None
+
+
+async def test_each_hold_links_the_objects_that_it_covers(api: Api, call: httpx.AsyncClient) -> None:
+    await api.house.apply(cross, row)
+    places = {
+        ("action", "ferry.cross"): "/actions/ferry.cross",
+        ("pack", "ferry"): "/actions?find=ferry.",
+        ("route", "river"): "/workers#routes",
+        ("tenant", "public"): "/executions?tenant=public",
+    }
+    for kind, name in places:
+        await api.house.client.holds.hold(kind, name, by="ada")
+    text = (await call.get("/holds", headers=HTML)).text
+    for kind, name in places:
+        await api.house.client.holds.release(kind, name)
+    for (_, name), place in places.items():
+        assert f'<a href="{place}">{name}</a>' in text
+        assert (await call.get(place, headers=HTML)).status_code == 200
 
 
 async def test_release_is_offered_to_operators_of_all_tenants_alone(api: Api) -> None:

@@ -81,7 +81,27 @@ async def test_overview_counts_only_workers_that_are_online(api: Api) -> None:
         api.app.state.backend._activity = ActivityWatch()
     assert re.findall(r"<b>(\d+)</b><span>workers?, (\d+) slots", text) == [(str(count), str(slots))]
     assert "killed" in workers
-    assert "buried" in workers
+    [current, dead] = re.split(r"<summary>\d+ dead process(?:es)?</summary>", workers)
+    assert ("buried" in current, "buried" in dead) == (False, True)
+
+
+@pytest.mark.parametrize("path", ["/webhooks", "/subscriptions", "/secrets"])
+async def test_pages_of_secrets_name_a_missing_master_key(
+    api: Api, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    reader = f"reads{path.replace('/', '-')}"
+    await api.token(reader, "read")
+    backend = api.app.state.backend
+    async with api.caller() as caller:
+        assert "master key for secrets" not in (await caller.get(path)).text
+    monkeypatch.setattr(backend, "settings", backend.settings.model_copy(update={"secrets_key": None}))
+    async with api.caller() as caller:
+        text = (await caller.get(path)).text
+    async with api.caller(reader) as caller:
+        seen_by_reader = (await caller.get(path)).text
+    assert "The reason: there is no master key for secrets." in text
+    assert "PENSTOCK_SECRETS_KEY_FILE" in text
+    assert "PENSTOCK_SECRETS_KEY_FILE" not in seen_by_reader
 
 
 async def test_figures_and_plots_of_the_overview_have_one_span(

@@ -190,6 +190,10 @@ async def test_github_body_is_one_event_whatever_its_headers_say(api: Api, call:
         ({"payload": "{{ bdy }}"}, "payload: `bdy` is not defined here"),
         ({"payload": {"amount": 2}}, "payload: `shop.order_placed` needs the field `id`"),
         ({"payload": {"id": "seven"}}, "payload: id: expected integer, got string"),
+        (
+            {"payload": {"id": "no {{ body.id }}"}},
+            "payload: id: expected integer, and `no {{ body.id }}` is always string",
+        ),
         ({"completes": "{{ bod.id }}", "key_header": "X-Key"}, "completes: `bod` is not defined here"),
         (
             {"completes": "{{ body.id }}", "fails": "bod.x", "key_header": "X-Key"},

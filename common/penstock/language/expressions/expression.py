@@ -39,14 +39,16 @@ class Expression:
     """A text with `{{ }}`. A lone `{{ x }}` evaluates to the value of x, of any type. Within other text it becomes
     text.
 
-    `names` are the names that it reads. Raises ExpressionError, with line and column, if it is malformed.
+    `names` are the names that it reads. `json_type` is the JSON type of all its values, or None if that is not known before.
+    Raises ExpressionError, with line and column, if it is malformed.
     """
 
-    __slots__ = ("_run", "names", "source")
+    __slots__ = ("_run", "json_type", "names", "source")
 
     def __init__(self, source: str) -> None:
         self.source = source
         tree = _parse(source, _template_of)
+        self.json_type = _json_type(_lone_value(tree))
         self._run, self.names = _compile(source, tree)
 
     def __call__(self, namespace: Mapping[str, Any]) -> Any:
@@ -130,6 +132,22 @@ def _lone_value(tree: nodes.Template) -> nodes.Expr | None:
         only = tree.body[0].nodes[0]
         return None if isinstance(only, nodes.TemplateData) else only
     return None
+
+
+def _json_type(value: nodes.Expr | None) -> str | None:
+    """Return the JSON type of every value of an expression, or None if it is not known. Without a lone expression the
+    template makes text."""
+    match value:
+        case None | nodes.Concat():
+            return "string"
+        case nodes.Dict():
+            return "object"
+        case nodes.List() | nodes.Tuple():
+            return "array"
+        case nodes.Compare() | nodes.Not() | nodes.Test():
+            return "boolean"
+        case _:
+            return None
 
 
 def _parse(source: str, parse: Callable[[str], nodes.Template]) -> nodes.Template:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from penstock.errors import InvalidInput
-from penstock.language.expressions import NamesUsed
+from penstock.errors import ExpressionError, InvalidInput
+from penstock.language.expressions import NamesUsed, expression
 from penstock.language.expressions.template_checks import is_template
 from penstock.language.schemas import Schema
 from penstock.language.terms.options import Problem, did_you_mean, dotted
@@ -34,7 +34,7 @@ def misfits(
 ) -> Iterator[Problem]:
     """Yield the faults of parameters for the action or workflow `ref`, or of fields for the trigger `ref`: unknown names,
     missing names, and values that its schema refuses. Such a value is a literal, or a template that hands on one value of
-    another type. `schemas` are those of the names that templates read: `{"payload": ...}`."""
+    another type, or that always makes another type. `schemas` are those of the names that templates read: `{"payload": ...}`."""
     if not schema or any(map(is_template, params)):
         return
     names = names_of(schema)
@@ -53,6 +53,7 @@ def misfits(
                 yield Problem((name,), error.message, error.hint)
         elif name in properties and isinstance(value, str):
             yield from _other_type(name, value, properties[name], schemas)
+            yield from _made_type(name, value, properties[name])
 
 
 def _other_type(
@@ -77,6 +78,22 @@ def _other_type(
                 if text
                 else "Convert it, or change one of the two schemas.",
             )
+
+
+def _made_type(name: str, template: str, expected: Any) -> Iterator[Problem]:
+    """Yield a problem for a template that makes values of a type which the parameter refuses: `EUR {{ payload.n }}` is a
+    text, whatever n is."""
+    try:
+        json_type = expression(template).json_type
+    except ExpressionError:  # the check of its syntax reports it
+        return
+    accepted = _types(expected)
+    if json_type is not None and accepted and json_type not in accepted:
+        yield Problem(
+            (name,),
+            f"{name}: expected {' or '.join(sorted(accepted))}, and `{template}` is always {json_type}",
+            "Write one expression, with nothing before or after its {{ }}, that has a value of this type.",
+        )
 
 
 def _below(schema: Any, path: Sequence[str]) -> Any:

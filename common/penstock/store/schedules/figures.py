@@ -58,6 +58,10 @@ class Troubled:
     late: float | None
 
 
+IS_LATE = """next_due < statement_timestamp() - make_interval(secs => $1)
+    and not exists (select from namespace n where n.id = schedule.namespace_id and n.hold is not null)"""
+"""An SQL condition: a schedule has been due for `$1` seconds, and no hold keeps it from firing."""
+
 LATEST_END_IS_BAD = """
 cross join lateral (
     select f.due_at, f.outcome, f.status, f.error, f.execution_id from fire f
@@ -77,7 +81,7 @@ FIGURES = f"""
 select s.*, l.erroring, f.*
 from (
     select count(*)::integer as total, count(*) filter (where next_due is not null)::integer as active,
-        count(*) filter (where next_due < statement_timestamp() - make_interval(secs => $1))::integer as late,
+        count(*) filter (where {IS_LATE})::integer as late,
         count(*) filter (where error is not null)::integer as broken
     from schedule
 ) s cross join (
@@ -97,7 +101,7 @@ from (
 
 async def figures(session: Session, late: float, window: float) -> Figures:
     """Return the figures, with rates over the last `window` seconds. A schedule is late if it has been due for `late`
-    seconds."""
+    seconds and is not held."""
     return rows_as(Figures, await session.fetch(FIGURES, late, window))[0]
 
 
@@ -158,14 +162,15 @@ async def missed(session: Session, window: float) -> list[FireCount]:
     return rows_as(FireCount, await session.fetch(MISSED, window, EARLIER_TOO))
 
 
-TROUBLED = """
+TROUBLED = f"""
 select ref as schedule, error, next_due, extract(epoch from statement_timestamp() - next_due)::float8 as late
-from schedule where error is not null or next_due < statement_timestamp() - make_interval(secs => $1) order by ref
+from schedule where error is not null or {IS_LATE} order by ref
 """
 
 
 async def troubled(session: Session, late: float) -> list[Troubled]:
-    """Return schedules that could not be planned, or that have been due for `late` seconds and were not fired."""
+    """Return schedules that could not be planned, and those that have been due for `late` seconds, were not fired, and are not
+    held."""
     return rows_as(Troubled, await session.fetch(TROUBLED, late))
 
 

@@ -88,6 +88,15 @@ def master_keys(settings: Settings) -> MasterKeys:
     return _opened(key, file, settings.secrets_kms)
 
 
+def key_problem(settings: Settings) -> ConfigurationError | None:
+    """Return the reason why this process has no master key that it can use; None if it has one."""
+    try:
+        master_keys(settings)
+    except ConfigurationError as error:
+        return error
+    return None
+
+
 def held_keys(settings: Settings) -> list[str]:
     """Return the ids of the configured master keys, the newest first; none if no master key can be used. A key service
     counts as one key with the id `SERVICE` and its name: all that use the service reach the same keys."""

@@ -175,6 +175,42 @@ def test_template_of_another_type_is_refused() -> None:
     Definitions([charge, notify, from_yaml(text.replace("TYPE", "number"))]).check()
 
 
+@pytest.mark.parametrize(
+    ("template", "json_type"),
+    [
+        ("EUR {{ payload.n }}", "string"),
+        ("{{ payload.n }} ", "string"),
+        ("{{ payload.n }}{{ payload.n }}", "string"),
+        ("{% if payload.n %}7{% endif %}", "string"),
+        ("{{ payload.n ~ 0 }}", "string"),
+        ("{{ {'n': payload.n} }}", "object"),
+        ("{{ [payload.n] }}", "array"),
+        ("{{ payload.n > 1 }}", "boolean"),
+        ("{{ payload.n is defined }}", "boolean"),
+    ],
+)
+def test_template_that_always_makes_another_type_is_refused(template: str, json_type: str) -> None:
+    counted = Trigger("counted", schema={"properties": {"n": {}, "text": {"type": "string"}}})
+    rule = Rule("r", trigger=counted, action=charge, params={"customer": "a", "amount": template})
+    assert f"amount: expected integer, and `{template}` is always {json_type}" in problems(
+        charge, notify, counted, rule
+    )
+    flow = from_yaml(
+        "workflow: a.flow\nparameters: {n: {}}\ntasks:\n  one:\n    action: shop.charge\n    input: "
+        + f'{{customer: a, amount: "{template.replace("payload", "parameters")}"}}\n'
+    )
+    assert f"is always {json_type}" in problems(charge, notify, flow)
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ payload.n }}", "{{ payload.n or 7 }}", "{{ payload.n }}\n", "{{ payload.n + 1 }}"]
+)
+def test_template_that_can_make_the_type_is_accepted(template: str) -> None:
+    counted = Trigger("counted", schema={"properties": {"n": {}}})
+    params = {"customer": "{{ payload.n }} EUR", "amount": template}
+    Definitions([charge, notify, counted, Rule("r", trigger=counted, action=charge, params=params)]).check()
+
+
 CLOSED = {"properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 
 
