@@ -23,6 +23,7 @@ from penstock_import.celery_calls import (
     called,
     imported_names,
     literal,
+    may_make_task,
     names_of_others,
     once,
     root_name,
@@ -283,7 +284,12 @@ class CeleryProject:
                 self._gap(file=name, node=part, subject=f"{text} of {class_}, a class of applications",
                           by_hand="See what it changes of tasks and settings, and write it of the actions.")  # fmt: skip
             for call, path in self._applications.foreign(tree):
-                self._gap(name, call, f"the application {ast.unparse(call)}, whose class {path} is in no file",
+                origin = (
+                    f"which the function {path} makes"
+                    if self._applications.is_function(path)
+                    else f"whose class {path} is in no file"
+                )
+                self._gap(name, call, f"the application {ast.unparse(call)}, {origin}",
                           "It may make tasks in its own way, and read other settings: look there, and write what it does of "
                           "the actions.")  # fmt: skip
         self._several = self._tell_applications()
@@ -301,6 +307,7 @@ class CeleryProject:
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign, imported = names_of_others(tree), dict(imported_names(tree))
+            outside = self._foreign_names(name) if name in self._relevant else frozenset()
             for node in walk(tree):
                 if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     continue
@@ -308,6 +315,10 @@ class CeleryProject:
                 decorator = maker or task_decorator(node)
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)
+                for other in node.decorator_list:
+                    if other is not decorator and root_name(other) in outside and may_make_task(other, imported):
+                        self._gap(name, other, f"the decorator {ast.unparse(other)} of {node.name}, which may make a task",
+                                  "Write an action for it if it does, with the options that the decorator gives.")  # fmt: skip
         self._tell_classes()
         self._follow_values()
         settings = CelerySettings(trees, self._gap, self._unread)
