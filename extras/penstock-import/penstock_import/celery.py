@@ -127,6 +127,8 @@ _WITHOUT_SETTINGS = stdlib_module_names | {
     "sqlalchemy",
 }
 """Packages with base classes that give no setting of Celery."""
+_OF_PYTHON = re.compile(rb"#!.*\bpython")
+"""A pattern for the first line of a script."""
 _OF_TESTS = re.compile(
     r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(|\b(?:CELERY_?BEAT_SCHEDULE|beat_schedule)\b"
 )
@@ -153,7 +155,7 @@ class CeleryProject:
         self._folder = source if source.is_dir() else source.parent
         self._package = f"{source.name}." if source.is_dir() else ""
         self._is_package = not source.is_dir() or _is_package(source)
-        whole = sorted(source.rglob("*.py")) if source.is_dir() else [source]
+        whole = sorted([*source.rglob("*.py"), *_scripts(source)]) if source.is_dir() else [source]
         self._files = [
             file
             for file in whole
@@ -354,7 +356,7 @@ class CeleryProject:
         for test in self._unread_tests:
             self._tell_test(test)
         for path, line, subject, by_hand in (
-            other_files(self._folder, self._queues) if self._is_folder else ()
+            other_files(self._folder, self._queues, frozenset(self._files)) if self._is_folder else ()
         ):
             self.report.gap(path, line, _shortened(subject), by_hand)
             self._note_pool(f"{path}:{line}", subject.split())
@@ -384,6 +386,10 @@ class CeleryProject:
             self._gap(file, place, f"the settings that an application takes from {source}, not proven to be one of the modules",
                       "All plain names of settings in the sources are mapped or named, and schedules in a zone are disabled: see "
                       "which are in force, and what else it gives.")  # fmt: skip
+        for file, place, path in sources.missing:
+            self._gap(file, place, f"the settings of Django of {path}, which is in no file that was read",
+                      "Any setting may be in it (acks_late, time_limit, queue, beat_schedule, timezone): look there, and write "
+                      "what it gives.")  # fmt: skip
         for file, value in sources.variables:
             self._by_default(file, value, "the settings of the application")
 
@@ -1607,6 +1613,17 @@ def _canvas_places(
             around = node
         waiting.extend((child, around) for child in reversed(list(ast.iter_child_nodes(node))))
     return places
+
+
+def _scripts(folder: Path) -> Iterator[Path]:
+    """Yield the Python scripts whose names have no suffix."""
+    for file in folder.rglob("*"):
+        parts = file.relative_to(folder).parts
+        if file.suffix or not file.is_file() or any(part.startswith(".") for part in parts) or "node_modules" in parts:
+            continue
+        with suppress(OSError), file.open("rb") as opened:
+            if _OF_PYTHON.match(opened.read(80)):
+                yield file
 
 
 def _is_test(file: Path) -> bool:
