@@ -114,15 +114,22 @@ def test_script_without_a_suffix_is_read(tmp_path: Path) -> None:
     assert not any(text.startswith("bin/start") for text in texts(report))
 
 
-@pytest.mark.parametrize("value", ["{}", "dict()"])
-def test_settings_that_empty_the_schedules_of_others_are_named(tmp_path: Path, value: str) -> None:
-    base = "CELERY_BEAT_SCHEDULE = {'all': {'task': 'depot.tasks.weigh', 'schedule': 60}}\n"
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("CELERY_BEAT_SCHEDULE", "'all': {'task': 'depot.tasks.weigh', 'schedule': 60}"),
+        ("CELERY_TASK_ROUTES", "'depot.tasks.weigh': {'queue': 'slow'}"),
+    ],
+)
+def test_setting_that_empties_those_of_other_files_is_named(tmp_path: Path, name: str, entry: str) -> None:
     files = {
         "__init__.py": "",
         "tasks.py": WEIGH,
-        "base.py": base,
-        "local.py": f"from .base import *\nCELERY_BEAT_SCHEDULE = {value}\n",
+        "base.py": f"{name} = {{{entry}}}\n",
+        "local.py": f"from .base import *\n{name} = {{}}\n",
     }
-    project, report = of_application(tmp_path, files)
-    assert list(project.schedules) == ["all"]
-    assert named(report, "local.py:2 the setting CELERY_BEAT_SCHEDULE, which has no entry here"), texts(report)
+    _, report = of_application(tmp_path, files)
+    assert named(report, f"local.py:2 the setting {name}, which has no entry here"), texts(report)
+    filled = {"local.py": f"{name} = {{}}\n{name}['more'] = {entry.partition(': ')[2]}\n"}
+    _, report = of_application(tmp_path, {**files, **filled})
+    assert not any("which has no entry here" in text for text in texts(report))
