@@ -163,6 +163,35 @@ def with_literal_dicts(tree: ast.Module) -> ast.Module:
     return replaced
 
 
+def with_known_conditions(tree: ast.Module) -> ast.Module:
+    """Return a module with `if USE_TZ:` replaced by its body, where one statement before it gives the name a literal that
+    makes the condition true, and nothing else gives the name a value."""
+    bound, known, body = bound_names(tree), dict[str, bool](), list[ast.stmt]()
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+            known |= {
+                target.id: bool(statement.value.value)
+                for target in statement.targets
+                if isinstance(target, ast.Name) and bound[target.id] == 1
+            }
+        elif isinstance(statement, ast.ImportFrom) and any(alias.name == "*" for alias in statement.names):
+            known.clear()
+        if isinstance(statement, ast.If) and not statement.orelse and _is_known(statement.test, known):
+            body += statement.body
+        else:
+            body.append(statement)
+    tree.body = body
+    forget(tree)
+    return tree
+
+
+def _is_known(test: ast.expr, known: Mapping[str, bool]) -> bool:
+    """Return whether a condition is a known name with a true value, or `not` with a false one."""
+    is_negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    named = test.operand if isinstance(test, ast.UnaryOp) else test
+    return isinstance(named, ast.Name) and known.get(named.id, is_negated) is not is_negated
+
+
 _PLAIN_NAMES = frozenset(
     {"Celery", "chain", "chord", "crontab", "group", "schedule", "shared_task", "signature", "timedelta"}
 )
@@ -186,7 +215,9 @@ def with_plain_names(tree: ast.Module) -> ast.Module:
     """Return a module in which names of Celery and of `datetime` are those of their packages: `crontab` for `ct` after
     `import crontab as ct`. A name that the module reads with another meaning as well stays."""
     bound = bound_names(tree)
-    read = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    read = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
     plain = {
         alias.asname: alias.name
         for node in ast.walk(tree)

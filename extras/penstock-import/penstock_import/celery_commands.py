@@ -87,14 +87,17 @@ _LONG = {
 }
 
 
-def other_files(
-    folder: Path, queues: Queues, read: Collection[Path]
-) -> Iterator[tuple[str, int, str, str]]:
+def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterator[tuple[str, int, str, str]]:
     """Yield a gap for each command, file of rows and copy of settings: file, line, subject, work by hand. `read` are the
     files that are read as Python."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        if path in read or _LEFT_OUT & set(name.parts) or path.suffix in _PROSE_SUFFIXES | _PYTHON or not path.is_file():
+        if (
+            path in read
+            or _LEFT_OUT & set(name.parts)
+            or path.suffix in _PROSE_SUFFIXES | _PYTHON
+            or not path.is_file()
+        ):
             continue
         content = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else b""
         if b"celery" not in content.lower() or b"\0" in content:

@@ -325,9 +325,13 @@ class Flow:
             self._gap(file, call, f"{text}, which changes a setting", _LOOK_WHERE)
         elif kind == APP and name in ("register_task", "task"):
             self._values.add(file, call, TASK if call.args else IN + TASK)
-            is_named = root_name(holder) in self._apps(self._trees[file])  # as a direct use of the application
+            is_named = root_name(holder) in self._apps(
+                self._trees[file]
+            )  # as a direct use of the application
             if call.args and not is_named:
-                self._name(file, Use(call, f"a task that {ast.unparse(call.func)} makes", "Write an action for it."))
+                self._name(
+                    file, Use(call, f"a task that {ast.unparse(call.func)} makes", "Write an action for it.")
+                )
         elif kind == TASK and _may_be_of_task(holder, name) and name not in NAMES_OF_TASK:
             if name in _SIGNING:
                 self._values.add(file, call, SIGNATURE)
