@@ -120,6 +120,8 @@ class Flow:
             first = [*function.args.posonlyargs, *function.args.args][:1]
             if id(function) in bound and first:
                 self._values.give((file, id(function), first[0].arg), TASK)
+            elif id(function) in bound and function.args.vararg is not None:
+                self._values.give((file, id(function), function.args.vararg.arg), IN + TASK)
         for file, tree in self._trees.items():
             apps = self._apps(tree)
             for node in walk(tree):
