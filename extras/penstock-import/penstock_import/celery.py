@@ -396,8 +396,8 @@ class CeleryProject:
             self._gap(file, place, f"the settings that an application takes from {source}, not proven to be one of the modules",
                       "All plain names of settings in the sources are mapped or named, and schedules in a zone are disabled: see "
                       "which are in force, and what else it gives.")  # fmt: skip
-        for file, place, path in sources.missing:
-            self._gap(file, place, f"the settings of Django of {path}, which is in no file that was read",
+        for file, node, path in sources.missing:
+            self._gap(file, node, f"the settings of Django of {path}, which is in no file that was read",
                       "Any setting may be in it (acks_late, time_limit, queue, beat_schedule, timezone): look there, and write "
                       "what it gives.")  # fmt: skip
         for file, value in sources.variables:
