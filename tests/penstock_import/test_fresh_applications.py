@@ -259,7 +259,8 @@ def test_setting_for_all_tasks_has_the_default_of_its_variable(tmp_path: Path) -
 
 
 def test_bound_task_among_other_arguments_keeps_its_retries(tmp_path: Path) -> None:
-    text = f"{APP}@app.task(bind=True)\ndef weigh(*args):\n    task, crate = args\n    task.rate_limit = '1/m'\n    task.retry()\n"
+    body = "    task, crate = args\n    task.rate_limit = '1/m'\n    task.retry()\n"
+    text = f"{APP}@app.task(bind=True)\ndef weigh(*args):\n{body}"
     project, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
     assert project.actions["weigh"]["retry"]["max_attempts"] == 4
     assert named(report, "tasks.py:6 the option task.rate_limit, which is set later"), texts(report)

@@ -1662,7 +1662,7 @@ def _canvas_places(
 
 
 def _scripts(folder: Path) -> Iterator[Path]:
-    """Yield the Python scripts whose names have no suffix."""
+    """Yield the Python scripts without a suffix."""
     for file in folder.rglob("*"):
         parts = file.relative_to(folder).parts
         if (

@@ -164,19 +164,19 @@ def with_literal_dicts(tree: ast.Module) -> ast.Module:
 
 
 def with_known_conditions(tree: ast.Module) -> ast.Module:
-    """Return a module with `if USE_TZ:` replaced by its body, where one statement before it gives the name a literal that
-    makes the condition true, and nothing else gives the name a value."""
-    bound, known, body = bound_names(tree), dict[str, bool](), list[ast.stmt]()
+    """Return a module with `if USE_TZ:` replaced by its body, if a literal before it makes the condition true. The literal
+    must be the only value of the name."""
+    bound, literals, body = bound_names(tree), dict[str, bool](), list[ast.stmt]()
     for statement in tree.body:
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
-            known |= {
+            literals |= {
                 target.id: bool(statement.value.value)
                 for target in statement.targets
                 if isinstance(target, ast.Name) and bound[target.id] == 1
             }
         elif isinstance(statement, ast.ImportFrom) and any(alias.name == "*" for alias in statement.names):
-            known.clear()
-        if isinstance(statement, ast.If) and not statement.orelse and _is_known(statement.test, known):
+            literals.clear()
+        if isinstance(statement, ast.If) and not statement.orelse and _is_true(statement.test, literals):
             body += statement.body
         else:
             body.append(statement)
@@ -185,11 +185,11 @@ def with_known_conditions(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def _is_known(test: ast.expr, known: Mapping[str, bool]) -> bool:
-    """Return whether a condition is a known name with a true value, or `not` with a false one."""
+def _is_true(test: ast.expr, literals: Mapping[str, bool]) -> bool:
+    """Return whether a condition is a name with a true literal, or `not` before a name with a false one."""
     is_negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     named = test.operand if isinstance(test, ast.UnaryOp) else test
-    return isinstance(named, ast.Name) and known.get(named.id, is_negated) is not is_negated
+    return isinstance(named, ast.Name) and literals.get(named.id, is_negated) is not is_negated
 
 
 _PLAIN_NAMES = frozenset(

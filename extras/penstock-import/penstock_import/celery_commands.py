@@ -107,10 +107,10 @@ def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterato
         if rows is not None:
             yield (str(name), text.count("\n", 0, rows.start()) + 1, f"rows of the table {rows[1]} of django-celery-beat",
                    "Write them as schedules: files of rows are not read.")  # fmt: skip
-        given = list(_SETTING.finditer(text)) if _COPIES.search(path.name) else []
-        if given:
-            names = ", ".join(dict.fromkeys(setting[1] for setting in given))
-            yield (str(name), text.count("\n", 0, given[0].start(1)) + 1,
+        assignments = list(_SETTING.finditer(text)) if _COPIES.search(path.name) else []
+        if assignments:
+            names = ", ".join(dict.fromkeys(setting[1] for setting in assignments))
+            yield (str(name), text.count("\n", 0, assignments[0].start(1)) + 1,
                    f"settings of Celery in a copy of a module that is not read: {names}",
                    "Import again with the module that is made of it, or write what it gives.")  # fmt: skip
         for number, variable, value in variables(text):

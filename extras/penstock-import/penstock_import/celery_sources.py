@@ -67,11 +67,11 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
 
 def _missing_modules(trees: Mapping[str, ast.Module]) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the first place of each module of settings of Django that no read file is."""
-    told = set[str]()
+    paths = set[str]()
     for file, tree in trees.items():
         for place, path in modules_of_django(tree):
-            if path not in told and not any(is_whole(other, path) for other in trees):
-                told.add(path)
+            if path not in paths and not any(is_whole(other, path) for other in trees):
+                paths.add(path)
                 yield file, place, path
 
 
