@@ -265,3 +265,14 @@ def test_bound_task_among_other_arguments_keeps_its_retries(tmp_path: Path) -> N
     assert project.actions["weigh"]["retry"]["max_attempts"] == 4
     assert named(report, "tasks.py:6 the option task.rate_limit, which is set later"), texts(report)
     assert named(report, "tasks.py:7 the call task.retry()")
+
+
+def test_annotation_with_a_class_of_celery_has_no_line(tmp_path: Path) -> None:
+    text = (
+        "import celery\nfrom celery import Task\nfrom typing import Optional\n"
+        "def record(task: Optional[celery.Task]) -> Task:\n    return task\n"
+        "class Recorded(Task): ...\n"
+    )
+    _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    lines = [text for text in texts(report) if "of celery" in text]
+    assert [text.partition(" ")[0] for text in lines] == ["tasks.py:6"], lines
