@@ -188,7 +188,7 @@ app = Celery("t", task_routes={"t": {"queue": "q", "priority": 3, "routing_key":
 @app.task(name="t")
 def weigh(crate): ...
 app.conf.beat_schedule = {
-    "one": {"task": "t", "schedule": 9.0, "options": {"expires": 3}, "relative": True, "args": [3], "colour": 1},
+    "one": {"task": "t", "schedule": 90.0, "options": {"expires": 3}, "relative": True, "args": [3], "colour": 1},
     "two": {"task": "t", "schedule": 9.0, "args": [1, 2]},
     "three": {"task": "t", "schedule": crontab(hour=3), "args": [3]},
     NAME: {"task": "t", "schedule": 9.0},

@@ -20,9 +20,11 @@ from penstock_import.celery_calls import (
     NotLiteral,
     Signature,
     absolute_path,
+    bound_names,
     called,
     imported_names,
     literal,
+    may_make_task,
     names_of_others,
     once,
     root_name,
@@ -33,6 +35,7 @@ from penstock_import.celery_calls import (
     text_of,
     walk,
     with_constants,
+    with_known_conditions,
     with_literal_dicts,
     with_plain_names,
 )
@@ -103,7 +106,7 @@ from penstock_import.celery_setting_names import (
 )
 from penstock_import.celery_settings import CelerySettings, unread_names
 from penstock_import.celery_sources import Sources, read_configuration, sources_of
-from penstock_import.celery_times import times
+from penstock_import.celery_times import is_in_step, is_true, times
 from penstock_import.celery_uses import Use, gives_any_setting, setting_of, settings_within, uses
 from penstock_import.django_settings import DjangoSettings
 from penstock_import.environment_defaults import with_defaults
@@ -126,6 +129,8 @@ _WITHOUT_SETTINGS = stdlib_module_names | {
     "sqlalchemy",
 }
 """Packages with base classes that give no setting of Celery."""
+_OF_PYTHON = re.compile(rb"#!.*\bpython")
+"""A pattern for the first line of a script."""
 _OF_TESTS = re.compile(
     r"@(?:\w+\.)*(?:shared_)?task\b|\bCelery\(|\b(?:CELERY_?BEAT_SCHEDULE|beat_schedule)\b"
 )
@@ -152,7 +157,7 @@ class CeleryProject:
         self._folder = source if source.is_dir() else source.parent
         self._package = f"{source.name}." if source.is_dir() else ""
         self._is_package = not source.is_dir() or _is_package(source)
-        whole = sorted(source.rglob("*.py")) if source.is_dir() else [source]
+        whole = sorted([*source.rglob("*.py"), *_scripts(source)]) if source.is_dir() else [source]
         self._files = [
             file
             for file in whole
@@ -185,6 +190,8 @@ class CeleryProject:
         self._named: set[str] = set()
         """Actions that say themselves how long they take, where they go, how often they start."""
         self._constants: dict[str, ast.expr] = {}
+        self._returned: dict[str, ast.expr] = {}
+        """The values that functions without parameters return, by the function's name."""
         self._after_timeouts: dict[str, tuple[str, ast.expr]] = {}
         """Actions that are tried again after a TimeoutError, and where their tasks say so."""
         self._config: set[str] = set()
@@ -225,7 +232,8 @@ class CeleryProject:
             try:
                 with tokenize.open(file) as opened:  # the file may name its encoding
                     text = opened.read()
-                trees[name] = with_plain_configuration(with_plain_names(with_literal_dicts(ast.parse(text))))
+                parsed = with_known_conditions(with_literal_dicts(ast.parse(text)))
+                trees[name] = with_plain_configuration(with_plain_names(parsed))
                 mark_other_times(trees[name])
                 if _RELEVANT.search(text):
                     self._relevant[name] = trees[name]
@@ -256,6 +264,7 @@ class CeleryProject:
         for value in of_django.read_values:
             self._take(value)
         self._constants = _shared_constants(trees, self._package)
+        self._returned = _returned_values(trees, self._package)
         for name, tree in trees.items():
             read_own_constants(name, tree, own_modules, changed | self._constants.keys())
         left_out = drop_replaced_sources(trees)
@@ -283,7 +292,12 @@ class CeleryProject:
                 self._gap(file=name, node=part, subject=f"{text} of {class_}, a class of applications",
                           by_hand="See what it changes of tasks and settings, and write it of the actions.")  # fmt: skip
             for call, path in self._applications.foreign(tree):
-                self._gap(name, call, f"the application {ast.unparse(call)}, whose class {path} is in no file",
+                origin = (
+                    f"which the function {path} makes"
+                    if self._applications.is_function(path)
+                    else f"whose class {path} is in no file"
+                )
+                self._gap(name, call, f"the application {ast.unparse(call)}, {origin}",
                           "It may make tasks in its own way, and read other settings: look there, and write what it does of "
                           "the actions.")  # fmt: skip
         self._several = self._tell_applications()
@@ -301,6 +315,7 @@ class CeleryProject:
         makers = task_makers(self._relevant, self._applications)
         for name, tree in trees.items():
             foreign, imported = names_of_others(tree), dict(imported_names(tree))
+            outside = self._foreign_names(name) if name in self._relevant else frozenset()
             for node in walk(tree):
                 if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     continue
@@ -308,6 +323,14 @@ class CeleryProject:
                 decorator = maker or task_decorator(node)
                 if decorator is not None and root_name(decorator) not in foreign:
                     self._task(name, node, decorator, maker is not None)
+                for other in node.decorator_list:
+                    if (
+                        other is not decorator
+                        and root_name(other) in outside
+                        and may_make_task(other, imported)
+                    ):
+                        self._gap(name, other, f"the decorator {ast.unparse(other)} of {node.name}, which may make a task",
+                                  "Write an action for it if it does, with the options that the decorator gives.")  # fmt: skip
         self._tell_classes()
         self._follow_values()
         settings = CelerySettings(trees, self._gap, self._unread)
@@ -343,7 +366,7 @@ class CeleryProject:
         for test in self._unread_tests:
             self._tell_test(test)
         for path, line, subject, by_hand in (
-            other_files(self._folder, self._queues) if self._is_folder else ()
+            other_files(self._folder, self._queues, frozenset(self._files)) if self._is_folder else ()
         ):
             self.report.gap(path, line, _shortened(subject), by_hand)
             self._note_pool(f"{path}:{line}", subject.split())
@@ -373,6 +396,10 @@ class CeleryProject:
             self._gap(file, place, f"the settings that an application takes from {source}, not proven to be one of the modules",
                       "All plain names of settings in the sources are mapped or named, and schedules in a zone are disabled: see "
                       "which are in force, and what else it gives.")  # fmt: skip
+        for file, node, path in sources.missing:
+            self._gap(file, node, f"the settings of Django of {path}, which is in no file that was read",
+                      "Any setting may be in it (acks_late, time_limit, queue, beat_schedule, timezone): look there, and write "
+                      "what it gives.")  # fmt: skip
         for file, value in sources.variables:
             self._by_default(file, value, "the settings of the application")
 
@@ -756,13 +783,15 @@ class CeleryProject:
         ):
             places = hits.get(setting, [])
             values = [value for _, _, value in places]
+            if len(places) == 1:
+                values = [self._by_default(places[0][0], values[0], f"the setting {setting}")]
             is_certain = bool(values) and self._are_equal(values)
             if setting == "task_default_queue":
                 self._queues.has_list = "task_queues" in hits
                 self._settle_queues(values[:1] if is_certain else values)
             if not is_certain:
                 continue  # there are several, and only running the code would tell which one counts
-            file, _, value = places[0]
+            file, value = places[0][0], values[0]
             try:
                 self._global_setting(setting, file, value)
             except NotLiteral:
@@ -1018,6 +1047,12 @@ class CeleryProject:
                 schedule["enabled"] = False
             elif option == "relative" and "every" not in schedule:
                 continue  # Celery reads `relative` only for intervals
+            elif (
+                option == "relative"
+                and is_true(entry[option])
+                and is_in_step(schedule["every"], is_utc=zone is None and not zone_unknown)
+            ):
+                continue
             elif not says_nothing(option, entry[option]):
                 self._gap(
                     file,
@@ -1135,6 +1170,13 @@ class CeleryProject:
         return replaced if defaults else node
 
     def _named_value(self, node: ast.expr) -> ast.expr:
+        """Return the value of a constant, or the one that a function without parameters returns."""
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and not (node.args or node.keywords)
+        ):
+            return self._returned.get(node.func.id, node)
         return self._constants.get(node.id, node) if isinstance(node, ast.Name) else node
 
     def _params(self, entry: Mapping[str, ast.expr], name: str) -> dict[str, Any]:
@@ -1378,6 +1420,27 @@ def _shared_constants(trees: Mapping[str, ast.Module], package: str) -> dict[str
     return {name: value for name, value in shared.items() if name not in ambiguous}
 
 
+def _returned_values(trees: Mapping[str, ast.Module], package: str) -> dict[str, ast.expr]:
+    """Return the value of each function of the sources that has no parameters and does nothing but return a value. A name
+    that means anything else in a file is left out."""
+    returned: dict[str, ast.expr] = {}
+    meanings = Counter(_names_of_other_packages(trees, package))
+    for tree in trees.values():
+        imports = [node for node in walk(tree) if isinstance(node, ast.ImportFrom)]
+        meanings += bound_names(tree) - Counter(name for node in imports for name, _ in imported_names(node))
+        for node in tree.body:
+            if (
+                not isinstance(node, ast.FunctionDef)
+                or node.decorator_list
+                or any(ast.iter_child_nodes(node.args))
+            ):
+                continue
+            body = node.body[1:] if ast.get_docstring(node) is not None else node.body
+            if len(body) == 1 and isinstance(body[0], ast.Return) and body[0].value is not None:
+                returned[node.name] = body[0].value
+    return {name: value for name, value in returned.items() if meanings[name] == 1}
+
+
 def _class_constants(tree: ast.Module) -> dict[str, ast.expr]:
     """Return the literals that classes of a module give once, by `Class.name`."""
     pairs = [
@@ -1596,6 +1659,22 @@ def _canvas_places(
             around = node
         waiting.extend((child, around) for child in reversed(list(ast.iter_child_nodes(node))))
     return places
+
+
+def _scripts(folder: Path) -> Iterator[Path]:
+    """Yield the Python scripts without a suffix."""
+    for file in folder.rglob("*"):
+        parts = file.relative_to(folder).parts
+        if (
+            file.suffix
+            or not file.is_file()
+            or any(part.startswith(".") for part in parts)
+            or "node_modules" in parts
+        ):
+            continue
+        with suppress(OSError), file.open("rb") as opened:
+            if _OF_PYTHON.match(opened.read(80)):
+                yield file
 
 
 def _is_test(file: Path) -> bool:

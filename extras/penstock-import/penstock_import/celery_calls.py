@@ -7,6 +7,7 @@ import copy
 import json
 import math
 import operator
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -162,6 +163,35 @@ def with_literal_dicts(tree: ast.Module) -> ast.Module:
     return replaced
 
 
+def with_known_conditions(tree: ast.Module) -> ast.Module:
+    """Return a module with `if USE_TZ:` replaced by its body, if a literal before it makes the condition true. The literal
+    must be the only value of the name."""
+    bound, literals, body = bound_names(tree), dict[str, bool](), list[ast.stmt]()
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant):
+            literals |= {
+                target.id: bool(statement.value.value)
+                for target in statement.targets
+                if isinstance(target, ast.Name) and bound[target.id] == 1
+            }
+        elif isinstance(statement, ast.ImportFrom) and any(alias.name == "*" for alias in statement.names):
+            literals.clear()
+        if isinstance(statement, ast.If) and not statement.orelse and _is_true(statement.test, literals):
+            body += statement.body
+        else:
+            body.append(statement)
+    tree.body = body
+    forget(tree)
+    return tree
+
+
+def _is_true(test: ast.expr, literals: Mapping[str, bool]) -> bool:
+    """Return whether a condition is a name with a true literal, or `not` before a name with a false one."""
+    is_negated = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    named = test.operand if isinstance(test, ast.UnaryOp) else test
+    return isinstance(named, ast.Name) and literals.get(named.id, is_negated) is not is_negated
+
+
 _PLAIN_NAMES = frozenset(
     {"Celery", "chain", "chord", "crontab", "group", "schedule", "shared_task", "signature", "timedelta"}
 )
@@ -183,15 +213,19 @@ class _PlainNames(ast.NodeTransformer):
 
 def with_plain_names(tree: ast.Module) -> ast.Module:
     """Return a module in which names of Celery and of `datetime` are those of their packages: `crontab` for `ct` after
-    `import crontab as ct`. A name that means anything else in the module as well stays."""
+    `import crontab as ct`. A name that the module reads with another meaning as well stays."""
     bound = bound_names(tree)
+    read = {
+        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
     plain = {
         alias.asname: alias.name
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom)
         and (node.module or "").partition(".")[0] in ("celery", "datetime")
         for alias in node.names
-        if alias.asname and alias.name in _PLAIN_NAMES and bound[alias.asname] == 1 and not bound[alias.name]
+        if alias.asname and alias.name in _PLAIN_NAMES and bound[alias.asname] == 1
+        if not bound[alias.name] or alias.name not in read
     }
     plain = {name: own for name, own in plain.items() if list(plain.values()).count(own) == 1}
     if not plain:
@@ -380,13 +414,31 @@ def absolute_path(file: str, node: ast.ImportFrom) -> str:
     return ".".join([*parts, *([node.module] if node.module else [])])
 
 
-_OTHERS = frozenset({"airflow", "commander", "dramatiq", "fabric", "huey", "invoke", "locust", "prefect"})
-"""Packages with a decorator `task` that is not Celery's."""
+_OTHERS = frozenset(
+    {
+        "airflow", "arq", "asyncio", "background_task", "commander", "crewai", "dagster", "discord", "django_q", "django_rq",
+        "django_tasks", "dramatiq", "fabric", "huey", "invoke", "locust", "nox", "prefect", "procrastinate", "pytest", "rq",
+        "taskiq", "unittest",
+    }
+)  # fmt: skip
+"""Packages with a decorator `task`, or one with such a word in its name, that is not Celery's."""
+_OF_TASKS = re.compile(r"(?i)celery|(?:^|_)tasks?(?:_|$)")
 
 
 def names_of_others(tree: ast.AST) -> frozenset[str]:
     """Return the names that a module imports from other systems with tasks."""
     return frozenset(name for name, path in imported_names(tree) if path.partition(".")[0] in _OTHERS)
+
+
+def may_make_task(decorator: ast.expr, imported: Mapping[str, str]) -> bool:
+    """Return whether a decorator of another package may make a task of Celery: its name or its module says so. `imported`
+    are the paths of the names that the module imports."""
+    named = decorator.func if isinstance(decorator, ast.Call) else decorator
+    root = root_name(named)
+    path = imported.get(root, root) + ast.unparse(named).removeprefix(root)
+    package, last = path.partition(".")[0], path.rpartition(".")[2]
+    is_of_celery = "celery" in path.lower() and package not in ("celery", "celery_once")
+    return is_of_celery or (package not in _OTHERS and last != "task" and bool(_OF_TASKS.search(last)))
 
 
 def root_name(node: ast.AST) -> str:

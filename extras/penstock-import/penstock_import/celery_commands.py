@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -44,6 +44,11 @@ _OF_UNITS = re.compile(
 """A pattern for a line that gives a script or a unit the options of a worker, or one of Celery's older settings."""
 _OPTIONS_WITHIN = re.compile(r"""\b(CELERY\w*_OPTS)\s*=\s*["']?(\s*-[^"'\n]*)""")
 """A pattern for the same options within a longer line, such as one of `sed` or `echo`."""
+_COPIES = re.compile(
+    r"(?i)\.py[._-]|^(?!.*\.env).*(?:celery|config|settings).*\.(?:default|dist|example|in|j2|jinja2?|mako|sample|template|tmpl|tpl)$"
+)
+"""A pattern for the names of copies of modules, of which an installation makes its settings."""
+_SETTING = re.compile(r"(?m)^\s*(?:\w+\.conf\.)?(CELERY\w+|beat_schedule|task_\w+)\s*(?:\[.*\]\s*)?=(?!=)")
 _WORKERS = frozenset({"WorkController", "Worker"})
 _ARGUMENTS_OF_WORKERS = frozenset(
     {
@@ -82,11 +87,17 @@ _LONG = {
 }
 
 
-def other_files(folder: Path, queues: Queues) -> Iterator[tuple[str, int, str, str]]:
-    """Yield a gap for each command and for each file of rows: file, line, subject, work by hand."""
+def other_files(folder: Path, queues: Queues, read: Collection[Path]) -> Iterator[tuple[str, int, str, str]]:
+    """Yield a gap for each command, file of rows and copy of settings: file, line, subject, work by hand. `read` are the
+    files that are read as Python."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        if _LEFT_OUT & set(name.parts) or path.suffix in _PROSE_SUFFIXES | _PYTHON or not path.is_file():
+        if (
+            path in read
+            or _LEFT_OUT & set(name.parts)
+            or path.suffix in _PROSE_SUFFIXES | _PYTHON
+            or not path.is_file()
+        ):
             continue
         content = path.read_bytes() if path.stat().st_size <= _MAX_BYTES else b""
         if b"celery" not in content.lower() or b"\0" in content:
@@ -96,6 +107,12 @@ def other_files(folder: Path, queues: Queues) -> Iterator[tuple[str, int, str, s
         if rows is not None:
             yield (str(name), text.count("\n", 0, rows.start()) + 1, f"rows of the table {rows[1]} of django-celery-beat",
                    "Write them as schedules: files of rows are not read.")  # fmt: skip
+        assignments = list(_SETTING.finditer(text)) if _COPIES.search(path.name) else []
+        if assignments:
+            names = ", ".join(dict.fromkeys(setting[1] for setting in assignments))
+            yield (str(name), text.count("\n", 0, assignments[0].start(1)) + 1,
+                   f"settings of Celery in a copy of a module that is not read: {names}",
+                   "Import again with the module that is made of it, or write what it gives.")  # fmt: skip
         for number, variable, value in variables(text):
             yield str(name), number, *_of_variable(variable, value, queues)
         for number, line in command_lines(text):

@@ -120,6 +120,8 @@ class Flow:
             first = [*function.args.posonlyargs, *function.args.args][:1]
             if id(function) in bound and first:
                 self._values.give((file, id(function), first[0].arg), TASK)
+            elif id(function) in bound and function.args.vararg is not None:
+                self._values.give((file, id(function), function.args.vararg.arg), IN + TASK)
         for file, tree in self._trees.items():
             apps = self._apps(tree)
             for node in walk(tree):
@@ -325,6 +327,13 @@ class Flow:
             self._gap(file, call, f"{text}, which changes a setting", _LOOK_WHERE)
         elif kind == APP and name in ("register_task", "task"):
             self._values.add(file, call, TASK if call.args else IN + TASK)
+            is_named = root_name(holder) in self._apps(
+                self._trees[file]
+            )  # as a direct use of the application
+            if call.args and not is_named:
+                self._name(
+                    file, Use(call, f"a task that {ast.unparse(call.func)} makes", "Write an action for it.")
+                )
         elif kind == TASK and _may_be_of_task(holder, name) and name not in NAMES_OF_TASK:
             if name in _SIGNING:
                 self._values.add(file, call, SIGNATURE)

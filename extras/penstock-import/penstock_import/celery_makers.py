@@ -28,6 +28,13 @@ class Applications:
         for node in classes:
             bases.setdefault(node.name, set()).update(last_name(base) for base in node.bases)
         self._own = set(bases)
+        self._functions = {
+            f"{file.removesuffix('.py').replace('/', '.').removesuffix('.__init__')}.{node.name}"
+            for file, tree in trees.items()
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef)
+        }
+        """The paths of the functions of the sources."""
         self.classes = {"Celery"}
         while below := {name for name in bases if bases[name] & self.classes} - self.classes:
             self.classes |= below
@@ -82,9 +89,13 @@ class Applications:
             if "celery" in path.lower() and called(node.value)[:1].isupper() and ".models." not in path
         ]
 
+    def is_function(self, path: str) -> bool:
+        """Return whether a path is that of a function of the sources."""
+        return any(_is_same(function, path) for function in self._functions)
+
     def calls_of(self, tree: ast.Module) -> list[ast.Call]:
-        """Return the calls in a module that make an application."""
-        foreign = [call for call, _ in self.foreign(tree)]
+        """Return the calls in a module that make an application. A function of the sources has such a call of its own."""
+        foreign = [call for call, path in self.foreign(tree) if not self.is_function(path)]
         return [
             node.value
             for node in walk(tree)

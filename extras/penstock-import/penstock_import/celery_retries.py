@@ -42,7 +42,8 @@ class Retries:
 
     def may_ask(self, file: str, task: _Function, is_bound: bool) -> bool:
         """Return whether a task may ask for a retry."""
-        arguments = [*task.args.posonlyargs, *task.args.args][:1]
+        spread = [task.args.vararg] if task.args.vararg is not None else []
+        arguments = [*task.args.posonlyargs, *task.args.args, *spread][:1]
         objects = {argument.arg for argument in arguments if is_bound}
         if any(self._asks(file, part, frozenset({*objects, task.name}), True, task) for part in task.body):
             return True

@@ -255,6 +255,9 @@ class CelerySettings:
                            "It is not done here: see which entries are in force, and take out what is not.")  # fmt: skip
             for name, value in _definitions(tree):
                 place = f"{file}:{value.lineno}"
+                if name in beat | routes and not _is_filled(value) and self._empties_others(tree, name):
+                    self._tell(file, value, f"the setting {name}, which has no entry here",
+                               "The entries of other files are imported: take them out if this one is in force.")  # fmt: skip
                 is_other = isinstance(value, ast.Name) and value.id in BEAT | ROUTES
                 if (
                     name not in names
@@ -279,6 +282,16 @@ class CelerySettings:
                 ):
                     text = f"{', '.join(named)} where {ast.unparse(node.test)}"
                     self._tell(file, node.test, text, "All of it is imported: take out what is not meant.")
+
+    def _empties_others(self, tree: ast.Module, name: str) -> bool:
+        """Return whether other files alone give a setting entries."""
+        giving = [
+            other
+            for other in self._trees.values()
+            if any(key == name and whole and _is_filled(value) for key, value, whole in _given(other))
+            or any(item.setting == name for item in _items(other))
+        ]
+        return bool(giving) and all(other is not tree for other in giving)
 
     def _name_other_uses(self, file: str, tree: ast.Module, names: Collection[str]) -> None:
         """Record a gap for each place that reads such a dict, unless it merges the dict or changes an entry by its key.

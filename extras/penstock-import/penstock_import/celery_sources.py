@@ -38,6 +38,8 @@ class Sources:
     """The paths of the modules and classes that are settings, without those of Django."""
     is_django: bool = False
     """True if an application reads the settings of a Django project."""
+    missing: list[tuple[str, ast.AST, str]] = field(default_factory=list)
+    """The modules of settings of Django that are in no file: file, place and path of each."""
 
 
 def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
@@ -58,7 +60,19 @@ def sources_of(trees: Mapping[str, ast.Module]) -> Sources:
                 sources.unknown.append((file, place, ast.unparse(value) if value is not None else ""))
     if sources.unknown:
         sources.files |= {file for file, tree in trees.items() if _has_plain_settings(tree)}
+    if sources.is_django:
+        sources.missing = list(_missing_modules(trees))
     return sources
+
+
+def _missing_modules(trees: Mapping[str, ast.Module]) -> Iterator[tuple[str, ast.AST, str]]:
+    """Yield the first place of each module of settings of Django that no read file is."""
+    paths = set[str]()
+    for file, tree in trees.items():
+        for place, path in modules_of_django(tree):
+            if path not in paths and not any(is_whole(other, path) for other in trees):
+                paths.add(path)
+                yield file, place, path
 
 
 class _Reads(ast.NodeTransformer):
@@ -231,6 +245,19 @@ def _is_settled(path: str, trees: Mapping[str, ast.Module]) -> bool:
     return any(
         isinstance(node, ast.ClassDef) and node.name == name for tree in trees.values() for node in walk(tree)
     )
+
+
+def modules_of_django(tree: ast.Module) -> Iterator[tuple[ast.AST, str]]:
+    """Yield each place where a module gives `DJANGO_SETTINGS_MODULE` a text, and the text."""
+    for node in walk(tree):
+        key: ast.expr | None = None
+        value: ast.expr | None = None
+        if isinstance(node, ast.Call) and len(node.args) == 2:
+            key, value = node.args
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            key, value = node.targets[0].slice, node.value
+        if getattr(key, "value", None) == "DJANGO_SETTINGS_MODULE" and isinstance(value, ast.Constant):
+            yield node, str(value.value)
 
 
 def is_whole(file: str, path: str) -> bool:

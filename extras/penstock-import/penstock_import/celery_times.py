@@ -64,6 +64,18 @@ def _of_text(node: ast.Call) -> ast.Call:
     return ast.Call(node.func.value, [], words) if isinstance(node.func, ast.Attribute) else node
 
 
+def is_in_step(every: float, is_utc: bool) -> bool:
+    """Return whether an interval that Celery aligns (`relative`) has the same instants as one in step with 1970. Celery
+    cuts the next instant down to a whole minute, hour or day of its zone, the largest that fits in the interval."""
+    unit = next((size for size in (86400, 3600, 60) if every >= size), None)
+    return unit is None or (every % unit == 0 and (is_utc or unit == 60))
+
+
+def is_true(node: ast.expr) -> bool:
+    """Return whether an expression is the constant True."""
+    return isinstance(node, ast.Constant) and node.value is True
+
+
 def is_false(node: ast.expr | None) -> bool:
     """Return whether an expression is the constant False."""
     return isinstance(node, ast.Constant) and node.value is False

@@ -156,7 +156,10 @@ def uses(
     tasks_here = set(tasks) | {"self"}
     retries = {id(call) for call in _retries_of_parameters(tree)}
     modules = {name for name, _ in imported_names(tree)}
+    annotations = {id(part) for part in _annotations(tree)}
     for node, parent in _outermost(tree):
+        if id(node) in annotations:
+            continue
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             attribute, root = node.func.attr, root_name(node.func.value)
             last = node.func.value.attr if isinstance(node.func.value, ast.Attribute) else root
@@ -202,6 +205,15 @@ def uses(
             continue
     yield from _settings(tree, apps, is_config)
     yield from _of_tasks(tree, tasks)
+
+
+def _annotations(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield the parts of the annotations of a module. Celery reads none of them as an option or a setting."""
+    for node in walk(tree):
+        if isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
+            yield from ast.walk(node.annotation)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.returns is not None:
+            yield from ast.walk(node.returns)
 
 
 def _extends_celery(path: str) -> bool:

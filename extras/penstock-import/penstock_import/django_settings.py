@@ -21,7 +21,7 @@ from penstock_import.celery_calls import (
     walk,
 )
 from penstock_import.celery_scopes import other_time
-from penstock_import.celery_sources import is_whole
+from penstock_import.celery_sources import is_whole, modules_of_django
 from penstock_import.celery_times import times
 from penstock_import.environment_defaults import with_defaults
 from penstock_import.wanted_text import NotMapped
@@ -318,7 +318,7 @@ class DjangoSettings:
     def _settings_files(self) -> set[str]:
         """Return the modules that `DJANGO_SETTINGS_MODULE` names, and those that give a name of settings. Modules that take
         all names of such a module count, and those that it takes all names of."""
-        named = {text for tree in self._trees.values() for text in _named_modules(tree)}
+        named = {text for tree in self._trees.values() for _, text in modules_of_django(tree)}
         files = {file for file in self._trees for path in named if is_whole(file, path)}
         files |= {
             file
@@ -568,19 +568,6 @@ def _changes_of_any(tree: ast.Module, words: Collection[str]) -> Iterator[ast.Ca
         is_configured = called(node) == "configure" and bool(node.args or node.keywords)
         if is_configured and isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) in words:
             yield node
-
-
-def _named_modules(tree: ast.Module) -> Iterator[str]:
-    """Yield each text that a module gives `DJANGO_SETTINGS_MODULE`."""
-    for node in walk(tree):
-        key: ast.expr | None = None
-        value: ast.expr | None = None
-        if isinstance(node, ast.Call) and len(node.args) == 2:
-            key, value = node.args
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
-            key, value = node.targets[0].slice, node.value
-        if getattr(key, "value", None) == "DJANGO_SETTINGS_MODULE" and isinstance(value, ast.Constant):
-            yield str(value.value)
 
 
 def _other_bindings(tree: ast.Module, name: str) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,278 @@
+"""Changes of meaning that a comparison with public applications found, each with the smallest source that shows it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from celery import Celery
+from celery.schedules import schedule as interval
+
+from tests.penstock_import.test_reviewed_changes import named, of_application, texts
+
+APP = "from celery import Celery\napp = Celery('depot')\n"
+DJANGO = (
+    f"import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'depot.settings')\n{APP}"
+    "app.config_from_object('django.conf:settings', namespace='CELERY')\n"
+)
+WEIGH = "from celery import shared_task\n@shared_task\ndef weigh(): ...\n"
+
+
+def test_application_of_a_renamed_class_is_followed(tmp_path: Path) -> None:
+    """The module has a function of its own by the name of the class."""
+    text = (
+        "from celery import Celery as Application\n"
+        "class _Queue:\n"
+        "    def __init__(self):\n"
+        "        app = Application('depot')\n"
+        "        app.Task = Recorded\n"
+        "        self.app = app\n"
+        "    def register(self, function):\n"
+        "        return self.app.task(function, queue='slow')\n"
+        "def Celery():\n"
+        "    return _Queue()\n"
+    )
+    _, report = of_application(tmp_path, {"queue.py": text, "__init__.py": ""})
+    assert named(report, "queue.py:4 Celery of celery.Celery")
+    assert named(report, "queue.py:5 app.Task, which is set on the application")
+    assert named(report, "queue.py:8 a task that self.app.task makes"), texts(report)
+
+
+def test_application_that_a_function_of_the_sources_makes_is_not_in_no_file(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "",
+        "celery_queue.py": "def Celery():\n    return object()\n",
+        "config.py": "from depot.celery_queue import Celery\nqueue = Celery()\nqueue.register('weigh')\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert named(
+        report, "config.py:2 the application Celery(), which the function depot.celery_queue.Celery makes"
+    )
+    assert named(report, "config.py:3 queue.register of the application")
+
+
+def test_application_that_a_function_makes_is_no_second_one(tmp_path: Path) -> None:
+    files = {
+        "__init__.py": "",
+        "celery_queue.py": f"{APP}def Queue():\n    return app\n",
+        "config.py": "from depot.celery_queue import Queue\nqueue = Queue()\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert not any("one of 2" in text for text in texts(report))
+
+
+@pytest.mark.parametrize(
+    ("line", "decorator"),
+    [
+        ("from dash.orgs.tasks import org_task", "@org_task('weigh', 60)"),
+        ("from dash.orgs import tasks", "@tasks.org_task('weigh', 60)"),
+        ("from celery_bonus import recorded", "@recorded"),
+        ("from bonus import cron_task as timed", "@timed(lock=3)"),
+    ],
+)
+def test_decorator_of_another_package_that_may_make_a_task_is_named(
+    tmp_path: Path, line: str, decorator: str
+) -> None:
+    text = f"{WEIGH}{line}\n{decorator}\ndef lift(org): ...\n"
+    _, report = of_application(tmp_path, {"weighing.py": text, "__init__.py": ""})
+    assert named(report, f"weighing.py:5 the decorator {decorator[1:]} of lift, which may make a task"), (
+        texts(report)
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "from invoke import task\n@task\ndef lift(c): ...\n",
+        "from rest_framework.decorators import action\n@action()\ndef lift(c): ...\n",
+        "from .own import org_task\n@org_task\ndef lift(c): ...\n",
+    ],
+)
+def test_decorator_of_another_package_that_makes_no_task_has_no_line(tmp_path: Path, lines: str) -> None:
+    files = {
+        "__init__.py": "",
+        "tasks.py": WEIGH,
+        "more.py": lines,
+        "own.py": "def org_task(f):\n    return f\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert not any("which may make a task" in text for text in texts(report))
+
+
+@pytest.mark.parametrize("line", ["os.environ.setdefault('DJANGO_SETTINGS_MODULE', 'depot.settings')",
+                                  "os.environ['DJANGO_SETTINGS_MODULE'] = 'depot.settings'"])  # fmt: skip
+def test_settings_module_that_is_in_no_file_is_named(tmp_path: Path, line: str) -> None:
+    of_app = f"import os\n{line}\n{APP}app.config_from_object('django.conf:settings', namespace='CELERY')\n"
+    files = {
+        "__init__.py": "",
+        "celery.py": of_app,
+        "tasks.py": WEIGH,
+        "base.py": "CELERY_TASK_ACKS_LATE = True\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert named(
+        report, "celery.py:2 the settings of Django of depot.settings, which is in no file that was read"
+    )
+    _, report = of_application(tmp_path, {**files, "settings.py": "from .base import *\n"})
+    assert not any("the settings of Django of" in text for text in texts(report))
+
+
+@pytest.mark.parametrize(
+    "name", ["settings.py.prod", "settings.py-dist", "settings.py.j2", "local_settings.example"]
+)
+def test_copy_of_settings_that_is_not_read_is_named(tmp_path: Path, name: str) -> None:
+    files = {
+        "__init__.py": "",
+        "tasks.py": WEIGH,
+        name: "DEBUG = False\nCELERY_BROKER_URL = 'redis://'\nCELERY_TASK_TIME_LIMIT = 60\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert named(report, f"{name}:2 settings of Celery in a copy of a module that is not read"), texts(report)
+
+
+def test_script_without_a_suffix_is_read(tmp_path: Path) -> None:
+    script = "#!/usr/bin/env python3\nfrom depot.tasks import weigh\nweigh.delay()\n"
+    files = {
+        "__init__.py": "",
+        "tasks.py": WEIGH,
+        "bin/weigh-all": script,
+        "bin/start": "#!/bin/sh\nweigh.delay()\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert named(report, "bin/weigh-all:3 the call weigh.delay()")
+    assert not any(text.startswith("bin/start") for text in texts(report))
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [
+        ("CELERY_BEAT_SCHEDULE", "'all': {'task': 'depot.tasks.weigh', 'schedule': 60}"),
+        ("CELERY_TASK_ROUTES", "'depot.tasks.weigh': {'queue': 'slow'}"),
+    ],
+)
+def test_setting_that_empties_those_of_other_files_is_named(tmp_path: Path, name: str, entry: str) -> None:
+    files = {
+        "__init__.py": "",
+        "tasks.py": WEIGH,
+        "base.py": f"{name} = {{{entry}}}\n",
+        "local.py": f"from .base import *\n{name} = {{}}\n",
+    }
+    _, report = of_application(tmp_path, files)
+    assert named(report, f"local.py:2 the setting {name}, which has no entry here"), texts(report)
+    filled = {"local.py": f"{name} = {{}}\n{name}['more'] = {entry.partition(': ')[2]}\n"}
+    _, report = of_application(tmp_path, {**files, **filled})
+    assert not any("which has no entry here" in text for text in texts(report))
+
+
+def in_celery(every: timedelta, count: int = 6) -> list[datetime]:
+    """Return the instants at which Celery's beat sends a task with an aligned interval."""
+    now = datetime(2026, 1, 5, 10, 7, 31, tzinfo=UTC)
+    sent: list[datetime] = []
+    aligned = interval(every, relative=True, nowfun=lambda: now, app=Celery("depot", set_as_current=False))
+    for _ in range(count):
+        last = now
+        now += timedelta(seconds=aligned.is_due(last).next)
+        sent.append(now)
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("words", "is_mapped"),
+    [
+        ("minutes=20", True),
+        ("seconds=30", True),
+        ("hours=5", True),
+        ("days=2", True),
+        ("minutes=90", False),
+        ("hours=36", False),
+        ("seconds=90", False),
+    ],
+)
+def test_aligned_interval_has_the_instants_of_celery(tmp_path: Path, words: str, is_mapped: bool) -> None:
+    entry = f"'all': {{'task': 'depot.tasks.weigh', 'schedule': timedelta({words}), 'relative': True}}"
+    text = f"from datetime import timedelta\nCELERY_TIMEZONE = 'UTC'\nCELERY_BEAT_SCHEDULE = {{{entry}}}\n"
+    files = {"__init__.py": "", "tasks.py": WEIGH, "celery.py": DJANGO, "settings.py": text}
+    project, report = of_application(tmp_path, files)
+    assert report.mapped["schedules"] == int(is_mapped), texts(report)
+    every = project.schedules["all"]["every"]
+    sent = in_celery(eval(f"timedelta({words})"))
+    steps = {(after - before).total_seconds() for before, after in pairwise(sent)}
+    assert (steps == {every}) == is_mapped
+    if is_mapped and every >= 60:
+        unit = max(size for size in (60, 3600, 86400) if size <= every)
+        assert all(instant.timestamp() % unit == 0 for instant in sent)
+    zoned = {**files, "settings.py": text.replace("'UTC'", "'Asia/Kolkata'")}
+    _, report = of_application(tmp_path, zoned)
+    assert report.mapped["schedules"] == int(is_mapped and every < 3600)
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_certain"),
+    [
+        ("USE_TZ = True\nif USE_TZ:\n    CELERY_TIMEZONE = 'Europe/Paris'\n", True),
+        ("OFF = False\nif not OFF:\n    CELERY_TIMEZONE = 'Europe/Paris'\n", True),
+        ("USE_TZ = False\nif USE_TZ:\n    CELERY_TIMEZONE = 'Europe/Paris'\n", False),
+        ("USE_TZ = True\nUSE_TZ = load()\nif USE_TZ:\n    CELERY_TIMEZONE = 'Europe/Paris'\n", False),
+        ("USE_TZ = True\nfrom other import *\nif USE_TZ:\n    CELERY_TIMEZONE = 'Europe/Paris'\n", False),
+        ("USE_TZ = True\nif USE_TZ:\n    CELERY_TIMEZONE = 'Europe/Paris'\nelse:\n    pass\n", False),
+    ],
+)
+def test_condition_that_a_literal_settles_is_none(tmp_path: Path, lines: str, is_certain: bool) -> None:
+    entry = "'all': {'task': 'depot.tasks.weigh', 'schedule': crontab(hour=3, minute=0)}"
+    text = f"from celery.schedules import crontab\n{lines}CELERY_BEAT_SCHEDULE = {{{entry}}}\n"
+    files = {"__init__.py": "", "tasks.py": WEIGH, "celery.py": DJANGO, "settings.py": text}
+    project, report = of_application(tmp_path, files)
+    assert project.schedules["all"].get("enabled", True) is is_certain, texts(report)
+    assert project.schedules["all"].get("timezone") == ("Europe/Paris" if is_certain else None)
+
+
+@pytest.mark.parametrize(
+    ("function", "is_mapped"),
+    [
+        ("def options():\n    return {'queue': SLOW}\n", True),
+        ("def options():\n    'The slow queue.'\n    return {'queue': 'slow'}\n", True),
+        ("def options(of=3):\n    return {'queue': 'slow'}\n", False),
+        ("@cached\ndef options():\n    return {'queue': 'slow'}\n", False),
+        ("def options():\n    log()\n    return {'queue': 'slow'}\n", False),
+        ("def options():\n    return {'queue': 'slow'}\noptions = load()\n", False),
+    ],
+)
+def test_options_that_a_function_returns_are_those_of_the_schedule(
+    tmp_path: Path, function: str, is_mapped: bool
+) -> None:
+    entry = "'all': {'task': 'depot.tasks.weigh', 'schedule': 60, 'options': options()}"
+    text = f"SLOW = 'slow'\n{function}CELERY_BEAT_SCHEDULE = {{{entry}}}\n"
+    files = {"__init__.py": "", "tasks.py": WEIGH, "celery.py": DJANGO, "settings.py": text}
+    project, report = of_application(tmp_path, files)
+    assert report.mapped["schedules"] == int(is_mapped), texts(report)
+    assert project.schedules["all"]["action"] == ("depot.weigh_on_slow" if is_mapped else "depot.weigh")
+
+
+def test_setting_for_all_tasks_has_the_default_of_its_variable(tmp_path: Path) -> None:
+    text = "import environ\nenv = environ.Env()\nCELERY_TASK_TIME_LIMIT = env.int('LIMIT', default=5 * 60)\n"
+    files = {"__init__.py": "", "tasks.py": WEIGH, "celery.py": DJANGO, "settings.py": text}
+    project, report = of_application(tmp_path, files)
+    assert project.actions["weigh"]["timeout"] == 300
+    assert named(report, "settings.py:3 the variable LIMIT of the setting task_time_limit"), texts(report)
+
+
+def test_bound_task_among_other_arguments_keeps_its_retries(tmp_path: Path) -> None:
+    body = "    task, crate = args\n    task.rate_limit = '1/m'\n    task.retry()\n"
+    text = f"{APP}@app.task(bind=True)\ndef weigh(*args):\n{body}"
+    project, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    assert project.actions["weigh"]["retry"]["max_attempts"] == 4
+    assert named(report, "tasks.py:6 the option task.rate_limit, which is set later"), texts(report)
+    assert named(report, "tasks.py:7 the call task.retry()")
+
+
+def test_annotation_with_a_class_of_celery_has_no_line(tmp_path: Path) -> None:
+    text = (
+        "import celery\nfrom celery import Task\nfrom typing import Optional\n"
+        "def record(task: Optional[celery.Task]) -> Task:\n    return task\n"
+        "class Recorded(Task): ...\n"
+    )
+    _, report = of_application(tmp_path, {"tasks.py": text, "__init__.py": ""})
+    lines = [text for text in texts(report) if "of celery" in text]
+    assert [text.partition(" ")[0] for text in lines] == ["tasks.py:6"], lines
