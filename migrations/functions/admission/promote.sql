@@ -1,5 +1,5 @@
 -- Promote executions: admit those that wait at the gates of `p_keys`, by their place, as far as there is room. If more may start
--- later, write a wake row. The cost of a call of this function depends on the number of executions that start, not on the number
+-- later, write a wake row. Under a limit that is being regrouped, none starts. The cost of a call of this function depends on the number of executions that start, not on the number
 -- that wait. The caller holds the locks of the keys, so no transaction frees a slot or joins a lane between the check and the
 -- choice. An execution with a locked row is skipped, since the holder of that row may wait for these keys.
 -- planner: lookups
@@ -12,6 +12,7 @@ declare
     v_chosen candidate[];
     v_rooms room[];
     v_again limit_key[];
+    v_shut integer[];
     v_messages message[] := '{}';
 begin
     select array_agg(distinct k), bool_or(exists (
@@ -21,6 +22,14 @@ begin
     where exists (select from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value);
     if v_gates is null then
         return v_messages;
+    end if;
+    v_shut := regrouping_limits();
+    if v_shut <> '{}' then
+        perform store_wakes(array(select k from unnest(v_gates) k where k.limit_id = any (v_shut)));
+        v_gates := array(select k from unnest(v_gates) k where k.limit_id <> all (v_shut));
+        if v_gates = '{}' then
+            return v_messages;
+        end if;
     end if;
     if v_several then
         -- Some lanes need several keys, so all lanes are compared. Otherwise an execution could take a slot before an older one

@@ -38,13 +38,13 @@ async def root(
     return id
 
 
-async def children(desk: Desk, parent: UUID, *tokens: float) -> list[UUID]:
+async def children(desk: Desk, parent: UUID, *tokens: float, ref: str = "shop.charge") -> list[UUID]:
     """Start children one after the other, each with this cost."""
     ids = []
     for cost in tokens:
         id = new_id()
         params = orjson.dumps({"tokens": cost}).decode()
-        place = desk._spaces["shop.charge"], desk._definitions["shop.charge"]
+        place = desk._spaces[ref], desk._definitions[ref]
         await desk.session.fetch(CHILD, id, *place, params, parent, f"t{id.hex}")
         ids.append(id)
     return ids
