@@ -18,14 +18,25 @@ begin
     if v_lanes = '{}' then
         return;
     end if;
-    -- In the order of all lanes together, so that the turns of a group follow its places.
+    -- The order is that of all lanes together, so that the turns of a group follow its places. Of later lanes fewer waiters are
+    -- read. Behind the last waiter that was read of a lane, further ones may follow, so later places have to wait for a next call.
     v_ids := array(
-        select w.execution_id from lane l cross join lateral (
-            select * from waiter w
-            where w.lane = l.id and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)
-            order by w.rank, w.turn, w.ready_at, w.execution_id limit p_limit) w
-        where l.id = any (v_lanes)
-        order by w.rank, w.ready_at, w.execution_id limit p_limit);
+        with first_waiters as (
+            select w.rank, w.ready_at, w.execution_id, l.most,
+                row_number() over (partition by l.id order by w.rank, w.ready_at, w.execution_id) as n
+            from (
+                select *, ceil(p_limit::numeric / row_number() over (order by rank, ready_at, execution_id)) as most
+                from lane where id = any (v_lanes)) l
+            cross join lateral (
+                select * from waiter w
+                where w.lane = l.id and (w.rank, w.turn, w.ready_at, w.execution_id) >= (l.rank, l.turn, l.ready_at, l.execution_id)
+                order by w.rank, w.turn, w.ready_at, w.execution_id limit l.most) w
+        )
+        select f.execution_id from first_waiters f
+        where ((f.rank, f.ready_at, f.execution_id) > (
+            select b.rank, b.ready_at, b.execution_id from first_waiters b where b.n = b.most
+            order by b.rank, b.ready_at, b.execution_id limit 1)) is not true
+        order by f.rank, f.ready_at, f.execution_id limit p_limit);
     v_ids := array(select x.id from (select id from execution where id = any (v_ids) and status = 'queued'
                                      order by id for no key update skip locked) x);
     perform lock_placement();
