@@ -20,6 +20,7 @@ declare
     v_stop limit_key;
     v_next candidate;
     v_stuck limit_key[] := '{}';
+    v_passed limit_key[] := '{}';
 begin
     p_chosen := '{}';
     p_rooms := key_room(p_gates);
@@ -63,7 +64,7 @@ begin
             update lane set gate_limit = v_stop.limit_id, gate_group = v_stop.group_value, moved_at = clock_timestamp()
             where id = v_lane.id;
             if v_stop.limit_id = any (v_shut) then
-                perform store_wakes(array[v_stop]);
+                v_passed := v_passed || v_stop;
             end if;
             continue;
         end if;
@@ -90,5 +91,5 @@ begin
     end loop;
     p_again := array(
         select (m.limit_id, m.group_value)::limit_key from unnest(p_rooms) m
-        where (m.rated or cardinality(p_chosen) = 500) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck));
+        where (m.rated or cardinality(p_chosen) = 500) and (m.limit_id, m.group_value)::limit_key <> all (v_stuck)) || v_passed;
 end $$;

@@ -72,6 +72,11 @@ begin
         perform leave_line(array(select c.id from unnest(v_belong) c), false);
         perform join_line(v_belong);
     end if;
-    perform store_wakes(v_keys);
+    insert into wake (limit_id, group_value)
+    select k.limit_id, k.group_value from (select distinct limit_id, group_value from unnest(v_keys)) k
+    where exists (select from lane l where l.gate_limit = k.limit_id and l.gate_group = k.group_value)
+        and not exists (
+            select from wake w
+            where w.limit_id = k.limit_id and w.group_value = k.group_value and w.at <= clock_timestamp());
     regrouped := true;
 end $$;

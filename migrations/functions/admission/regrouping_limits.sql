@@ -2,8 +2,7 @@
 -- limits, so no execution starts under them before all of these lanes are regrouped. They are the limits of the lane's namespace,
 -- since the lane knows only its old keys. The keys of a budget belong to the limit of its unit.
 -- Lanes are marked only under the exclusive placement. So a caller that holds the placement misses no limit. The result may still
--- have a limit whose last lane another transaction is regrouping. The caller has to leave a wake row for a key that it passes over
--- (store_wakes).
+-- have a limit whose last lane another transaction is regrouping. So a promotion that passes over a key with room leaves a wake row.
 -- The query looks up the namespaces with lanes aside one after another, since each of them may have very many lanes.
 -- planner: lookups
 create or replace function regrouping_limits() returns integer[]
