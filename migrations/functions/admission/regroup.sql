@@ -60,7 +60,7 @@ begin
     into v_belong, v_free
     from unnest(v_belong) c join waiter w on w.execution_id = c.id
     where c.lane <> w.lane or c.keys is null;
-    -- A lane whose executions are in the right lane needs no further look: all of its executions need the same keys.
+    -- All executions of a lane need the same keys. So a lane is right if none of these executions has to leave it.
     perform restore_gates(array(
         select id from unnest(v_lanes) id except
         select w.lane from unnest(v_belong || v_free) c join waiter w on w.execution_id = c.id), 'regroup');

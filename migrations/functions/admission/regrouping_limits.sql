@@ -1,8 +1,8 @@
 -- Return the limits under which lanes wait for their regrouping. Such a lane may have the next execution of any key of these
 -- limits, so no execution starts under them before all of these lanes are regrouped. They are the limits of the lane's namespace,
 -- since the lane knows only its old keys. The keys of a budget belong to the limit of its unit.
--- Lanes are marked only under the exclusive placement. So a caller that holds the placement misses no limit. The result may still
--- have a limit whose last lane another transaction is regrouping. So a promotion that passes over a key with room leaves a wake row.
+-- Lanes are marked only under the exclusive placement. So a caller that holds the placement misses no limit. The result may have a
+-- limit of which another transaction is regrouping the last lane. So a promotion that passes over a key with room leaves a wake row.
 -- The query looks up the namespaces with lanes aside one after another, since each of them may have very many lanes.
 -- planner: lookups
 create or replace function regrouping_limits() returns integer[]
