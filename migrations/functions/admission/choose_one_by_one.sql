@@ -43,8 +43,8 @@ begin
         end if;
         p_rooms := p_rooms || key_room(v_late);
         -- The key at which this lane has to wait. It has no room for the lane's first execution. Or its limit is being regrouped. Or
-        -- it is not among `v_open`, and has a better-placed lane at its gate. A key without costs comes first: at the gate of a key with costs, the lane would delay
-        -- lanes behind it that need less.
+        -- it is not among `v_open`, and has a better-placed lane at its gate. A key without costs comes first: at the gate of a key
+        -- with costs, the lane would delay lanes behind it that need less.
         v_stop := (
             select (m.limit_id, m.group_value)::limit_key
             from (select * from unnest(v_lane.keys, v_lane.costs) k (limit_id, group_value, cost)

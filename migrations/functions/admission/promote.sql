@@ -1,7 +1,8 @@
 -- Promote executions: admit those that wait at the gates of `p_keys`, by their place, as far as there is room. If more may start
--- later, write a wake row. Under a limit that is being regrouped, none starts. The cost of a call of this function depends on the number of executions that start, not on the number
--- that wait. The caller holds the locks of the keys, so no transaction frees a slot or joins a lane between the check and the
--- choice. An execution with a locked row is skipped, since the holder of that row may wait for these keys.
+-- later, write a wake row. Under a limit that is being regrouped, none starts. The cost of a call of this function depends on the
+-- number of executions that start, not on the number that wait. The caller holds the locks of the keys, so no transaction frees a
+-- slot or joins a lane between the check and the choice. An execution with a locked row is skipped, since the holder of that row
+-- may wait for these keys.
 -- planner: lookups
 create or replace function promote(p_keys limit_key[]) returns message[]
 language plpgsql

@@ -14,9 +14,9 @@ from penstock.store.session.rows import first_as, rows_as
 @dataclass(frozen=True, slots=True)
 class LinePlace:
     """A place in line. `gate_kind` says what the lane waits for: `limit` (a key), `worker` (a live worker of its route)
-    or `regroup` (lanes under its limits are being regrouped). Executions are ordered by `rank` (minus the priority), then by
-    `turn` (the round of their group under `fair_limit`), then by `ready_at`. `waited` is the wait in line, and `away` the time without a
-    live worker, both in seconds."""
+    or `regroup` (lanes under its limits are being regrouped). Executions are ordered by `rank` (minus the priority), then
+    by `turn` (the round of their group under `fair_limit`), then by `ready_at`. `waited` is the wait in line, and `away`
+    the time without a live worker, both in seconds."""
 
     lane: UUID
     rank: int
