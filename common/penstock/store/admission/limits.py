@@ -80,8 +80,8 @@ class Document(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A limit that was stored. `regroups`: its waiting executions join their lanes again, since the parameters that it is fair to,
-    its cost or the unit of its budget have changed."""
+    """A limit that was stored. `regroups`: its waiting executions join their lanes again, since the parameters that it is fair
+    to, its cost or the unit of its budget have changed."""
 
     id: int
     regroups: bool
